@@ -1,0 +1,40 @@
+"""onnxproof: may this ONNX model replace its PyTorch original in production?
+
+The public names are loaded when they are used: importing onnxproof imports neither torch nor onnxruntime.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from onnxproof.api import export, prove, verify
+    from onnxproof.findings import Finding
+    from onnxproof.policy import Policy, Tolerance
+    from onnxproof.proof import Proof
+
+_HOMES = {
+    "prove": "onnxproof.api",
+    "export": "onnxproof.api",
+    "verify": "onnxproof.api",
+    "Proof": "onnxproof.proof",
+    "Finding": "onnxproof.findings",
+    "Policy": "onnxproof.policy",
+    "Tolerance": "onnxproof.policy",
+}
+
+__all__ = ["Finding", "Policy", "Proof", "Tolerance", "__version__", "export", "prove", "verify"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'onnxproof' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

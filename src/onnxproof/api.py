@@ -1,0 +1,162 @@
+"""The Python interface: the verbs of the command line, with keyword-only options named as the flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from onnxproof.artifact.record import Exporter, ExportOptions
+from onnxproof.conductor import Progress, conduct
+from onnxproof.errors import UserError
+from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
+from onnxproof.policy import Policy, Tolerance
+from onnxproof.proof import Proof
+from onnxproof.specs import ProviderSpec, Range, parse_provider
+
+Threshold = float | Mapping[str, float] | None
+
+
+def make_policy(
+    *,
+    atol: Threshold = None,
+    rtol: Threshold = None,
+    max_abs: Threshold = None,
+    noise: float | None = None,
+    accept: Mapping[str, str] | None = None,
+    base: Policy | None = None,
+) -> Policy:
+    """A policy from what the user gave; a number for all outputs, or a mapping of outputs (`None` for the others)."""
+    given = {"atol": atol, "rtol": rtol, "max_abs": max_abs}
+    general = {k: v for k, v in ((k, _general(v)) for k, v in given.items()) if v is not None}
+    start = base or Policy()
+    tolerance = replace(start.tolerance, **general, promised=True) if general else start.tolerance
+    if general.keys() & {"atol", "rtol"} and "max_abs" not in general and not start.tolerance.promised:
+        # Who promises a tolerance does not also promise the default's absolute limit.
+        tolerance = replace(tolerance, max_abs=float("inf"))
+    outputs = dict(start.outputs)
+    for key, value in given.items():
+        for output, number in (value.items() if isinstance(value, Mapping) else ()):
+            if output is not None:
+                base_tolerance = outputs.get(output, replace(tolerance, max_abs=float("inf")))
+                outputs[output] = replace(base_tolerance, promised=True, **{key: number})
+    return Policy(
+        tolerance=tolerance,
+        outputs=outputs,
+        noise=start.noise if noise is None else noise,
+        accept={**start.accept, **(accept or {})},
+    )
+
+
+def _general(value: Threshold) -> float | None:
+    if isinstance(value, Mapping):
+        return value.get(None)  # type: ignore[call-overload,no-any-return]  # None is the key for all other outputs
+    return value
+
+
+def limits_of(policy: Policy) -> Limits:
+    """The tightest thresholds of a policy: what is beyond them is looked at more closely."""
+    tolerances: list[Tolerance] = [policy.tolerance, *policy.outputs.values()]
+    return Limits(
+        policy.noise,
+        min(t.atol for t in tolerances),
+        min(t.rtol for t in tolerances),
+        min(t.max_abs for t in tolerances),
+    )
+
+
+def prove(
+    model: Any,
+    inputs: Any = None,
+    *,
+    onnx: str | Path | None = None,
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    range: Mapping[str, tuple[float, float]] | None = None,
+    batch_sizes: Sequence[int] | None = None,
+    data: str | None = None,
+    opset: int | None = None,
+    exporter: Exporter = "auto",
+    keep_metadata: bool = False,
+    provider: str | Sequence[str] = (),
+    optimization: str = "all",
+    threads: int | None = None,
+    atol: Threshold = None,
+    rtol: Threshold = None,
+    max_abs: Threshold = None,
+    noise: float | None = None,
+    accept: Mapping[str, str] | None = None,
+    policy: Policy | None = None,
+    nonfinite: bool = False,
+    seed: int = 0,
+    budget: float = 120.0,
+    out: str | Path = "onnxproof-out",
+    isolate: bool = False,
+    case_timeout: float = 300.0,
+    progress: Progress | None = None,
+) -> Proof:
+    """Export the model (or take `onnx`), verify it under onnxruntime, and judge.
+
+    `model` is a `torch.nn.Module` with `inputs` (a tuple of positional or a dict of keyword inputs), or a TARGET string.
+    """
+    policy = make_policy(atol=atol, rtol=rtol, max_abs=max_abs, noise=noise, accept=accept, base=policy)
+    job = Job(
+        target=model if isinstance(model, str) else None,
+        memory=None if isinstance(model, str) else (model, inputs),
+        dynamic={name: dict(dims) for name, dims in dynamic.items()} if dynamic is not None else None,
+        ranges={name: Range(float(low), float(high)) for name, (low, high) in (range or {}).items()},
+        onnx=str(onnx) if onnx is not None else None,
+        out=str(out),
+        export=ExportOptions(opset, exporter, keep_metadata),
+        verify=VerifySettings(
+            session=SessionSettings(_providers(provider), _level(optimization), threads),
+            batch_sizes=tuple(batch_sizes) if batch_sizes is not None else None,
+            data=data,
+            seed=seed,
+            budget=budget,
+            nonfinite=nonfinite,
+            limits=limits_of(policy),
+        ),
+        case_timeout=case_timeout,
+    )
+    return conduct(job, policy, isolate=isolate, progress=progress)
+
+
+def verify(model: Any, inputs: Any = None, *, onnx: str | Path, **options: Any) -> Proof:
+    """Verify a file against the model: `prove` with a given artifact."""
+    return prove(model, inputs, onnx=onnx, **options)
+
+
+def export(
+    model: Any,
+    inputs: Any = None,
+    *,
+    out: str | Path = "onnxproof-out",
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    opset: int | None = None,
+    exporter: Exporter = "auto",
+    keep_metadata: bool = False,
+    isolate: bool = False,
+    progress: Progress | None = None,
+) -> Proof:
+    """Export only: the proof has the artifact and what was found on the way, and no cases."""
+    job = Job(
+        target=model if isinstance(model, str) else None,
+        memory=None if isinstance(model, str) else (model, inputs),
+        dynamic={name: dict(dims) for name, dims in dynamic.items()} if dynamic is not None else None,
+        out=str(out),
+        export=ExportOptions(opset, exporter, keep_metadata),
+    )
+    return conduct(job, Policy(), isolate=isolate, verify=False, progress=progress)
+
+
+def _providers(given: str | Sequence[str]) -> tuple[ProviderSpec, ...]:
+    texts = [given] if isinstance(given, str) else list(given)
+    return tuple(parse_provider(text) for text in texts) or (CPU,)
+
+
+def _level(text: str) -> str:
+    known = ("disable", "basic", "extended", "all")
+    if text not in known:
+        raise UserError(f"optimization {text!r}: expected one of {', '.join(known)}")
+    return text

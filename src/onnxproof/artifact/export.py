@@ -1,0 +1,289 @@
+"""Subject → Artifact: export done right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onnxproof.artifact import sourcemap
+from onnxproof.artifact.chatter import caught
+from onnxproof.artifact.diagnosis import about_dimensions, diagnose, in_optimiser, location, shortest
+from onnxproof.artifact.file import SIGNATURE, read_artifact
+from onnxproof.artifact.record import Artifact, ExportOptions
+from onnxproof.artifact.wrapper import PREFIX, FlatModule, eval_mode, resized
+from onnxproof.errors import FindingError, InputError
+from onnxproof.findings import Finding, Where, found
+from onnxproof.structure import Flat, flatten
+from onnxproof.subject import Subject
+
+EXTERNAL_ABOVE = 1_500_000_000
+"""Bytes of weights above which they go to a file of their own (a protobuf holds 2 GB at most)."""
+
+Report = Callable[[Finding], None]
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way to call the exporter."""
+
+    exporter: str
+    dims: str = "named"
+    """`named`: as wished, failing loudly; `auto`: whatever torch.export allows."""
+    optimize: bool = True
+
+
+def export(subject: Subject, path: Path, options: ExportOptions, report: Report) -> Artifact:
+    """Export in eval mode, strip and map the metadata, read back what was written and compare it with the wish."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    outputs = _example_outputs(subject)
+    _report_constants(subject.inputs, outputs, report)
+    leaves = _export_inputs(subject)
+    with caught() as log, eval_mode(subject.module), torch.no_grad():
+        attempt = _attempts(subject, leaves, list(outputs.tensors), path, options, report)
+    map_path = path.with_suffix(".sourcemap.json")
+    artifact = read_artifact(
+        path, attempt.exporter, sourcemap=str(map_path), optimized=attempt.optimize, log=log.getvalue()[-20_000:]
+    )
+    if options.opset is not None and artifact.opset != options.opset:
+        report(
+            found(
+                "OX105",
+                f"opset {options.opset} was asked for and the exporter wrote opset {artifact.opset}",
+                evidence={"asked": options.opset, "written": artifact.opset},
+            )
+        )
+    return artifact
+
+
+def _example_outputs(subject: Subject) -> Flat:
+    """Run the module once, to know its outputs; what it rejects, it cannot be exported with."""
+    leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
+    try:
+        with eval_mode(subject.module), torch.no_grad():
+            outputs = flatten(subject.call(leaves))
+    except InputError as error:
+        raise FindingError(found("OX101", str(error), stage="capture")) from error
+    except Exception as error:
+        raise InputError(
+            f"the module itself rejects its example inputs: {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
+            f" at {_place(location(error))}"
+        ) from error
+    if not outputs.tensors:
+        raise FindingError(found("OX216", "the module returns no tensor: there is nothing to export or compare"))
+    return outputs
+
+
+def _place(where: Where) -> str:
+    return f"{where.file}:{where.line}" if where.file else "an unknown line"
+
+
+def _report_constants(inputs: Flat, outputs: Flat, report: Report) -> None:
+    for name, value in inputs.constants.items():
+        report(found("OX106", f"the input {name} = {value!r} is baked into the graph", evidence={"input": name, "value": repr(value)}))
+    for name, value in outputs.constants.items():
+        report(
+            found("OX110", f"the output {name} is the Python value {value!r}, not a tensor: it is left out", where=Where(output=name))
+        )
+
+
+def _export_inputs(subject: Subject) -> list[torch.Tensor]:
+    """Example inputs whose dynamic dims are at least 2: torch.export bakes sizes 0 and 1 in."""
+    sizes = {name: max(size, 2) for name, size in subject.sizes().items()}
+    tensors = subject.inputs.tensors
+    leaves = list(tensors.values())
+    grown = resized(leaves, [{d: sizes[n] for d, n in subject.dynamic.get(name, {}).items()} for name in tensors])
+    if all(a.shape == b.shape for a, b in zip(leaves, grown, strict=True)):
+        return leaves
+    try:
+        with eval_mode(subject.module), torch.no_grad():
+            subject.call([leaf.clone() for leaf in grown])
+    except Exception:
+        return leaves  # the module accepts only the example's sizes; the export will tell
+    return grown
+
+
+def _attempts(
+    subject: Subject, leaves: Sequence[torch.Tensor], outputs: list[str], path: Path, options: ExportOptions, report: Report
+) -> Attempt:
+    """Try the wished export, then what may remove the reason why it failed. The first error is the one to explain."""
+    scripted = isinstance(subject.module, torch.jit.ScriptModule)
+    first = "torchscript" if options.exporter == "torchscript" or (scripted and options.exporter == "auto") else "dynamo"
+    queue = [Attempt(first, optimize=options.optimize)]
+    errors: list[Exception] = []
+    while queue:
+        attempt = queue.pop(0)
+        try:
+            _run(attempt, subject, leaves, outputs, path, options)
+        except Exception as error:
+            errors.append(error)
+            queue = [a for a in _next(attempt, error, options) if a not in queue] + queue
+            continue
+        _report_detours(attempt, errors, report)
+        _report_baked(subject, read_artifact(path), errors, report)
+        return attempt
+    raise FindingError(diagnose(errors[0])) from errors[0]
+
+
+def _next(attempt: Attempt, error: Exception, options: ExportOptions) -> list[Attempt]:
+    """What to try after a failure: the smallest change that may remove its cause, then the other exporter."""
+    if attempt.exporter == "torchscript":
+        return []
+    other = [Attempt("torchscript")] if options.exporter == "auto" else []
+    if attempt.optimize and in_optimiser(error):
+        return [replace(attempt, optimize=False), *other]
+    if attempt.dims == "named" and about_dimensions(error):
+        return [replace(attempt, dims="auto"), *other]
+    return other
+
+
+def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -> None:
+    if not errors:
+        return
+    reason = diagnose(errors[0])
+    evidence = {"reason": reason.message, "error": reason.evidence.get("error")}
+    if attempt.exporter == "torchscript":
+        report(found("OX107", f"the default exporter failed ({reason.message}); TorchScript was used", where=reason.where, evidence=evidence))
+    elif not attempt.optimize:
+        report(found("OX112", "the exporter's graph optimiser crashed; exported without it", evidence=evidence))
+
+
+def _report_baked(subject: Subject, artifact: Artifact, errors: list[Exception], report: Report) -> None:
+    """Compare the artifact's dims with the wish."""
+    ports = {port.name: port for port in artifact.inputs}
+    baked: dict[str, list[str]] = {}
+    for name, dims in subject.dynamic.items():
+        shape = ports[name].shape if name in ports else None
+        for dim, size in dims.items():
+            if shape is not None and isinstance(shape[dim], int):
+                baked.setdefault(size, []).append(f"{name}[{dim}] = {shape[dim]}")
+    where = location(errors[0]) if errors else Where()
+    for size, places in baked.items():
+        evidence: dict[str, Any] = {"dimension": size, "places": places}
+        if errors:
+            evidence["error"] = shortest(str(errors[0]))
+        report(found("OX104", f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}", where=where, evidence=evidence))
+
+
+# --- the two exporters ----------------------------------------------------------------------------------------------
+
+
+def _run(
+    attempt: Attempt, subject: Subject, leaves: Sequence[torch.Tensor], outputs: list[str], path: Path, options: ExportOptions
+) -> None:
+    wrapper = FlatModule(subject)
+    if attempt.exporter == "torchscript":
+        _run_torchscript(wrapper, subject, leaves, outputs, path, options)
+    else:
+        _run_dynamo(attempt, wrapper, subject, leaves, outputs, path, options)
+
+
+def _run_dynamo(
+    attempt: Attempt,
+    wrapper: FlatModule,
+    subject: Subject,
+    leaves: Sequence[torch.Tensor],
+    outputs: list[str],
+    path: Path,
+    options: ExportOptions,
+) -> None:
+    names = list(subject.inputs.tensors)
+    dims = tuple(_dims(subject.dynamic.get(name, {}), attempt.dims) for name in names)
+    program = torch.onnx.export(
+        wrapper,
+        tuple(leaves),
+        None,
+        dynamo=True,
+        input_names=names,
+        output_names=outputs,
+        dynamic_shapes=(dims,),
+        opset_version=options.opset,
+        optimize=attempt.optimize,
+        verbose=False,
+    )
+    assert program is not None  # a dynamo export that fails raises
+    _save(program.model, path, names, outputs, options.keep_metadata)
+
+
+def _dims(wished: Mapping[int, str], how: str) -> dict[int, Any] | None:
+    if not wished:
+        return None
+    return {dim: size if how == "named" else torch.export.Dim.AUTO for dim, size in wished.items()}
+
+
+def _run_torchscript(
+    wrapper: FlatModule, subject: Subject, leaves: Sequence[torch.Tensor], outputs: list[str], path: Path, options: ExportOptions
+) -> None:
+    import onnx_ir as ir
+
+    names = list(subject.inputs.tensors)
+    torch.onnx.export(
+        wrapper,
+        tuple(leaves),
+        str(path),
+        dynamo=False,
+        input_names=names,
+        output_names=outputs,
+        dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
+        opset_version=options.opset,
+    )
+    model = ir.load(path)
+    for initializer in list(model.graph.initializers.values()):
+        if initializer.const_value is not None:  # read now: the file is about to be written again
+            initializer.const_value = ir.tensor(initializer.const_value.numpy().copy(), name=initializer.name)
+    _save(model, path, names, outputs, options.keep_metadata)
+
+
+def _save(model: Any, path: Path, inputs: list[str], outputs: list[str], keep_metadata: bool) -> None:
+    import onnx_ir as ir
+
+    origins = _name_and_map(model)
+    _unwrap_names(model)
+    if not keep_metadata:
+        _strip(model)
+    model.metadata_props[SIGNATURE] = json.dumps({"inputs": inputs, "outputs": outputs})
+    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
+    ir.save(model, path, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
+    sourcemap.write(path.with_suffix(".sourcemap.json"), origins)
+
+
+def _name_and_map(model: Any) -> dict[str, sourcemap.Origin]:
+    """Give every node a unique name and note where it comes from."""
+    origins: dict[str, sourcemap.Origin] = {}
+    for i, node in enumerate(model.graph.all_nodes()):
+        if not node.name or node.name in origins:
+            node.name = f"{node.name or node.op_type}_{i}"
+        described = any(key.startswith("pkg.torch.onnx") for key in node.metadata_props)
+        origins[node.name] = sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name)
+    return origins
+
+
+def _unwrap_names(model: Any) -> None:
+    """`model.fc1.weight` is the wrapper's name for the user's `fc1.weight`."""
+    taken = set(model.graph.initializers)
+    for value in list(model.graph.initializers.values()):
+        name = value.name.removeprefix(PREFIX + ".")
+        if name != value.name and name not in taken:
+            taken.add(name)
+            value.name = name
+
+
+def _strip(model: Any) -> None:
+    model.metadata_props.clear()
+    graphs = [model.graph, *(function.graph for function in model.functions.values())]
+    for graph in graphs:
+        graph.metadata_props.clear()
+        graph.doc_string = None
+        for value in [*graph.inputs, *graph.outputs, *graph.initializers.values()]:
+            value.metadata_props.clear()
+            value.doc_string = None
+        for node in graph.all_nodes():
+            node.metadata_props.clear()
+            node.doc_string = None
+            for value in node.outputs:
+                value.metadata_props.clear()
+                value.doc_string = None

@@ -1,0 +1,115 @@
+"""Which input of the graph is which input of the module, and the same for outputs: by name, else by position and said so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from onnxproof.artifact.record import Port
+from onnxproof.findings import Finding, Where, found
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Names on the module's side ↔ names on the graph's side, and what was odd about it."""
+
+    pairs: Mapping[str, str] = field(default_factory=dict)
+    """Module's name → graph's name."""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def reverse(self) -> dict[str, str]:
+        """Graph's name → module's name."""
+        return {graph: module for module, graph in self.pairs.items()}
+
+
+def pair_inputs(expected: Mapping[str, str], ports: Sequence[Port]) -> Pairing:
+    """`expected`: the module's inputs with their dtypes, in order."""
+    names = [port.name for port in ports]
+    findings: list[Finding] = []
+    pairs = {name: name for name in expected if name in names}
+    lonely = [name for name in expected if name not in pairs]
+    unknown = [name for name in names if name not in pairs]
+    if lonely and unknown:
+        by_place = dict(zip(lonely, unknown, strict=False))
+        pairs |= by_place
+        findings.append(_by_position(by_place, alone=len(expected) == 1))
+        lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
+    if unknown:
+        message = f"the artifact takes {_list(unknown)}, which the module does not have; the module takes {_list(expected)}"
+        findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
+    findings += [found("OX223", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely]
+    if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
+        findings.append(_order("inputs", names, list(expected)))
+    return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
+
+
+def _by_position(pairs: Mapping[str, str], *, alone: bool) -> Finding:
+    told = ", ".join(f"{graph} ← {module}" for module, graph in pairs.items())
+    message = f"input names differ, paired by position: {told}"
+    return found("OX217", message, severity="note" if alone else "review", evidence={"pairs": dict(pairs)})
+
+
+def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> list[Finding]:
+    declared = {port.name: port.dtype for port in ports}
+    return [
+        found(
+            "OX219",
+            f"the input {name} is {expected[name]} in the module and {declared[graph]} in the artifact",
+            evidence={"input": name, "module": expected[name], "artifact": declared[graph]},
+        )
+        for name, graph in pairs.items()
+        if declared[graph] not in (expected[name], "unknown")
+    ]
+
+
+def pair_outputs(expected: Sequence[str], ports: Sequence[Port], promised: Sequence[str] | None, *, named: bool) -> Pairing:
+    """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with."""
+    names = [port.name for port in ports]
+    if promised is not None and len(promised) == len(expected):
+        wanted, known = dict(zip(expected, promised, strict=True)), True
+    else:
+        wanted, known = {name: name for name in expected}, named
+    if set(wanted.values()) == set(names):
+        order = [_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
+        return Pairing(wanted, tuple(order))
+    if not known:
+        return _outputs_by_position(expected, names)
+    return _outputs_by_name(wanted, names)
+
+
+def _outputs_by_position(expected: Sequence[str], names: Sequence[str]) -> Pairing:
+    pairs = dict(zip(expected, names, strict=False))
+    return Pairing(pairs, (*_missing(expected[len(names) :]), *_extra(names[len(expected) :])))
+
+
+def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing:
+    pairs = {module: graph for module, graph in wanted.items() if graph in names}
+    lonely = [module for module in wanted if module not in pairs]
+    unknown = [name for name in names if name not in pairs.values()]
+    findings: list[Finding] = []
+    if len(lonely) == len(unknown):
+        for module, graph in zip(lonely, unknown, strict=True):
+            message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
+            findings.append(found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph}))
+            pairs[module] = graph
+    else:
+        findings += [*_missing(lonely), *_extra(unknown)]
+    return Pairing(pairs, tuple(findings))
+
+
+def _missing(names: Sequence[str]) -> list[Finding]:
+    return [found("OX210", f"the artifact has no output {name}", where=Where(output=name)) for name in names]
+
+
+def _extra(names: Sequence[str]) -> list[Finding]:
+    return [found("OX211", f"the artifact has an output {name} that the module does not return", where=Where(output=name)) for name in names]
+
+
+def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:
+    message = f"the {what} come in another order: {_list(names)} in the artifact, {_list(expected)} in the module"
+    return found("OX213", message, evidence={"artifact": list(names), "module": list(expected)})
+
+
+def _list(names: object) -> str:
+    return ", ".join(str(name) for name in names)  # type: ignore[attr-defined]  # any iterable of names

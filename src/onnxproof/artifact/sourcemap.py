@@ -1,0 +1,102 @@
+"""The source map: node → module path, class, file, line, ATen operator.
+
+The exporter writes absolute paths and the user's source text into every node's metadata. The shipped file is stripped of
+them; this map, kept beside it, is what locating needs.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from onnxproof.artifact.wrapper import PREFIX
+
+FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n?(?P<text>[^\n]*)')
+TARGET = re.compile(r"target=(?:torch\.ops\.)?([\w.]+)")
+FOREIGN = ("/torch/", "torch/", "/onnxproof/artifact/", "/onnxproof/structure.py", "/onnxproof/subject.py", "<")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a node of the graph comes from."""
+
+    module: str | None = None
+    cls: str | None = None
+    file: str | None = None
+    line: int | None = None
+    text: str | None = None
+    op: str | None = None
+    rule: str | None = None
+    """The exporter's rewrite rule that made the node, if one did."""
+
+
+def origin_of(metadata: Mapping[str, str]) -> Origin:
+    """Read what the exporter wrote on a node."""
+    frame = user_frame(metadata.get("pkg.torch.onnx.stack_trace", ""))
+    scopes = _list(metadata.get("pkg.torch.onnx.name_scopes"))
+    classes = _list(metadata.get("pkg.torch.onnx.class_hierarchy"))
+    target = TARGET.search(metadata.get("pkg.torch.onnx.fx_node", ""))
+    return Origin(
+        module=_strip(scopes[-2]) if len(scopes) > 1 else None,
+        cls=classes[-2] if len(classes) > 1 else None,
+        file=frame["file"] if frame else None,
+        line=int(frame["line"]) if frame else None,
+        text=(frame["text"].strip() or None) if frame else None,
+        op=target.group(1) if target else None,
+        rule=metadata.get("pkg.onnxscript.rewriter.rule_name"),
+    )
+
+
+def user_frame(trace: str) -> Mapping[str, str] | None:
+    """The innermost frame that is the user's code rather than torch's or ours."""
+    frames = [match.groupdict() for match in FRAME.finditer(trace)]
+    mine = [frame for frame in frames if not _foreign(frame["file"])]
+    return mine[-1] if mine else None
+
+
+def _foreign(file: str) -> bool:
+    return any(part in file if part.startswith("/") else file.startswith(part) for part in FOREIGN)
+
+
+def origin_of_scope(name: str) -> Origin:
+    """TorchScript keeps scopes in node names: `/model/fc1/Gemm`."""
+    parts = [part for part in name.split("/") if part]
+    if len(parts) < 2:
+        return Origin()
+    path = parts[-2] if "." in parts[-2] else ".".join(parts[:-1])
+    return Origin(module=_strip(path))
+
+
+def _strip(path: str) -> str | None:
+    if path.startswith("_empty_nn_module_stack"):
+        return None
+    stripped = path.removeprefix(PREFIX).removeprefix(".") if path == PREFIX or path.startswith(PREFIX + ".") else path
+    return stripped
+
+
+def _list(text: str | None) -> list[str]:
+    try:
+        value = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError):
+        return []
+    return [str(item) for item in value]
+
+
+def write(path: Path, origins: Mapping[str, Origin]) -> None:
+    """Write the side file."""
+    nodes = {name: {k: v for k, v in asdict(origin).items() if v is not None} for name, origin in origins.items()}
+    path.write_text(json.dumps({"schema": "onnxproof.sourcemap/1", "nodes": nodes}, indent=1), encoding="utf-8")
+
+
+def read(path: Path) -> dict[str, Origin]:
+    """Read the side file; nothing where there is none."""
+    if not path.is_file():
+        return {}
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    known = Origin.__dataclass_fields__
+    return {name: Origin(**{k: v for k, v in o.items() if k in known}) for name, o in data["nodes"].items()}

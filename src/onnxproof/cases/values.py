@@ -1,0 +1,134 @@
+"""Value profiles: what to fill an input with. A profile means something for every role."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.cases.domain import WIDE_INTEGERS, Domain, Role
+from onnxproof.specs import Range
+
+Floats = NDArray[np.float64]
+Generator = np.random.Generator
+Shape = tuple[int, ...]
+
+FAIR_LIMIT = 1e3
+"""Finite floats up to this size are fair inputs for any model that declares no range."""
+
+FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
+    "normal": lambda g, s: g.standard_normal(s),
+    "uniform": lambda g, s: g.random(s),
+    "zeros": lambda g, s: np.zeros(s),
+    "ones": lambda g, s: np.ones(s),
+    "tiny": lambda g, s: g.standard_normal(s) * 1e-6,
+    "large": lambda g, s: np.clip(g.standard_normal(s) * 300, -FAIR_LIMIT, FAIR_LIMIT),
+    "negative": lambda g, s: -np.abs(g.standard_normal(s)),
+    "mixed": lambda g, s: np.clip(g.standard_normal(s) * 10 ** g.uniform(-4, 2.5, s), -FAIR_LIMIT, FAIR_LIMIT),
+    "halves": lambda g, s: g.integers(-6, 7, s) / 2.0,
+    "constant": lambda g, s: np.broadcast_to(g.standard_normal((*s[:-1], 1)), s).copy() if s else g.standard_normal(s),
+    "sparse": lambda g, s: g.standard_normal(s) * (g.random(s) < 0.2) * _some_rows(g, s),
+    "huge": lambda g, s: g.standard_normal(s) * 1e30,
+    "nonfinite": lambda g, s: _nonfinite(g, s),
+}
+UNFAIR = ("huge", "nonfinite")
+PROFILES = tuple(name for name in FLOATS if name not in UNFAIR)
+
+INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
+    "zeros": lambda g, s, r: np.full(s, min(max(0.0, r.low), r.high)),
+    "ones": lambda g, s, r: np.full(s, min(max(1.0, r.low), r.high)),
+    "tiny": lambda g, s, r: g.choice([r.low, r.high], s),
+    "large": lambda g, s, r: np.full(s, r.high),
+    "negative": lambda g, s, r: _integers(g, s, Range(r.low, min(r.high, max(r.low, -1)))),
+    "halves": lambda g, s, r: g.choice(_near_ends(r), s),
+    "constant": lambda g, s, r: np.full(s, r.low),
+}
+"""Ids and integers; profiles not named here are uniform over the valid range."""
+
+MASKS: dict[str, Callable[[Generator, Shape], Floats]] = {
+    "zeros": lambda g, s: np.zeros(s),
+    "ones": lambda g, s: np.ones(s),
+    "uniform": lambda g, s: np.ones(s),
+    "tiny": lambda g, s: _single(g, s),
+    "halves": lambda g, s: (g.random(s) < 0.5).astype(np.float64),
+    "sparse": lambda g, s: (g.random(s) < 0.2).astype(np.float64) * _some_rows(g, s),
+}
+"""Masks; profiles not named here are ragged: a prefix of each row is on."""
+
+
+def _some_rows(g: Generator, shape: Shape) -> Floats:
+    """1 or 0 per row, so that some rows are empty."""
+    return np.ones(shape) if len(shape) < 2 else (g.random((*shape[:-1], 1)) < 0.7).astype(np.float64)
+
+
+def _nonfinite(g: Generator, shape: Shape) -> Floats:
+    values = g.standard_normal(shape)
+    places = g.random(shape)
+    values = np.where(places < 0.02, np.nan, values)
+    values = np.where((places > 0.02) & (places < 0.04), np.inf, values)
+    values = np.where((places > 0.04) & (places < 0.06), -np.inf, values)
+    if values.size:
+        values.reshape(-1)[0] = np.nan
+    return np.asarray(values)
+
+
+def _integers(g: Generator, shape: Shape, valid: Range) -> Floats:
+    return g.integers(int(valid.low), int(valid.high), shape, endpoint=True).astype(np.float64)
+
+
+def _near_ends(valid: Range) -> list[float]:
+    ends = {valid.low, valid.high, min(valid.low + 1, valid.high), max(valid.high - 1, valid.low), np.floor((valid.low + valid.high) / 2)}
+    return sorted(ends)
+
+
+def _single(g: Generator, shape: Shape) -> Floats:
+    values = np.zeros(shape)
+    if values.size and shape:
+        rows = values.reshape(-1, shape[-1])
+        rows[np.arange(len(rows)), g.integers(0, shape[-1], len(rows))] = 1
+    return values
+
+
+def _ragged(g: Generator, shape: Shape) -> Floats:
+    if not shape or not shape[-1]:
+        return np.ones(shape)
+    lengths = g.integers(1, shape[-1] + 1, (*shape[:-1], 1))
+    return (np.arange(shape[-1]) < lengths).astype(np.float64)
+
+
+def fill(domain: Domain, profile: str, shape: Shape, g: Generator) -> NDArray[Any]:
+    """An array for this input in this profile, in its dtype and inside its valid range."""
+    makers: dict[Role, Callable[[], Floats]] = {
+        "float": lambda: _float(domain, profile, shape, g),
+        "mask": lambda: MASKS.get(profile, _ragged)(g, shape),
+        "id": lambda: _integer(domain, profile, shape, g),
+        "integer": lambda: _integer(domain, profile, shape, g),
+    }
+    values = np.asarray(makers[domain.role]())
+    if domain.valid is not None and profile not in UNFAIR:
+        values = np.clip(values, domain.valid.low, domain.valid.high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(values.astype(domain.dtype)).reshape(shape)
+
+
+def _integer(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
+    valid = domain.valid or WIDE_INTEGERS
+    maker = INTEGERS.get(profile)
+    return _integers(g, shape, valid) if maker is None else np.asarray(maker(g, shape, valid), dtype=np.float64)
+
+
+def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
+    values = FLOATS[profile](g, shape)
+    if domain.valid is None or profile in UNFAIR:
+        return values
+    low, high = domain.valid.low, domain.valid.high
+    middle, half = (low + high) / 2, (high - low) / 2
+    if profile in ("normal", "mixed", "sparse", "constant"):
+        return middle + half * values / max(1.0, float(np.abs(values).max(initial=0.0)))
+    if profile == "uniform":
+        return low + values * (high - low)
+    if profile == "large":
+        return np.where(g.random(shape) < 0.5, low, high)
+    return values

@@ -1,0 +1,423 @@
+"""Numbers about one output of one case: never an opinion.
+
+`compare` sets two arrays side by side. `measure_noise` puts their distance in relation to the float64 truth, and
+`explain` in relation to what rounding may do to this model (samples of the truth with legal rounding errors injected).
+Arrays of different shape or dtype are never broadcast or cast: they have no numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Kind = Literal["float", "discrete"]
+
+SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""
+SHOWN = 3
+TRIM = 0.99
+"""Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element, with both values."""
+
+    index: tuple[int, ...]
+    baseline: Any
+    candidate: Any
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Where NaN and the infinities are."""
+
+    baseline: int = 0
+    candidate: int = 0
+    differing: int = 0
+    unexplained: int | None = None
+    """Of those that differ, how many no legal rounding produces; None where that was not asked."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The candidate's and the baseline's distance from the truth."""
+
+    method: str
+    baseline_rms: float
+    candidate_rms: float
+    ratio: float
+    worst_ratio: float
+    unexplained: float | None = None
+    """Worst element's distance over what legal rounding may cost there; above 1 it is not rounding. None: not asked."""
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """The graph in float64 against the module in float64, relative to the output's scale."""
+
+    error: float
+    allowance: float
+    ratio: float
+    """Worst element's error over its allowance (folded float32 constants, float64 rounding)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All numbers about one output of one case."""
+
+    output: str
+    kind: Kind
+    baseline_dtype: str
+    candidate_dtype: str
+    baseline_shape: tuple[int, ...]
+    candidate_shape: tuple[int, ...]
+    size: int = 0
+    compared: int = 0
+    """Pairs of finite (or discrete) values: the ones the numbers below speak of."""
+    max_abs: float | None = None
+    mean_abs: float | None = None
+    max_rel: float | None = None
+    mean_rel: float | None = None
+    max_ulp: float | None = None
+    cosine: float | None = None
+    scale: float | None = None
+    mismatched: int = 0
+    """Discrete values that differ."""
+    unexplained_mismatches: int | None = None
+    pattern: Pattern = Pattern()
+    envelope: tuple[tuple[float, float], ...] = ()
+    """(|baseline|, |difference|) points that decide |difference| ≤ atol + rtol·|baseline| for any tolerance."""
+    worst: tuple[Element, ...] = ()
+    noise: Noise | None = None
+    exactness: Exactness | None = None
+    swapped_with: str | None = None
+
+    @property
+    def same_form(self) -> bool:
+        """Whether shape and dtype agree, so that numbers exist."""
+        return self.baseline_shape == self.candidate_shape and self.baseline_dtype == self.candidate_dtype
+
+    @property
+    def noise_ratio(self) -> float | None:
+        """rms distance of the candidate from the truth over the baseline's."""
+        return None if self.noise is None else self.noise.ratio
+
+    def excess(self, atol: float, rtol: float) -> float:
+        """How far the worst pair is above atol + rtol·|baseline| (negative: inside)."""
+        return max((difference - rtol * size - atol for size, difference in self.envelope), default=-atol)
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain data, with the contract's `noise_ratio`."""
+        return {**asdict(self), "noise_ratio": self.noise_ratio}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Comparison:
+        """Read a comparison back; fields of a later version are ignored."""
+        values = {name: data[name] for name in Comparison.__dataclass_fields__ if name in data}
+        values["baseline_shape"] = tuple(values["baseline_shape"])
+        values["candidate_shape"] = tuple(values["candidate_shape"])
+        values["pattern"] = Pattern(**values.get("pattern") or {})
+        values["envelope"] = tuple((a, b) for a, b in values.get("envelope") or ())
+        values["worst"] = tuple(
+            Element(tuple(w["index"]), w["baseline"], w["candidate"]) for w in values.get("worst") or ()
+        )
+        values["noise"] = Noise(**values["noise"]) if values.get("noise") else None
+        values["exactness"] = Exactness(**values["exactness"]) if values.get("exactness") else None
+        return Comparison(**values)
+
+
+def compare(output: str, baseline: Array, candidate: Array, rtol: float = 1e-3) -> Comparison:
+    """Set two arrays side by side."""
+    form: dict[str, Any] = {
+        "output": output,
+        "kind": kind_of(baseline),
+        "baseline_dtype": str(baseline.dtype),
+        "candidate_dtype": str(candidate.dtype),
+        "baseline_shape": baseline.shape,
+        "candidate_shape": candidate.shape,
+        "size": int(baseline.size),
+    }
+    if baseline.shape != candidate.shape or baseline.dtype != candidate.dtype:
+        return Comparison(**form)
+    if form["kind"] == "discrete":
+        return Comparison(**form, **_discrete_numbers(baseline, candidate))
+    return Comparison(**form, **_float_numbers(baseline, candidate, rtol))
+
+
+def kind_of(array: Array) -> Kind:
+    """Whether values are compared by distance (floats, complex) or by equality."""
+    return "float" if array.dtype.kind in "fc" or is_narrow_float(array.dtype) else "discrete"
+
+
+def is_narrow_float(dtype: np.dtype[Any]) -> bool:
+    """bfloat16 and the float8 family, which numpy itself knows only as void types."""
+    return "float" in dtype.name and dtype.kind == "V"
+
+
+def unit_roundoff(dtype: np.dtype[Any]) -> float:
+    """Half the distance from 1 to the next number of a float dtype."""
+    if is_narrow_float(dtype):
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(dtype).eps) / 2
+    return float(np.finfo(dtype).eps) / 2
+
+
+def as_float64(array: Array) -> Floats:
+    """Widen to float64; a complex array becomes its real and imaginary parts in a last axis."""
+    if array.dtype.kind == "c":
+        parts = np.stack([array.real, array.imag], axis=-1)
+        return parts.astype(np.float64)
+    return array.astype(np.float64)
+
+
+# --- side by side ---------------------------------------------------------------------------------------------------
+
+
+def _float_numbers(baseline: Array, candidate: Array, rtol: float) -> dict[str, Any]:
+    b, c = as_float64(baseline), as_float64(candidate)
+    pattern, both = _pattern(b, c)
+    difference = np.zeros_like(b)
+    np.subtract(c, b, out=difference, where=both)
+    np.abs(difference, out=difference)
+    magnitude = np.where(both, np.abs(b), 0.0)
+    ranked = np.where(classify(b) == classify(c), difference, np.inf)
+    numbers: dict[str, Any] = {
+        "pattern": pattern,
+        "compared": int(both.sum()),
+        "worst": _worst(ranked, baseline, candidate),
+    }
+    if not numbers["compared"]:
+        return numbers
+    nonzero = both & (magnitude > 0)
+    relative = difference[nonzero] / magnitude[nonzero]
+    return {
+        **numbers,
+        "max_abs": float(difference.max()),
+        "mean_abs": float(difference[both].mean()),
+        "max_rel": float(relative.max()) if relative.size else 0.0,
+        "mean_rel": float(relative.mean()) if relative.size else 0.0,
+        "max_ulp": _max_ulp(difference, magnitude, baseline.dtype),
+        "cosine": _cosine(b[both], c[both]),
+        "scale": float(magnitude.max()),
+        "envelope": _envelope(magnitude, difference, rtol),
+    }
+
+
+def classify(values: Floats) -> NDArray[np.int8]:
+    """0 finite, 1 NaN, 2 +inf, 3 −inf."""
+    classes = np.zeros(values.shape, np.int8)
+    finite = np.isfinite(values)
+    if not finite.all():
+        classes[np.isnan(values)] = 1
+        classes[np.isposinf(values)] = 2
+        classes[np.isneginf(values)] = 3
+    return classes
+
+
+def _pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_]]:
+    kinds_b, kinds_c = classify(b), classify(c)
+    both = (kinds_b == 0) & (kinds_c == 0)
+    pattern = Pattern(
+        baseline=int((kinds_b != 0).sum()),
+        candidate=int((kinds_c != 0).sum()),
+        differing=int((kinds_b != kinds_c).sum()),
+    )
+    return pattern, both
+
+
+def _max_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) -> float:
+    unit = 2 * unit_roundoff(np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype)
+    exponent = np.frexp(magnitude)[1] - 1
+    spacing = np.ldexp(unit, np.maximum(exponent, -1022 if unit < 1e-12 else -126))
+    return float((difference / np.maximum(spacing, np.finfo(np.float64).tiny)).max())
+
+
+def _cosine(b: Floats, c: Floats) -> float | None:
+    top = max(float(np.abs(b).max()), float(np.abs(c).max()))
+    if top == 0:
+        return None
+    b, c = b / top, c / top
+    norms = float(np.linalg.norm(b) * np.linalg.norm(c))
+    return float(np.dot(b, c) / norms) if norms else None
+
+
+def _envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
+    m, d = magnitude.ravel(), difference.ravel()
+    places = {int(np.argmax(d - slope * m)) for slope in {*SLOPES, rtol}}
+    return tuple(sorted((float(m[i]), float(d[i])) for i in places))
+
+
+def _worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, ...]:
+    # For complex arrays the ranking has a last axis of parts; it counts for the element as a whole.
+    if ranked.ndim > baseline.ndim:
+        ranked = ranked.max(axis=-1)
+    flat = ranked.ravel()
+    if not flat.size:
+        return ()
+    count = min(SHOWN, flat.size)
+    places = np.argpartition(flat, -count)[-count:]
+    places = places[np.argsort(-flat[places], kind="stable")]
+    return tuple(_element(int(i), baseline, candidate) for i in places if flat[i] > 0)
+
+
+def _element(flat: int, baseline: Array, candidate: Array) -> Element:
+    index = np.unravel_index(flat, baseline.shape) if baseline.ndim else ()
+    return Element(tuple(int(i) for i in index), plain(baseline[index]), plain(candidate[index]))
+
+
+def plain(value: Any) -> Any:
+    """A numpy scalar as something JSON can hold (NaN and infinities by name)."""
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (str, bytes)):
+        return str(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return str(complex(value))
+    number = float(value)
+    return number if np.isfinite(number) else str(number)
+
+
+def _discrete_numbers(baseline: Array, candidate: Array) -> dict[str, Any]:
+    differs = np.asarray(baseline != candidate)
+    distance = _distance(baseline, candidate)
+    numbers: dict[str, Any] = {
+        "compared": int(baseline.size),
+        "mismatched": int(differs.sum()),
+        "worst": _worst(np.where(differs, np.maximum(distance, 1.0), 0.0), baseline, candidate),
+    }
+    if baseline.dtype.kind in "iub" and baseline.size:
+        numbers["max_abs"] = float(distance.max())
+        numbers["mean_abs"] = float(distance.mean())
+    return numbers
+
+
+def _distance(baseline: Array, candidate: Array) -> Floats:
+    """|candidate − baseline| of integers without wrap-around: 1 where values have no distance."""
+    if baseline.dtype.kind not in "iub":
+        return np.asarray(baseline != candidate).astype(np.float64)
+    # Two's complement: the difference modulo 2^64 of the larger minus the smaller is the true distance.
+    high, low = np.maximum(baseline, candidate), np.minimum(baseline, candidate)
+    if baseline.dtype.kind == "b":
+        return (high != low).astype(np.float64)
+    wide = np.int64 if baseline.dtype.kind == "i" else np.uint64
+    return (high.astype(wide).view(np.uint64) - low.astype(wide).view(np.uint64)).astype(np.float64)
+
+
+# --- noise ----------------------------------------------------------------------------------------------------------
+
+
+def rms(values: Floats) -> float:
+    """Root mean square; 0 for nothing."""
+    if not values.size:
+        return 0.0
+    top = float(np.abs(values).max())
+    if top == 0 or not np.isfinite(top):
+        return top
+    return top * float(np.sqrt(np.mean(np.square(values / top))))
+
+
+def local_scale(truth: Floats) -> Floats:
+    """|value| plus the rms of its row: what an element's error is measured against."""
+    finite = np.where(np.isfinite(truth), truth, 0.0)
+    if finite.ndim and finite.shape[-1] > 1:
+        row = np.sqrt(np.mean(np.square(finite), axis=-1, keepdims=True))
+    else:
+        row = np.full_like(finite, rms(finite))
+    return np.asarray(np.abs(finite) + row + np.finfo(np.float64).tiny)
+
+
+def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, unit: float) -> Noise | None:
+    """Distances from the truth, and their ratio; None where the truth has another shape or nothing is finite."""
+    b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
+    if t.shape != b.shape or c.shape != b.shape:
+        return None
+    finite = np.isfinite(b) & np.isfinite(c) & np.isfinite(t)
+    if not finite.any():
+        return None
+    error_b, error_c = np.abs(b - t)[finite], np.abs(c - t)[finite]
+    scale, t = local_scale(t)[finite], t[finite]
+    rms_b, rms_c = rms(error_b), rms(error_c)
+    floor = 2 * unit * rms(t) + np.finfo(np.float64).tiny
+    worst = max(
+        float(error_c.max()) / max(float(error_b.max()), 4 * unit * float(np.abs(t).max()), floor),
+        float((error_c / scale).max()) / max(float((error_b / scale).max()), 4 * unit),
+    )
+    return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
+
+
+def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: float) -> Floats:
+    """Per element: how far legal rounding may carry the value from the truth.
+
+    Each sample is the truth with legal rounding errors injected. Four times the farthest sample at that element (this
+    follows discontinuities), or eight times the pooled noise of all elements (this follows large tensors' tails).
+    """
+    errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
+    if not errors:
+        return 4 * unit * scale
+    farthest = np.max(errors, axis=0)
+    pooled = np.concatenate([(e / scale).ravel() for e in errors])
+    keep = np.sort(pooled[np.isfinite(pooled)])[: max(1, int(np.ceil(TRIM * pooled.size)))]
+    return np.asarray(np.maximum(4 * farthest, (8 * rms(keep) + 4 * unit) * scale))
+
+
+def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> float:
+    """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
+    b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
+    finite = np.isfinite(b) & np.isfinite(c) & np.isfinite(t)
+    if t.shape != b.shape or not finite.any():
+        return 0.0
+    allowed = allowance([as_float64(s) for s in samples], t, local_scale(t), unit)
+    with np.errstate(invalid="ignore"):
+        excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
+    return float(np.nan_to_num(excess, nan=0.0).max())
+
+
+def credible(baseline: Array, truth: Array, samples: Sequence[Array], unit: float) -> bool:
+    """Whether the baseline itself lies where legal rounding of the truth may lie: else it is no truth for it."""
+    return unexplained_error(baseline, baseline, truth, samples, unit) <= 4
+
+
+def unexplained_pattern(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
+    """Of the NaN and infinities that differ, how many no sample shows."""
+    kinds_b, kinds_c = classify(as_float64(baseline)), classify(as_float64(candidate))
+    differs = kinds_b != kinds_c
+    for sample in samples:
+        kinds = classify(as_float64(sample))
+        if kinds.shape == differs.shape:
+            differs &= kinds == kinds_b
+    return int(differs.sum())
+
+
+def unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
+    """Of the discrete values that differ, how many stay the same in every legal rounding."""
+    differs = np.asarray(baseline != candidate)
+    for sample in samples:
+        if sample.shape == baseline.shape:
+            differs &= np.asarray(sample == baseline)
+    return int(differs.sum())
+
+
+def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
+    """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element."""
+    e, t = as_float64(exact), as_float64(truth)
+    finite = np.isfinite(e) & np.isfinite(t)
+    if not finite.any():
+        return Exactness(0.0, 0.0, 0.0)
+    scale = local_scale(t)
+    with np.errstate(invalid="ignore"):
+        error = np.where(finite, np.abs(e - t), 0.0)
+        ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.finfo(np.float64).max)
+    place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    return Exactness(float((error / scale).max()), float((allowed / scale)[place]), float(ratio[place]))

@@ -1,0 +1,258 @@
+"""The conductor: subject → artifact → cases → findings → verdict, in this process or in supervised children."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from onnxproof.artifact.record import Artifact
+from onnxproof.errors import NothingToVerify, OnnxproofError, UserError
+from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.job import Job
+from onnxproof.policy import Policy, judge
+from onnxproof.proof import Proof
+from onnxproof.verified import CaseResult
+from onnxproof.worker.supervisor import Child, End
+
+MAX_CHILDREN = 20
+"""Deaths after which a run is given up."""
+
+
+class InternalError(OnnxproofError):
+    """Our own bug, with the traceback of the process it happened in."""
+
+
+@dataclass
+class Progress:
+    """Who wants to know how far it is."""
+
+    stage: Callable[[str], None] = lambda text: None
+    case: Callable[[int, int, str], None] = lambda done, total, name: None
+
+
+@dataclass
+class Record:
+    """What the stages reported so far."""
+
+    progress: Progress
+    subject: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    artifact: Artifact | None = None
+    findings: list[Finding] = field(default_factory=list)
+    planned: list[str] = field(default_factory=list)
+    cases: dict[str, CaseResult] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    """Cases in which a child died."""
+    at: tuple[str | None, str] = (None, "start")
+    error: Mapping[str, Any] | None = None
+    finished: bool = False
+
+    def receive(self, event: Mapping[str, Any]) -> None:
+        """Take in one event."""
+        handler = getattr(self, f"_on_{event['event']}")
+        handler(event)
+
+    def _on_stage(self, event: Mapping[str, Any]) -> None:
+        self.at = (event["case"], event["stage"])
+        if event["case"] is None:
+            self.progress.stage(event["stage"])
+        else:
+            self.progress.case(len(self.cases), len(self.planned), event["case"])
+
+    def _on_subject(self, event: Mapping[str, Any]) -> None:
+        self.subject, self.environment = event["subject"], event["environment"]
+
+    def _on_finding(self, event: Mapping[str, Any]) -> None:
+        finding = Finding.from_json(event["finding"])
+        if finding not in self.findings:
+            self.findings.append(finding)
+
+    def _on_artifact(self, event: Mapping[str, Any]) -> None:
+        self.artifact = Artifact.from_json(event["artifact"])
+
+    def _on_plan(self, event: Mapping[str, Any]) -> None:
+        self.planned = event["cases"]
+
+    def _on_case(self, event: Mapping[str, Any]) -> None:
+        result = CaseResult.from_json(event["case"])
+        self.cases[result.name] = result
+        self.progress.case(len(self.cases), len(self.planned), result.name)
+
+    def _on_error(self, event: Mapping[str, Any]) -> None:
+        self.error = event
+
+    def _on_done(self, event: Mapping[str, Any]) -> None:
+        self.finished = True
+
+    @property
+    def stateful(self) -> bool:
+        """Whether a forward changes the module's buffers, so that they must be put back."""
+        return any(f.code == "OX113" for f in self.findings)
+
+
+def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, progress: Progress | None = None) -> Proof:
+    """Do a job and judge it."""
+    record = Record(progress or Progress())
+    began = time.perf_counter()
+    work = _in_children if isolate else _in_process
+    work(job, record, verify)
+    return _finish(job, record, policy, verify, time.perf_counter() - began)
+
+
+def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: float) -> Proof:
+    findings, cases = list(record.findings), list(record.cases.values())
+    if verify and record.artifact is not None:
+        findings += _coverage(cases, findings)
+    return Proof(
+        subject=record.subject,
+        artifact=record.artifact.to_json() if record.artifact else None,
+        environment={**record.environment, **_session_facts(job)},
+        cases=tuple(cases),
+        findings=tuple(judge(findings, cases, policy)),
+        policy=policy,
+        planned=tuple(record.planned),
+        timing={"seconds": seconds},
+    )
+
+
+def _session_facts(job: Job) -> dict[str, Any]:
+    session = job.verify.session
+    return {
+        "providers": [provider.name for provider in session.providers],
+        "optimization": session.optimization,
+        "threads": session.threads,
+    }
+
+
+def _coverage(cases: list[CaseResult], findings: list[Finding]) -> list[Finding]:
+    rejected = [case for case in cases if case.status == "rejected"]
+    added = []
+    if rejected:
+        message = f"PyTorch itself rejects {len(rejected)} cases: {rejected[0].message.splitlines()[0][:200] if rejected[0].message else ''}"
+        added.append(found("OX006", message, where=Where(case=rejected[0].name), evidence={"cases": [c.name for c in rejected]}))
+    answered = any(case.outputs or case.status == "failed" for case in cases)
+    if not answered and not any(f.severity == "block" for f in findings):
+        added.append(found("OX004", "no case gave outputs on both sides: nothing was compared"))
+    return added
+
+
+# --- in this process ------------------------------------------------------------------------------------------------
+
+
+def _in_process(job: Job, record: Record, verify: bool) -> None:
+    from onnxproof.worker import stages
+
+    subject = stages.load_subject(job)
+    stages.run_export(job, record.receive, subject)
+    if verify and record.artifact is not None:
+        stages.run_verify(job, record.artifact, frozenset(), record.receive, stateful=record.stateful, subject=subject)
+
+
+# --- in children ----------------------------------------------------------------------------------------------------
+
+
+def _in_children(job: Job, record: Record, verify: bool) -> None:
+    with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder:
+        job = _portable(job, Path(folder))
+        _export_in_child(job, record)
+        if verify and record.artifact is not None:
+            _verify_in_children(job, record)
+
+
+def _portable(job: Job, folder: Path) -> Job:
+    """A module in memory goes through a file."""
+    if job.memory is None:
+        return job
+    import torch
+
+    path = folder / "subject.pt"
+    try:
+        torch.save(job.memory, path)
+    except Exception as error:
+        raise UserError(
+            f"isolate=True needs a module that can be pickled: {type(error).__name__}: {error}. Use isolate=False, or give a TARGET"
+        ) from error
+    return replace(job, memory=None, pickled=str(path))
+
+
+def _run_child(order: Mapping[str, Any], record: Record, limit: float) -> End | None:
+    """Run one child to its end; None when it ended as it should."""
+    record.finished, record.error, record.at = False, None, (None, "start")
+    child = Child(order)
+    try:
+        for event in child.events(limit):
+            record.receive(event)
+        end = child.end()
+    finally:
+        child.stop()
+    if record.error is not None:
+        _raise(record.error, end)
+    return None if record.finished else end
+
+
+def _raise(error: Mapping[str, Any], end: End) -> None:
+    from onnxproof import errors
+
+    if error["kind"] == "user":
+        raise getattr(errors, error["type"], UserError)(error["message"])
+    if error["kind"] != "memory":
+        raise InternalError(f"{error['message']}\n{error['traceback']}")
+
+
+def _export_in_child(job: Job, record: Record) -> None:
+    end = _run_child({"stage": "export", "job": job}, record, job.export_timeout)
+    if end is None:
+        return
+    death = _death(end, record, "block")
+    if job.export.exporter == "auto" and job.onnx is None and record.at[1] == "export" and not end.hung:
+        again = replace(job, export=replace(job.export, exporter="torchscript"))
+        if _run_child({"stage": "export", "job": again}, record, job.export_timeout) is None and record.artifact is not None:
+            message = f"the default exporter killed its process ({end.signal_name or 'it died'}); TorchScript was used"
+            record.findings.append(found("OX107", message, evidence={"signal": end.signal_name}))
+            return
+    record.findings.append(death)
+
+
+def _verify_in_children(job: Job, record: Record) -> None:
+    """Cases in one child after another: a death costs its case only."""
+    for _ in range(MAX_CHILDREN):
+        done = frozenset(record.cases) | record.lost
+        order = {"stage": "verify", "job": job, "artifact": record.artifact, "done": done, "stateful": record.stateful}
+        end = _run_child(order, record, job.case_timeout)
+        if end is None:
+            return
+        case, stage = record.at
+        record.findings.append(_death(end, record, _gravity(case, stage)))
+        if case is None:
+            return
+        record.lost.add(case)
+
+
+def _gravity(case: str | None, stage: str) -> Severity:
+    """A death of the candidate blocks; one of PyTorch or of our own checks is told."""
+    if case is not None and (stage != "onnxruntime" or "/huge/" in case or "/nonfinite/" in case):
+        return "note"
+    return "block"
+
+
+def _death(end: End, record: Record, severity: Severity) -> Finding:
+    case, stage = record.at
+    place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
+    where = Where(case=case)
+    evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
+    if end.hung:
+        return found("OX002", f"no answer within the time limit {place}; the process was stopped", where=where, evidence=evidence, severity=severity)
+    if record.error is not None or end.signal_name == "SIGKILL":
+        return found("OX003", f"out of memory {place}", where=where, evidence=evidence, severity=severity)
+    how = f"killed by {end.signal_name}" if end.signal_name else f"ended with exit code {end.returncode}"
+    return found("OX001", f"the process was {how} {place}", where=where, evidence=evidence, severity=severity)
+
+
+def require_something(proof: Proof) -> None:
+    """Nothing compared is never a pass: raise where the proof has only that to say."""
+    if any(f.code == "OX004" for f in proof.findings):
+        raise NothingToVerify(next(f.message for f in proof.findings if f.code == "OX004"))

@@ -1,0 +1,57 @@
+"""The two families of errors.
+
+    OnnxproofError
+    ├── UserError            a clear sentence, no traceback, exit 2
+    │   ├── TargetError      TARGET could not be turned into a module with inputs
+    │   ├── InputError       an input, range, dimension or data file is not what the model takes
+    │   ├── ProviderError    an execution provider is not there
+    │   └── NothingToVerify  no case, no output: nothing compared is never a pass
+    └── FindingError         a stage ended with a finding: it belongs in the proof
+
+Anything else that escapes is a bug of onnxproof and says so.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onnxproof.findings import Finding
+
+
+class OnnxproofError(Exception):
+    """Base of everything that onnxproof raises on purpose."""
+
+
+class UserError(OnnxproofError):
+    """What the user asked for cannot be done as asked."""
+
+
+class TargetError(UserError):
+    """TARGET cannot be turned into a module with inputs."""
+
+
+class InputError(UserError):
+    """An input, range, dimension or data file does not fit the model."""
+
+
+class ProviderError(UserError):
+    """An execution provider is not available."""
+
+
+class NothingToVerify(UserError):
+    """There is no case or no output to compare."""
+
+
+class FindingError(OnnxproofError):
+    """A stage cannot go on; the finding says why."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.message)
+        self.finding = finding
+
+
+def listed(names: object) -> str:
+    """'a', 'b', 'c' for a message."""
+    texts = [repr(str(name)) for name in names]  # type: ignore[attr-defined]  # any iterable of names
+    return ", ".join(texts) if texts else "none"

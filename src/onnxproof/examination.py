@@ -1,0 +1,120 @@
+"""A look at the module before it is exported: its mode, its determinism, what it changes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import nn
+
+from onnxproof.artifact.wrapper import eval_mode, trained_submodules
+from onnxproof.findings import Finding, Where, found
+from onnxproof.structure import flatten
+from onnxproof.subject import Subject
+
+
+def examine(subject: Subject) -> list[Finding]:
+    """What is wrong with the module itself, whatever the exporter does."""
+    findings = _train_mode(subject)
+    with eval_mode(subject.module), torch.no_grad():
+        before = _state(subject.module)
+        inputs = list(subject.inputs.tensors.values())
+        fed = [tensor.clone() for tensor in inputs]
+        first = _outputs(subject, fed)
+        findings += _mutation(subject, before, inputs, fed)
+        _restore(subject.module, before)
+        second = _outputs(subject, [tensor.clone() for tensor in inputs])
+        _restore(subject.module, before)
+    return findings + _randomness(first, second)
+
+
+def _outputs(subject: Subject, leaves: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in flatten(subject.call(leaves)).tensors.items()}
+
+
+def _state(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in module.named_buffers()}
+
+
+def _restore(module: nn.Module, before: dict[str, torch.Tensor]) -> None:
+    for name, tensor in module.named_buffers():
+        if name in before and tensor.shape == before[name].shape and not same(tensor, before[name]):
+            tensor.data.copy_(before[name])
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Equal in shape, dtype and every element; NaN equals NaN."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.is_floating_point() or a.is_complex():
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+    return bool((a == b).all())
+
+
+def _mutation(
+    subject: Subject, before: dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], fed: Sequence[torch.Tensor]
+) -> list[Finding]:
+    names = list(subject.inputs.tensors)
+    changed = [name for name, a, b in zip(names, inputs, fed, strict=True) if not same(a, b)]
+    now = dict(subject.module.named_buffers())
+    buffers = [name for name, tensor in before.items() if name not in now or not same(tensor, now[name])]
+    if not changed and not buffers:
+        return []
+    what = [f"input {name}" for name in changed] + [f"buffer {name}" for name in buffers]
+    message = f"a forward in eval mode changes {', '.join(what[:5])}: an ONNX graph cannot"
+    return [found("OX113", message, evidence={"inputs": changed, "buffers": buffers})]
+
+
+def _randomness(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> list[Finding]:
+    findings = []
+    for name, tensor in first.items():
+        other = second.get(name)
+        if other is None or tensor.shape != other.shape or _far(tensor, other):
+            message = f"two eager runs in eval mode on the same input differ in {name}: the module is random"
+            findings.append(found("OX103", message, where=Where(output=name), evidence=_distance(tensor, other)))
+    return findings
+
+
+def _distance(a: torch.Tensor, b: torch.Tensor | None) -> dict[str, float]:
+    if b is None or a.shape != b.shape or a.dtype == torch.bool or a.is_complex() or not a.numel():
+        return {}
+    return {"max_abs": float((a.double() - b.double()).abs().nan_to_num().max())}
+
+
+def _far(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Differing by more than threads summing in another order could explain."""
+    if same(a, b):
+        return False
+    if not a.is_floating_point():
+        return True
+    scale = a.double().abs().nan_to_num().max() if a.numel() else torch.tensor(0.0)
+    slack = float(scale) * torch.finfo(a.dtype).eps * 100
+    return bool(((a.double() - b.double()).abs().nan_to_num(nan=float("inf")) > slack).any())
+
+
+def _train_mode(subject: Subject) -> list[Finding]:
+    trained = trained_submodules(subject.module)
+    if not trained:
+        return []
+    matters = mode_matters(subject)
+    message = (
+        "the module was handed over in train mode, where it answers differently; it was exported and verified in eval mode"
+        if matters
+        else "the module was handed over in train mode; it makes no difference for this module"
+    )
+    return [found("OX102", message, severity="review" if matters else "note", evidence={"submodules": trained[:20], "count": len(trained)})]
+
+
+def mode_matters(subject: Subject) -> bool:
+    """Whether a copy of the module answers differently as it was handed over than in eval mode."""
+    try:
+        twin = copy.deepcopy(subject.module)
+        leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            trained = flatten(subject.call([leaf.clone() for leaf in leaves], twin)).tensors
+            with eval_mode(twin):
+                calm = flatten(subject.call(leaves, twin)).tensors
+    except Exception:
+        return True  # it cannot even run in train mode (batch of one, for instance), so the mode matters
+    return any(_far(calm[name], trained[name]) for name in calm if name in trained)

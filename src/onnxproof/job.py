@@ -1,0 +1,66 @@
+"""What is to be done, as one value: it travels from the command line to the process that works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from onnxproof.artifact.record import ExportOptions
+from onnxproof.specs import InputSpec, ProviderSpec, Range
+
+CPU = ProviderSpec("CPUExecutionProvider")
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """The session that ships."""
+
+    providers: tuple[ProviderSpec, ...] = (CPU,)
+    optimization: str = "all"
+    threads: int | None = None
+    disabled_optimizers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a difference is suspicious enough to ask what rounding may do (the tightest of the policy's thresholds)."""
+
+    noise: float = 10.0
+    atol: float = 1e-4
+    rtol: float = 1e-3
+    max_abs: float = 1e-3
+
+
+@dataclass(frozen=True)
+class VerifySettings:
+    """How to verify."""
+
+    session: SessionSettings = SessionSettings()
+    batch_sizes: tuple[int, ...] | None = None
+    data: str | None = None
+    seed: int = 0
+    budget: float = 120.0
+    nonfinite: bool = False
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class Job:
+    """A subject and everything asked about it."""
+
+    target: str | None = None
+    """TARGET as the user wrote it; None for a module that is in memory."""
+    pickled: str | None = None
+    """A file with (module, inputs), for a module in memory that is proved in another process."""
+    memory: tuple[Any, Any] | None = field(default=None, compare=False)
+    """(module, inputs) in memory; stays in the caller's process."""
+    inputs: tuple[InputSpec, ...] = ()
+    dynamic: dict[str, dict[int, str]] | None = None
+    ranges: dict[str, Range] = field(default_factory=dict)
+    onnx: str | None = None
+    """A file someone else exported; None to export."""
+    out: str = "onnxproof-out"
+    export: ExportOptions = ExportOptions()
+    verify: VerifySettings = VerifySettings()
+    case_timeout: float = 300.0
+    export_timeout: float = 1800.0

@@ -1,0 +1,253 @@
+"""Policy and judge(): the only place where numbers become opinions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from onnxproof.comparison import Comparison
+from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
+from onnxproof.refusals import refusals
+from onnxproof.verified import CaseResult
+
+Verdict = Literal["ship", "review", "block"]
+VERDICTS: tuple[Verdict, ...] = ("ship", "review", "block")
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """The contract for one output: |difference| ≤ atol + rtol·|baseline|, and ≤ max_abs."""
+
+    atol: float = 1e-4
+    rtol: float = 1e-3
+    max_abs: float = 1e-3
+    promised: bool = False
+    """Whether the user gave it. A promise binds; the defaults yield to rounding."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The thresholds."""
+
+    tolerance: Tolerance = Tolerance()
+    outputs: Mapping[str, Tolerance] = field(default_factory=dict)
+    noise: float = 10.0
+    """How many times farther from the truth than PyTorch onnxruntime may be."""
+    accept: Mapping[str, str] = field(default_factory=dict)
+    """Code → the reason why findings of that code are accepted."""
+
+    def for_output(self, output: str) -> Tolerance:
+        """The contract for one output."""
+        return self.outputs.get(output, self.tolerance)
+
+    def to_json(self) -> dict[str, Any]:
+        """The policy as plain data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Policy:
+        """Read a policy back."""
+        return Policy(
+            tolerance=Tolerance(**data["tolerance"]),
+            outputs={name: Tolerance(**values) for name, values in data["outputs"].items()},
+            noise=data["noise"],
+            accept=dict(data["accept"]),
+        )
+
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """The worst finding that is not accepted decides."""
+    return VERDICTS[max((finding.weight for finding in findings), default=0)]
+
+
+def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Policy) -> list[Finding]:
+    """What the stages observed, and what the comparisons say under this policy; the gravest first."""
+    findings = [finding for finding in observed if finding.code not in JUDGED]
+    random_outputs = {f.where.output for f in findings if f.code == "OX103"}
+    findings += _merged(
+        remark
+        for case in cases
+        for comparison in case.outputs
+        if comparison.output not in random_outputs
+        for remark in _remarks(case, comparison, policy)
+    )
+    findings += [*refusals(cases), *_nothing_finite(cases)]
+    accepted = [f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings]
+    return sorted(accepted, key=lambda finding: -finding.weight)
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One finding about one output in one case, before findings about the same thing are merged."""
+
+    finding: Finding
+    weight: float
+
+
+def _remarks(case: CaseResult, c: Comparison, policy: Policy) -> Iterable[Remark]:
+    remark = _form(c) or _pattern(c) or (_discrete(c) if c.kind == "discrete" else _float(c, policy))
+    if remark is None:
+        return
+    finding = replace(remark.finding, where=Where(output=c.output, case=case.name))
+    if not case.fair and finding.severity == "note":
+        return  # explained differences on inputs that are not fair interest nobody
+    if not case.fair:
+        message = f"on {case.profile} inputs, which are outside the fair range: {finding.message}"
+        finding = replace(finding, code="OX209", severity="note", message=message, help=found("OX209", "").help)
+    yield Remark(finding, remark.weight)
+
+
+def _form(c: Comparison) -> Remark | None:
+    if c.baseline_dtype != c.candidate_dtype:
+        message = f"{c.output} is {c.baseline_dtype} in PyTorch and {c.candidate_dtype} in the artifact"
+        return _remark("OX214", message, c, 1.0)
+    if c.baseline_shape != c.candidate_shape:
+        message = f"{c.output} has shape {list(c.baseline_shape)} in PyTorch and {list(c.candidate_shape)} in onnxruntime"
+        return _remark("OX215", message, c, 1.0)
+    return None
+
+
+def _pattern(c: Comparison) -> Remark | None:
+    if not c.pattern.differing:
+        return None
+    evidence = {"baseline_nonfinite": c.pattern.baseline, "candidate_nonfinite": c.pattern.candidate, "differing": c.pattern.differing}
+    if c.pattern.unexplained == 0:
+        return _remark("OX208", f"{c.output}: NaN or infinity appears where rounding decides", c, 0.0, evidence)
+    message = (
+        f"{c.output}: {c.pattern.differing} of {c.size} elements are NaN or infinite on one side only "
+        f"(PyTorch has {c.pattern.baseline}, onnxruntime {c.pattern.candidate})"
+    )
+    return _remark("OX205", message, c, float(c.pattern.differing), evidence, stage=_side(c))
+
+
+def _discrete(c: Comparison) -> Remark | None:
+    if not c.mismatched:
+        return None
+    evidence = {"mismatched": c.mismatched, "of": c.size, "unexplained": c.unexplained_mismatches}
+    if c.unexplained_mismatches == 0:
+        return _remark("OX208", f"{c.output}: {c.mismatched} of {c.size} values differ where the margin is below the rounding noise", c, 0.0, evidence)
+    return _swapped(c) or _remark("OX207", f"{c.output}: {c.mismatched} of {c.size} values differ", c, float(c.mismatched), evidence)
+
+
+def _float(c: Comparison, policy: Policy) -> Remark | None:
+    tolerance = policy.for_output(c.output)
+    evidence = _evidence(c, tolerance)
+    broken = c.max_abs is not None and (c.excess(tolerance.atol, tolerance.rtol) > 0 or c.max_abs > tolerance.max_abs)
+    noisy = beyond_noise(c, policy.noise)
+    if broken and noisy:
+        message = f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c)}): more than the tolerance, and not rounding"
+        return _swapped(c) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
+    inexact = c.exactness is not None and c.exactness.ratio > 1
+    if inexact:
+        assert c.exactness is not None
+        message = (
+            f"{c.output}: in float64, where rounding cannot hide, graph and module differ by {c.exactness.error:.2g} of the output's "
+            f"scale; {c.exactness.allowance:.2g} is explained"
+        )
+        return _remark("OX203", message, c, c.exactness.ratio, evidence)
+    if noisy:
+        message = f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_times(c)}: a silent change, not rounding"
+        return _remark("OX202", message, c, _noise(c), evidence, stage=_side(c))
+    return _explained(c, tolerance, evidence) if broken else None
+
+
+def _explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any]) -> Remark:
+    own = c.noise.baseline_rms if c.noise else 0.0
+    message = (
+        f"{c.output} differs by up to {c.max_abs:.3g}, more than the tolerance, and rounding explains it: "
+        f"PyTorch itself is {own:.2g} (rms) from the float64 truth"
+    )
+    return _remark("OX204", message, c, c.max_abs or 0.0, evidence, severity="review" if tolerance.promised else "note")
+
+
+def beyond_noise(c: Comparison, threshold: float) -> bool:
+    """Whether the candidate is farther from the truth than rounding explains; unknown noise explains nothing."""
+    if c.noise is None:
+        return bool(c.max_abs)
+    if c.noise.unexplained is not None:
+        return c.noise.unexplained > 1
+    return max(c.noise.ratio, c.noise.worst_ratio) > threshold
+
+
+def _swapped(c: Comparison) -> Remark | None:
+    if c.swapped_with is None:
+        return None
+    return _remark("OX220", f"the artifact's {c.output} equals PyTorch's {c.swapped_with}: the outputs look swapped", c, 1.0)
+
+
+def _side(c: Comparison) -> Stage | None:
+    """Exact in float64 puts the blame behind the graph, inexact puts it before."""
+    if c.exactness is None:
+        return None
+    return "translate" if c.exactness.ratio > 1 else "kernel"
+
+
+def _noise(c: Comparison) -> float:
+    return max(c.noise.ratio, c.noise.worst_ratio) if c.noise else 0.0
+
+
+def _times(c: Comparison) -> str:
+    return f"{_noise(c):.3g} times PyTorch's own rounding error" if c.noise else "no rounding noise known"
+
+
+def _evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
+    evidence: dict[str, Any] = {
+        "max_abs": c.max_abs,
+        "max_rel": c.max_rel,
+        "atol": tolerance.atol,
+        "rtol": tolerance.rtol,
+        "noise_ratio": c.noise_ratio,
+    }
+    if c.noise is not None:
+        evidence |= {"worst_ratio": c.noise.worst_ratio, "unexplained": c.noise.unexplained, "truth": c.noise.method}
+    if c.exactness is not None:
+        evidence["exactness"] = asdict(c.exactness)
+    return evidence
+
+
+def _remark(
+    code: str,
+    message: str,
+    c: Comparison,
+    weight: float,
+    evidence: Mapping[str, Any] | None = None,
+    *,
+    severity: Severity | None = None,
+    stage: Stage | None = None,
+) -> Remark:
+    shown = {**(evidence or {}), "worst": [asdict(element) for element in c.worst]}
+    return Remark(found(code, message, severity=severity, stage=stage, evidence=shown), weight)
+
+
+def _merged(remarks: Iterable[Remark]) -> list[Finding]:
+    """One finding per code and output: the worst case speaks, the others are counted."""
+    groups: dict[tuple[str, str | None], list[Remark]] = {}
+    for remark in remarks:
+        groups.setdefault((remark.finding.code, remark.finding.where.output), []).append(remark)
+    blocked = {output for code, output in groups if code in ("OX201", "OX205", "OX207", "OX214", "OX215", "OX220")}
+    return [
+        _speaker(group)
+        for (code, output), group in groups.items()
+        if not (code in ("OX202", "OX203", "OX204", "OX208") and output in blocked)
+        and not (code == "OX202" and ("OX203", output) in groups)
+    ]
+
+
+def _speaker(group: Sequence[Remark]) -> Finding:
+    worst = max(group, key=lambda remark: remark.weight).finding
+    cases = list(dict.fromkeys(str(remark.finding.where.case) for remark in group))
+    return replace(worst, evidence={**worst.evidence, "cases": cases, "case_count": len(cases)})
+
+
+def _nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
+    seen: dict[str, int] = {}
+    for case in cases:
+        for c in case.outputs:
+            if case.fair and c.same_form and not c.pattern.differing:
+                seen[c.output] = seen.get(c.output, 0) + c.compared
+    return [
+        found("OX206", f"{output} held no finite value in any case: nothing was compared", where=Where(output=output))
+        for output, compared in seen.items()
+        if not compared
+    ]

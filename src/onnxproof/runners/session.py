@@ -1,0 +1,103 @@
+"""onnxruntime with exactly the session that ships."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from onnxproof.errors import FindingError, ProviderError, listed
+from onnxproof.findings import Finding, found
+from onnxproof.job import SessionSettings
+from onnxproof.runners.base import Arrays, Rejected
+from onnxproof.specs import ProviderSpec
+
+LEVELS = {
+    "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
+    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
+    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
+    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
+}
+
+
+def session_options(settings: SessionSettings) -> onnxruntime.SessionOptions:
+    """onnxruntime's own options."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = LEVELS[settings.optimization]
+    options.log_severity_level = 4
+    if settings.threads is not None:
+        options.intra_op_num_threads = settings.threads
+        options.inter_op_num_threads = 1
+    return options
+
+
+def check_providers(providers: Sequence[ProviderSpec]) -> None:
+    """Every provider exists in this build of onnxruntime."""
+    available = onnxruntime.get_available_providers()
+    for provider in providers:
+        if provider.name not in available:
+            raise ProviderError(
+                f"there is no provider {provider.name!r} in this onnxruntime {onnxruntime.__version__}; available: {listed(available)}"
+            )
+
+
+class SessionRunner:
+    """An onnxruntime session behind the seam. Arrays go in with the dtype that the graph declares."""
+
+    name = "onnxruntime"
+
+    def __init__(self, model: str | bytes, settings: SessionSettings, renamed: Mapping[str, str] | None = None) -> None:
+        check_providers(settings.providers)
+        providers = [(p.name, dict(p.options)) for p in settings.providers]
+        try:
+            self.session = onnxruntime.InferenceSession(
+                model, session_options(settings), providers=providers, disabled_optimizers=list(settings.disabled_optimizers) or None
+            )
+        except Exception as error:
+            text = str(error).strip()
+            raise FindingError(
+                found("OX303", f"onnxruntime cannot build a session: {text.splitlines()[0][:400]}", evidence={"error": text[:2000]})
+            ) from error
+        self.settings = settings
+        self._renamed = dict(renamed or {})
+        """Graph input → name in the case, where they differ."""
+        self._declared = {i.name: _numpy_dtype(i.type) for i in self.session.get_inputs()}
+        self._outputs = [o.name for o in self.session.get_outputs()]
+
+    def fallback(self) -> Finding | None:
+        """A finding where onnxruntime left out a provider that was asked for."""
+        used = self.session.get_providers()
+        missing = [p.name for p in self.settings.providers if p.name not in used]
+        if not missing:
+            return None
+        message = f"{listed(missing)} was asked for and onnxruntime fell back to {listed(used)}"
+        return found("OX304", message, evidence={"asked": [p.name for p in self.settings.providers], "used": used})
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        feed = {name: self._cast(inputs[self._renamed.get(name, name)], dtype) for name, dtype in self._declared.items()}
+        try:
+            values = self.session.run(None, feed)
+        except Exception as error:
+            text = str(error).strip()
+            if "Failed to allocate memory" in text or "bad_alloc" in text:
+                raise MemoryError(text) from error
+            raise Rejected(text) from error
+        return {name: np.asarray(value) for name, value in zip(self._outputs, values, strict=True)}
+
+    @staticmethod
+    def _cast(array: NDArray[Any], dtype: np.dtype[Any] | None) -> NDArray[Any]:
+        return np.ascontiguousarray(array if dtype is None else array.astype(dtype, copy=False)).reshape(array.shape)
+
+
+def _numpy_dtype(text: str) -> np.dtype[Any] | None:
+    """`tensor(float)` → float32; None for what has no numpy dtype (sequences, optionals)."""
+    name = text.removeprefix("tensor(").removesuffix(")")
+    names = {"float": "float32", "double": "float64", "string": "object", "bfloat16": None}
+    mapped = names.get(name, name)
+    try:
+        return None if mapped is None else np.dtype(mapped)
+    except TypeError:
+        return None

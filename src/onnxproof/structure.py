@@ -1,0 +1,138 @@
+"""Nested inputs and outputs as a flat list of named tensors, and back.
+
+Paths read like the code that reaches the value: `past[0].key`. Everything between the module and the rest of onnxproof
+goes through here, so exporters, runners and reports only ever see flat, named tensors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from onnxproof.errors import InputError
+
+Rebuild = Callable[[Iterator[torch.Tensor]], Any]
+CONSTANTS = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device)
+
+
+@dataclasses.dataclass(frozen=True)
+class Flat:
+    """Named tensors, the Python values among them, and the way back."""
+
+    tensors: dict[str, torch.Tensor]
+    constants: dict[str, Any]
+    rebuild: Callable[[Sequence[torch.Tensor]], Any]
+
+
+def flatten(value: Any, root: str = "") -> Flat:
+    """Take a nested value apart. `root` names the value itself (a parameter); outputs have no root."""
+    tensors: dict[str, torch.Tensor] = {}
+    constants: dict[str, Any] = {}
+    rebuild = _walk(value, root, tensors, constants)
+    return Flat(tensors, constants, lambda leaves: rebuild(iter(leaves)))
+
+
+def _walk(value: Any, path: str, tensors: dict[str, torch.Tensor], constants: dict[str, Any]) -> Rebuild:
+    if isinstance(value, torch.Tensor):
+        tensors[_unique(path or "output", tensors)] = value
+        return next
+    if isinstance(value, (np.ndarray, np.generic)):
+        return _walk(torch.as_tensor(value), path, tensors, constants)
+    if isinstance(value, CONSTANTS):
+        if value is not None:
+            constants[path or "output"] = value
+        return lambda leaves: value
+    parts = _parts(value, path)
+    if parts is None:
+        raise InputError(
+            f"{path or 'the output'} is a {type(value).__module__}.{type(value).__qualname__}: expected tensors, numbers, "
+            "and lists, tuples, dicts or dataclasses of them. Wrap the module so that it takes and returns those."
+        )
+    children, assemble = parts
+    walked = [_walk(child, name, tensors, constants) for name, child in children]
+    return lambda leaves: assemble([part(leaves) for part in walked])
+
+
+Parts = tuple[list[tuple[str, Any]], Callable[[list[Any]], Any]]
+
+
+def _parts(value: Any, path: str) -> Parts | None:
+    if isinstance(value, Mapping):
+        return _mapping_parts(value, path)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        cls = type(value)
+        return [(_attribute(path, n), getattr(value, n)) for n in value._fields], lambda parts: cls(*parts)
+    if isinstance(value, (list, tuple)):
+        kind = type(value)
+        return [(_item(path, i), v) for i, v in enumerate(value)], lambda parts: kind(parts)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return _dataclass_parts(value, path)
+    return _pytree_parts(value, path)
+
+
+def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
+    keys, kind = list(value), type(value)
+    children = [(_key(path, key), value[key]) for key in keys]
+
+    def assemble(parts: list[Any]) -> Any:
+        pairs = dict(zip(keys, parts, strict=True))
+        return pairs if kind is dict else kind(**pairs) if dataclasses.is_dataclass(kind) else kind(pairs)  # type: ignore[call-arg]  # a Mapping made from a dict
+
+    return children, assemble
+
+
+def _dataclass_parts(value: Any, path: str) -> Parts:
+    names = [field.name for field in dataclasses.fields(value)]
+    fixed = {field.name for field in dataclasses.fields(value) if not field.init}
+    cls = type(value)
+    children = [(_attribute(path, name), getattr(value, name)) for name in names if name not in fixed]
+    kept = [name for name in names if name not in fixed]
+    return children, lambda parts: cls(**dict(zip(kept, parts, strict=True)))
+
+
+def _pytree_parts(value: Any, path: str) -> Parts | None:
+    """Types registered with torch's own pytrees (caches of transformers, for example)."""
+    from torch.utils import _pytree
+
+    leaves, spec = _pytree.tree_flatten_with_path(value)
+    if len(leaves) == 1 and leaves[0][1] is value:
+        return None
+    children = [(path + _key_path(keys, bool(path)), leaf) for keys, leaf in leaves]
+    return children, lambda parts: _pytree.tree_unflatten(parts, spec)
+
+
+def _key_path(keys: Any, rooted: bool) -> str:
+    from torch.utils import _pytree
+
+    text: str = _pytree.keystr(keys).replace("['", ".").replace("']", "")
+    return text if rooted else text.lstrip(".")
+
+
+def _key(path: str, key: Any) -> str:
+    return _attribute(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]"
+
+
+def _attribute(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _item(path: str, index: int) -> str:
+    return f"{path}[{index}]" if path else f"output_{index}"
+
+
+def _unique(path: str, taken: Mapping[str, Any]) -> str:
+    name, count = path, 2
+    while name in taken:
+        name, count = f"{path}_{count}", count + 1
+    return name
+
+
+def named(value: Any) -> bool:
+    """Whether an output's names come from the model (dict keys, fields) rather than from its position."""
+    if isinstance(value, (Mapping,)) or hasattr(value, "_fields") or dataclasses.is_dataclass(value):
+        return True
+    return False

@@ -1,0 +1,313 @@
+"""TARGET → Subject: the module, its example inputs, which dims are dynamic and the valid range of each input."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from onnxproof.errors import InputError, TargetError, listed
+from onnxproof.specs import InputSpec, Range
+from onnxproof.structure import Flat, flatten
+
+Dims = Mapping[str, Mapping[int, str]]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is being proved."""
+
+    module: nn.Module
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    name: str = "model"
+    dynamic: Dims = field(default_factory=dict)
+    """Per input: dimension → the name of its size. Equal names mean equal sizes."""
+    asked_dynamic: bool = False
+    """Whether the user asked for these dims; otherwise it is the batch dimension by default."""
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+
+    @property
+    def inputs(self) -> Flat:
+        """The example inputs, flat and named after the parameters."""
+        return flatten_call(self.module, self.args, self.kwargs)
+
+    def call(self, leaves: Sequence[torch.Tensor], module: nn.Module | None = None) -> Any:
+        """Run the module (or a copy of it) on flat inputs."""
+        args, kwargs = self.inputs.rebuild(leaves)
+        return (module or self.module)(*args, **kwargs)
+
+    def sizes(self) -> dict[str, int]:
+        """The example's size of each dynamic dimension."""
+        tensors = self.inputs.tensors
+        return {name: tensors[leaf].shape[dim] for leaf, dims in self.dynamic.items() for dim, name in dims.items()}
+
+
+def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Flat:
+    """Flatten positional and keyword inputs, named after the parameters of `forward`."""
+    names = _parameter_names(module, len(args))
+    parts = [(flatten(value, name), None, i) for i, (name, value) in enumerate(zip(names, args, strict=True))]
+    parts += [(flatten(value, key), key, -1) for key, value in kwargs.items()]
+    tensors: dict[str, torch.Tensor] = {}
+    constants: dict[str, Any] = {}
+    for flat, _, _ in parts:
+        clash = tensors.keys() & flat.tensors.keys()
+        if clash:
+            raise InputError(f"two inputs have the same name {listed(clash)}: give one value per parameter of forward()")
+        tensors |= flat.tensors
+        constants |= flat.constants
+
+    def rebuild(leaves: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        rest = list(leaves)
+        values: list[tuple[str | None, Any]] = []
+        for flat, key, _ in parts:
+            count = len(flat.tensors)
+            values.append((key, flat.rebuild(rest[:count])))
+            rest = rest[count:]
+        return tuple(v for k, v in values if k is None), {k: v for k, v in values if k is not None}
+
+    return Flat(tensors, constants, rebuild)
+
+
+def _parameter_names(module: nn.Module, count: int) -> list[str]:
+    names: list[str] = []
+    variadic = "args"
+    try:
+        parameters = list(inspect.signature(module.forward).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    for parameter in parameters:
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            variadic = parameter.name
+        elif parameter.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    names = _script_names(module, names) or names
+    return [names[i] if i < len(names) else f"{variadic}_{i - len(names)}" for i in range(count)]
+
+
+def _script_names(module: nn.Module, names: list[str]) -> list[str]:
+    """A ScriptModule's Python signature is (*args); its schema has the names."""
+    if isinstance(module, torch.jit.ScriptModule):
+        schema = module.forward.schema
+        return [argument.name for argument in schema.arguments if argument.name != "self"]
+    return names
+
+
+# --- TARGET ---------------------------------------------------------------------------------------------------------
+
+
+def load_target(target: str) -> tuple[Any, str]:
+    """The object TARGET names, and a short name for it."""
+    path, colon, attribute = target.rpartition(":")
+    if target.endswith((".pt2", ".pt", ".pth", ".ts")) and (not colon or "/" in attribute or "\\" in attribute):
+        return _load_file(Path(target)), Path(target).stem
+    if not colon or not path or not attribute:
+        raise TargetError(
+            f"TARGET {target!r} is not understood: expected path/file.py:name, package.module:name, file.pt2 or file.pt"
+        )
+    module = _import_file(Path(path)) if path.endswith(".py") else _import_module(path)
+    value: Any = module
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            names = [n for n in vars(value) if not n.startswith("_")] if hasattr(value, "__dict__") else []
+            raise TargetError(f"{path} has no {part!r}; it has {listed(sorted(names)[:20])}")
+        value = getattr(value, part)
+    return value, attribute
+
+
+def _load_file(path: Path) -> Any:
+    if not path.is_file():
+        raise TargetError(f"there is no file {path}")
+    try:
+        if path.suffix == ".pt2":
+            program = torch.export.load(path)
+            return (program.module(), *_program_inputs(program))
+        return torch.jit.load(str(path), map_location="cpu")
+    except Exception as error:
+        kind = "an exported program (torch.export.save)" if path.suffix == ".pt2" else "a TorchScript module (torch.jit.save)"
+        raise TargetError(
+            f"{path} cannot be loaded as {kind}: {_first_line(error)}. A file of plain weights needs its code: "
+            "use file.py:name with a function that builds the module and loads them"
+        ) from error
+
+
+def _program_inputs(program: torch.export.ExportedProgram) -> tuple[Any, ...]:
+    example = program.example_inputs
+    return (example,) if example is not None else ()
+
+
+def _import_file(path: Path) -> Any:
+    if not path.is_file():
+        raise TargetError(f"there is no file {path}")
+    name = path.stem if path.stem.isidentifier() else "onnxproof_target"
+    sys.path.insert(0, str(path.resolve().parent))
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise TargetError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # so that classes of the file can be pickled and found by dataclasses
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise TargetError(f"{path} raised while it was imported: {_raised(error, path)}") from error
+    return module
+
+
+def _import_module(name: str) -> Any:
+    sys.path.insert(0, "")
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise TargetError(f"module {name} raised while it was imported: {_raised(error, None)}") from error
+
+
+def _raised(error: BaseException, path: Path | None) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    mine = [f for f in frames if path is not None and Path(f.filename) == path.resolve()] or frames[-1:]
+    where = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine else ""
+    return f"{type(error).__name__}: {_first_line(error)}{where}"
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+# --- the object behind TARGET → module and inputs --------------------------------------------------------------------
+
+
+def resolve(value: Any, name: str) -> tuple[nn.Module, Any]:
+    """A module and its example inputs (None when it has none) from a module, a class, a function or a pair."""
+    if isinstance(value, nn.Module):
+        return value, None
+    if inspect.isclass(value) or (callable(value) and not isinstance(value, torch.Tensor)):
+        return _split(_build(value, name), name)
+    return _split(value, name)
+
+
+def _build(factory: Callable[[], Any], name: str) -> Any:
+    try:
+        return factory()
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+        raise TargetError(
+            f"{name}() raised {type(error).__name__}: {_first_line(error)}{where}. "
+            "TARGET is called without arguments and returns a module or (module, example_inputs)"
+        ) from error
+
+
+def _split(value: Any, name: str) -> tuple[nn.Module, Any]:
+    if isinstance(value, nn.Module):
+        return value, None
+    if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], nn.Module):
+        return value[0], value[1]
+    got = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"a {type(value).__name__}"
+    raise TargetError(
+        f"{name} gave {got}; expected a torch.nn.Module, or (module, example_inputs) where example_inputs is a tuple of "
+        "positional inputs or a dict of keyword inputs"
+    )
+
+
+def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Example inputs as (positional, keyword): a tuple or list is positional, a dict is keyword, a tensor is the only one."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, (tuple, list)) and not hasattr(inputs, "_fields"):
+        if len(inputs) == 2 and isinstance(inputs[0], tuple) and isinstance(inputs[1], dict):
+            return tuple(inputs[0]), dict(inputs[1])
+        return tuple(inputs), {}
+    return (inputs,), {}
+
+
+def make_subject(
+    module: nn.Module,
+    inputs: Any,
+    *,
+    name: str = "model",
+    specs: Sequence[InputSpec] = (),
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    ranges: Mapping[str, Range] | None = None,
+) -> Subject:
+    """Put a subject together and check every name against the module's inputs."""
+    if specs:
+        args, kwargs = (), _inputs_from_specs(module, specs, ranges or {})
+    elif inputs is None:
+        raise InputError(
+            f"{name} comes without example inputs: return (module, example_inputs), or give each input with "
+            "--input name:4x3x224x224:float32"
+        )
+    else:
+        args, kwargs = split_inputs(inputs)  # type: ignore[assignment]  # an empty tuple above, any tuple here
+    subject = Subject(module, args, kwargs, name=name)
+    known = subject.inputs.tensors
+    if not known:
+        raise InputError(f"{name} has no tensor among its example inputs: there is nothing to feed")
+    for given, flag in ((dynamic or {}, "--dynamic"), (ranges or {}, "--range")):
+        unknown = set(given) - set(known)
+        if unknown:
+            raise InputError(f"{flag}: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}")
+    subject = replace(subject, ranges=dict(ranges or {}), asked_dynamic=dynamic is not None)
+    return replace(subject, dynamic=_checked(dynamic, known) if dynamic is not None else default_dynamic(known))
+
+
+def _checked(dynamic: Mapping[str, Mapping[int, str]], known: Mapping[str, torch.Tensor]) -> Dims:
+    checked: dict[str, dict[int, str]] = {}
+    for name, dims in dynamic.items():
+        rank = known[name].ndim
+        for dim in dims:
+            if not -rank <= dim < rank:
+                raise InputError(f"--dynamic {name}:{dim}: expected a dimension below {rank}, the rank of {name}")
+        checked[name] = {dim % rank: size for dim, size in dims.items()}
+    return checked
+
+
+def default_dynamic(tensors: Mapping[str, torch.Tensor]) -> Dims:
+    """The first dimension of every input that shares the first input's size there."""
+    sizes = [t.shape[0] for t in tensors.values() if t.ndim]
+    if not sizes:
+        return {}
+    batch = sizes[0]
+    return {name: {0: "batch"} for name, t in tensors.items() if t.ndim and t.shape[0] == batch}
+
+
+def _inputs_from_specs(module: nn.Module, specs: Sequence[InputSpec], ranges: Mapping[str, Range]) -> dict[str, Any]:
+    accepted = _keyword_names(module)
+    generator = torch.Generator().manual_seed(0)
+    values: dict[str, Any] = {}
+    for spec in specs:
+        if accepted is not None and spec.name not in accepted:
+            raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {listed(accepted)}")
+        values[spec.name] = _example(spec, ranges.get(spec.name), generator)
+    return values
+
+
+def _keyword_names(module: nn.Module) -> list[str] | None:
+    parameters = inspect.signature(module.forward).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return None
+    return [p.name for p in parameters]
+
+
+def _example(spec: InputSpec, valid: Range | None, generator: torch.Generator) -> torch.Tensor:
+    dtype = getattr(torch, spec.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise InputError(f"--input {spec.name}: {spec.dtype!r} is not a dtype; expected float32, int64, bool, …")
+    if dtype == torch.bool:
+        return torch.randint(0, 2, spec.shape, generator=generator).bool()
+    if not dtype.is_floating_point and not dtype.is_complex:
+        low, high = (int(valid.low), int(valid.high)) if valid else (0, 1)
+        return torch.randint(low, high + 1, spec.shape, generator=generator).to(dtype)
+    if valid:
+        unit = torch.rand(spec.shape, generator=generator, dtype=torch.float64)
+        return (valid.low + unit * (valid.high - valid.low)).to(dtype)
+    return torch.randn(spec.shape, generator=generator).to(dtype)

@@ -1,0 +1,315 @@
+"""Cases × runners → comparisons, one case after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.artifact.file import load_model
+from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
+from onnxproof.artifact.record import Artifact
+from onnxproof.cases import data as user_data
+from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed, table_sizes
+from onnxproof.cases.plan import Case, Inputs, generated, make_inputs, make_plan
+from onnxproof.comparison import Comparison, compare
+from onnxproof.errors import FindingError, NothingToVerify
+from onnxproof.findings import Finding, Where, found
+from onnxproof.job import VerifySettings
+from onnxproof.runners.base import Arrays, Rejected
+from onnxproof.runners.double import DoubleRunner, Unavailable
+from onnxproof.runners.eager import EagerRunner
+from onnxproof.runners.session import SessionRunner
+from onnxproof.runners.tensors import to_numpy
+from onnxproof.structure import flatten, named
+from onnxproof.subject import Subject
+from onnxproof.truth import GraphInFloat64, Truth
+from onnxproof.verified import CaseResult
+
+DATA_ROWS = 32
+DATA_CASES = 4
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Where results go while the work is under way."""
+
+    finding: Callable[[Finding], None]
+    plan: Callable[[Sequence[str]], None]
+    stage: Callable[[str, str], None]
+    """A case and the stage it enters: what to blame if the process dies."""
+    case: Callable[[CaseResult], None]
+
+
+class Verifier:
+    """Everything needed to run a case: built once, used for all of them."""
+
+    def __init__(self, subject: Subject, artifact: Artifact, settings: VerifySettings, listener: Listener, *, stateful: bool = False) -> None:
+        self._subject = with_symbols(subject, artifact)
+        self._artifact = artifact
+        self._settings = settings
+        self._listener = listener
+        self.eager = EagerRunner(subject, stateful=stateful)
+        self.domains = self._infer_domains()
+        self._inputs = self._pair_inputs()
+        self.session = SessionRunner(artifact.path, settings.session, self._inputs.reverse)
+        self._report_fallback()
+        self._double = self._make_double()
+        self._truth = Truth(self.eager, self._double, settings.limits)
+        self._exact: GraphInFloat64 | None = None
+        self._exact_failed = self._double is None
+        self._outputs: Pairing | None = None
+        self._data = self._load_data()
+        self._forwards = 0.0
+        self._rate = 0.0
+        """Seconds per input element of the dearest case so far: what a larger case will cost."""
+
+    # --- before the first case
+
+    def _infer_domains(self) -> list[Domain]:
+        tables = table_sizes(load_model(Path(self._artifact.path), weights=False))
+        subject = self._subject
+        renamed = pair_inputs({n: "" for n in subject.inputs.tensors}, self._artifact.inputs).pairs
+        return [
+            infer_domain(
+                name, to_numpy(tensor), subject.dynamic.get(name, {}), subject.ranges.get(name), tables.get(renamed.get(name, name))
+            )
+            for name, tensor in subject.inputs.tensors.items()
+        ]
+
+    def _pair_inputs(self) -> Pairing:
+        pairing = pair_inputs({d.name: d.dtype.name for d in self.domains}, self._artifact.inputs)
+        for finding in pairing.findings:
+            self._listener.finding(finding)
+        blocking = next((f for f in pairing.findings if f.code == "OX218"), None)
+        if blocking is not None:
+            raise FindingError(blocking)
+        return pairing
+
+    def _report_fallback(self) -> None:
+        finding = self.session.fallback()
+        if finding is not None:
+            self._listener.finding(finding)
+
+    def _make_double(self) -> DoubleRunner | None:
+        try:
+            double = DoubleRunner(self._subject)
+            double.run(self._example())
+        except Unavailable as error:
+            self._listener.finding(found("OX111", "the module cannot run in float64; its noise is estimated by moving inputs by an ulp", evidence={"reason": str(error)[:500]}))
+            return None
+        return double
+
+    def _example(self) -> Inputs:
+        return make_inputs(generated({}, "example"), [replace(d, dims={}) for d in self.domains])
+
+    def _load_data(self) -> user_data.Table | None:
+        if self._settings.data is None:
+            return None
+        return user_data.select_inputs(user_data.load_data(self._settings.data), {d.name: d.dtype for d in self.domains})
+
+    def calibrate(self) -> None:
+        """Ask PyTorch which integers it accepts where nothing else tells: wide ones, else the example's."""
+        for i, domain in enumerate(self.domains):
+            if domain.role == "integer" and domain.valid is None:
+                narrow = observed(domain)
+                self.domains[i] = replace(domain, valid=WIDE_INTEGERS)
+                if not self._accepts(i):
+                    self.domains[i] = replace(domain, valid=narrow)
+
+    def _accepts(self, index: int) -> bool:
+        inputs = self._example()
+        domain = self.domains[index]
+        for profile in ("normal", "tiny"):
+            inputs[domain.name] = make_inputs(generated({}, profile), [replace(domain, dims={})])[domain.name]
+            try:
+                self.eager.run(inputs)
+            except Rejected:
+                return False
+        return True
+
+    # --- the plan
+
+    def plan(self) -> list[Case]:
+        """Cases in the order they are run."""
+        floats = any(d.role == "float" and not d.declared for d in self.domains)
+        sizes = self._subject.sizes()
+        cases = make_plan(sizes, self._settings.batch_sizes, floats=floats, seed=self._settings.seed)
+        if self._settings.nonfinite or self._handles_nonfinite():
+            cases = [replace(case, fair=True) if case.profile == "nonfinite" else case for case in cases]
+        cases = self._data_cases() + cases
+        if not cases or (self._settings.batch_sizes is not None and not self._settings.batch_sizes):
+            raise NothingToVerify("there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2")
+        return cases
+
+    def _handles_nonfinite(self) -> bool:
+        """Whether the model itself deals with NaN or infinities."""
+        model = load_model(Path(self._artifact.path), weights=False)
+        return any(node.op_type in ("IsNaN", "IsInf") for node in model.graph.node)
+
+    def _data_cases(self) -> list[Case]:
+        if self._data is None:
+            return []
+        rows = len(next(iter(self._data.values())))
+        static = {d.shape[0] for d in self.domains if d.shape and 0 not in d.dims}
+        step = next(iter(static)) if static else DATA_ROWS
+        starts = np.linspace(0, max(rows - step, 0), num=min(DATA_CASES, max(1, rows // step)), dtype=int)
+        return [Case(f"data/rows={s}-{min(s + step, rows) - 1}", profile="data", rows=(int(s), min(step, rows - int(s)))) for s in dict.fromkeys(starts.tolist())]
+
+    def _make_inputs(self, case: Case) -> Inputs:
+        if case.rows is not None:
+            assert self._data is not None  # data cases are planned only with data
+            start, count = case.rows
+            return {name: np.ascontiguousarray(array[start : start + count]) for name, array in self._data.items()}
+        return make_inputs(case, self.domains)
+
+    # --- one case
+
+    def run(self, case: Case) -> CaseResult | None:
+        """Run a case on both sides and compare; None where it would not fit into the budget."""
+        inputs = self._make_inputs(case)
+        elements = _elements(inputs)
+        if self._rate * elements > self._settings.budget / 4:
+            return None
+        seconds: dict[str, float] = {}
+        result = CaseResult(case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds)
+        try:
+            baseline = self._timed("pytorch", case, seconds, lambda: self.eager.run(inputs))
+        except Rejected as error:
+            return replace(result, message=str(error)[:500])
+        if not baseline:
+            return replace(result, message="the module returned no tensor")
+        try:
+            raw = self._timed("onnxruntime", case, seconds, lambda: self.session.run(inputs))
+        except Rejected as error:
+            return replace(result, status="failed", message=str(error)[:1000])
+        outputs = self._pair_outputs(baseline)
+        candidate = {name: raw[graph] for name, graph in outputs.pairs.items() if graph in raw}
+        comparisons = [compare(name, baseline[name], candidate[name], self._settings.limits.rtol) for name in candidate if name in baseline]
+        comparisons, truth = self._timed("float64", case, seconds, lambda: self._truth.judge_case(inputs, baseline, candidate, comparisons))
+        self._forwards += sum(seconds.values())
+        self._rate = max(self._rate, sum(seconds.values()) / max(elements, 1)) if elements > 1000 else self._rate
+        if truth is not None and case.fair:
+            comparisons = self._timed("reference", case, seconds, lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons))
+        comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
+        return replace(result, status="compared", outputs=tuple(comparisons))
+
+    def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
+        self._listener.stage(case.name, stage)
+        began = time.perf_counter()
+        try:
+            return work()
+        finally:
+            seconds[stage] = time.perf_counter() - began
+
+    def _pair_outputs(self, baseline: Arrays) -> Pairing:
+        if self._outputs is None:
+            value = self._subject.call([t.clone() for t in self._subject.inputs.tensors.values()]) if len(baseline) else None
+            expected = list(flatten(value).tensors) if value is not None else list(baseline)
+            self._outputs = pair_outputs(expected, self._artifact.outputs, self._artifact.promised_outputs, named=named(value))
+            for finding in self._outputs.findings:
+                self._listener.finding(finding)
+        return self._outputs
+
+    def _with_exactness(self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison]) -> list[Comparison]:
+        graph = self._graph_in_float64()
+        if graph is None or self._double is None or not graph.affordable(self._forwards, _elements(inputs)):
+            return comparisons
+        try:
+            measured = graph.measure(inputs, truth, outputs, self._double)
+        except Rejected:
+            return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
+        return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
+
+    def _graph_in_float64(self) -> GraphInFloat64 | None:
+        if self._exact is None and not self._exact_failed:
+            assert self._double is not None  # without a truth, _exact_failed is set
+            import torch
+
+            weights = [to_numpy(t) for t in (*self._subject.module.parameters(), *self._subject.module.buffers())]
+            plain = torch.finfo(self._double.narrowest).eps <= torch.finfo(torch.float32).eps
+            try:
+                self._exact = GraphInFloat64(load_model(Path(self._artifact.path)), self._inputs.reverse, weights, keep_lossy_casts=plain)
+            except Rejected:
+                self._exact_failed = True
+        return self._exact
+
+
+def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozenset(), budget: float = 120.0) -> None:
+    """Run the planned cases that are not done yet, until the budget is spent."""
+    verifier.calibrate()
+    cases = verifier.plan()
+    listener.plan([case.name for case in cases])
+    began, left_out = time.perf_counter(), []
+    for case in cases:
+        if case.name in done:
+            continue
+        if time.perf_counter() - began > budget:
+            left_out.append(case.name)
+            continue
+        try:
+            result = verifier.run(case)
+        except MemoryError as error:
+            listener.finding(found("OX003", f"out of memory in case {case.name}", where=Where(case=case.name), evidence={"error": str(error)[:300]}))
+            continue
+        if result is None:
+            left_out.append(case.name)
+            continue
+        listener.case(result)
+        if result.status == "rejected" and case.profile == "normal":
+            _try_example(verifier, case, listener, done)
+    if left_out:
+        listener.finding(found("OX005", f"{len(left_out)} of {len(cases)} cases were left out: the budget of {budget:g} s is spent", evidence={"cases": left_out}))
+
+
+def _try_example(verifier: Verifier, case: Case, listener: Listener, done: frozenset[str]) -> None:
+    """Where the module refuses random values at some sizes, its own example at those sizes may do."""
+    again = replace(case, name=case.name.replace("/normal/", "/example/"), profile="example")
+    if again.name not in done:
+        result = verifier.run(again)
+        if result is not None and result.status != "rejected":
+            listener.case(result)
+
+
+def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
+    """Dims that the artifact leaves open join the sweep, under the artifact's names."""
+    pairs = pair_inputs({n: "" for n in subject.inputs.tensors}, artifact.inputs).pairs
+    ports = {port.name: port for port in artifact.inputs}
+    dynamic = {name: dict(dims) for name, dims in subject.dynamic.items()}
+    known = {size for dims in dynamic.values() for size in dims.values()}
+    for name, graph in pairs.items():
+        shape = ports[graph].shape or ()
+        tensor = subject.inputs.tensors[name]
+        for dim, size in enumerate(shape):
+            if isinstance(size, str) and dim not in dynamic.get(name, {}) and dim < tensor.ndim and size not in known:
+                dynamic.setdefault(name, {})[dim] = size
+    return replace(subject, dynamic=dynamic)
+
+
+def _elements(inputs: Arrays) -> int:
+    return sum(array.size for array in inputs.values())
+
+
+def describe(inputs: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
+    """Shapes and dtypes, for the proof."""
+    return {name: {"shape": list(array.shape), "dtype": array.dtype.name} for name, array in inputs.items()}
+
+
+def _with_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:
+    """Note another output of the module that this output of the artifact equals, where its own it does not."""
+    value = candidate[c.output]
+    if not c.same_form or not c.size or value.dtype.kind not in "fiub" or _alike(value, baseline[c.output]):
+        return c
+    twin = next((n for n, other in baseline.items() if n != c.output and _alike(value, other)), None)
+    return replace(c, swapped_with=twin)
+
+
+def _alike(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or not a.size:
+        return False
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True))

@@ -1,0 +1,46 @@
+"""The child process: reads a job from stdin, works, and streams events to the pipe whose number it was given."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import Any
+
+from onnxproof.errors import UserError
+
+
+def main() -> None:
+    """Entry of `python -m onnxproof.worker.child FD`."""
+    pipe = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+
+    def emit(event: Mapping[str, Any]) -> None:
+        pipe.write(json.dumps(event) + "\n")
+        pipe.flush()
+
+    order = pickle.load(sys.stdin.buffer)
+    try:
+        _work(order, emit)
+        emit({"event": "done"})
+    except UserError as error:
+        emit({"event": "error", "kind": "user", "type": type(error).__name__, "message": str(error)})
+    except MemoryError as error:
+        emit({"event": "error", "kind": "memory", "message": str(error)})
+    except BaseException as error:
+        emit({"event": "error", "kind": "bug", "message": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+
+
+def _work(order: Mapping[str, Any], emit: Any) -> None:
+    from onnxproof.worker import stages
+
+    if order["stage"] == "export":
+        stages.run_export(order["job"], emit)
+    else:
+        stages.run_verify(order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"])
+
+
+if __name__ == "__main__":
+    main()

@@ -346,8 +346,8 @@ def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, 
     finite = np.isfinite(b) & np.isfinite(c) & np.isfinite(t)
     if not finite.any():
         return None
-    error_b, error_c = np.abs(b - t)[finite], np.abs(c - t)[finite]
-    scale, t = local_scale(t)[finite], t[finite]
+    scale, b, c, t = local_scale(t)[finite], b[finite], c[finite], t[finite]
+    error_b, error_c = np.abs(b - t), np.abs(c - t)
     rms_b, rms_c = rms(error_b), rms(error_c)
     floor = 2 * unit * rms(t) + np.finfo(np.float64).tiny
     worst = max(
@@ -363,7 +363,8 @@ def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: flo
     Each sample is the truth with legal rounding errors injected. Four times the farthest sample at that element (this
     follows discontinuities), or eight times the pooled noise of all elements (this follows large tensors' tails).
     """
-    errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
+    with np.errstate(invalid="ignore", over="ignore"):
+        errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
     if not errors:
         return 4 * unit * scale
     farthest = np.max(errors, axis=0)

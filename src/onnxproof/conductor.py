@@ -221,7 +221,7 @@ def _verify_in_children(job: Job, record: Record) -> None:
     """Cases in one child after another: a death costs its case only."""
     for _ in range(MAX_CHILDREN):
         done = frozenset(record.cases) | record.lost
-        order = {"stage": "verify", "job": job, "artifact": record.artifact, "done": done, "stateful": record.stateful}
+        order = {"stage": "verify", "job": job, "artifact": record.artifact, "done": done, "stateful": record.stateful, "weights": record.subject.get("weights")}
         end = _run_child(order, record, job.case_timeout)
         if end is None:
             return

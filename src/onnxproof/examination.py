@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from onnxproof.artifact.wrapper import eval_mode, trained_submodules
+from onnxproof.artifact.wrapper import eval_mode, preserved, trained_submodules
 from onnxproof.findings import Finding, Where, found
 from onnxproof.structure import flatten
 from onnxproof.subject import Subject
@@ -21,11 +21,11 @@ def examine(subject: Subject) -> list[Finding]:
         before = _state(subject.module)
         inputs = list(subject.inputs.tensors.values())
         fed = [tensor.clone() for tensor in inputs]
-        first = _outputs(subject, fed)
-        findings += _mutation(subject, before, inputs, fed)
-        _restore(subject.module, before)
-        second = _outputs(subject, [tensor.clone() for tensor in inputs])
-        _restore(subject.module, before)
+        with preserved(subject.module):
+            first = _outputs(subject, fed)
+            findings += _mutation(subject, before, inputs, fed)
+        with preserved(subject.module):
+            second = _outputs(subject, [tensor.clone() for tensor in inputs])
     return findings + _randomness(first, second)
 
 
@@ -35,12 +35,6 @@ def _outputs(subject: Subject, leaves: Sequence[torch.Tensor]) -> dict[str, torc
 
 def _state(module: nn.Module) -> dict[str, torch.Tensor]:
     return {name: tensor.detach().clone() for name, tensor in module.named_buffers()}
-
-
-def _restore(module: nn.Module, before: dict[str, torch.Tensor]) -> None:
-    for name, tensor in module.named_buffers():
-        if name in before and tensor.shape == before[name].shape and not same(tensor, before[name]):
-            tensor.data.copy_(before[name])
 
 
 def same(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -26,7 +26,6 @@ from onnxproof.runners.double import DoubleRunner, Unavailable
 from onnxproof.runners.eager import EagerRunner
 from onnxproof.runners.session import SessionRunner
 from onnxproof.runners.tensors import to_numpy
-from onnxproof.structure import flatten, named
 from onnxproof.subject import Subject
 from onnxproof.truth import GraphInFloat64, Truth
 from onnxproof.verified import CaseResult
@@ -143,7 +142,7 @@ class Verifier:
         if self._settings.nonfinite or self._handles_nonfinite():
             cases = [replace(case, fair=True) if case.profile == "nonfinite" else case for case in cases]
         cases = self._data_cases() + cases
-        if not cases or (self._settings.batch_sizes is not None and not self._settings.batch_sizes):
+        if not cases:
             raise NothingToVerify("there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2")
         return cases
 
@@ -209,9 +208,8 @@ class Verifier:
 
     def _pair_outputs(self, baseline: Arrays) -> Pairing:
         if self._outputs is None:
-            value = self._subject.call([t.clone() for t in self._subject.inputs.tensors.values()]) if len(baseline) else None
-            expected = list(flatten(value).tensors) if value is not None else list(baseline)
-            self._outputs = pair_outputs(expected, self._artifact.outputs, self._artifact.promised_outputs, named=named(value))
+            ports, promised = self._artifact.outputs, self._artifact.promised_outputs
+            self._outputs = pair_outputs(list(baseline), ports, promised, named=self.eager.named)
             for finding in self._outputs.findings:
                 self._listener.finding(finding)
         return self._outputs

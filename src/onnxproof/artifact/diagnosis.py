@@ -87,6 +87,7 @@ def diagnose(error: BaseException) -> Finding:
 
 def shortest(text: str, lines: int = 12) -> str:
     """The first lines of an exception chain that say something."""
+    text = re.sub(r"\x1b\[[0-9;]*m|\[9?6?m?(?=This is step)", "", text)
     useful = [line.rstrip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("⬆", "[torch.onnx]", "##"))]
     return "\n".join(line[:300] for line in useful[:lines])
 

@@ -15,7 +15,7 @@ from onnxproof.artifact.chatter import caught
 from onnxproof.artifact.diagnosis import about_dimensions, diagnose, in_optimiser, location, shortest
 from onnxproof.artifact.file import SIGNATURE, read_artifact
 from onnxproof.artifact.record import Artifact, ExportOptions
-from onnxproof.artifact.wrapper import PREFIX, FlatModule, eval_mode, resized
+from onnxproof.artifact.wrapper import PREFIX, FlatModule, eval_mode, preserved, resized
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, Where, found
 from onnxproof.structure import Flat, flatten
@@ -43,7 +43,7 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     outputs = _example_outputs(subject)
     _report_constants(subject.inputs, outputs, report)
     leaves = _export_inputs(subject)
-    with caught() as log, eval_mode(subject.module), torch.no_grad():
+    with caught() as log, eval_mode(subject.module), preserved(subject.module), torch.no_grad():
         attempt = _attempts(subject, leaves, list(outputs.tensors), path, options, report)
     map_path = path.with_suffix(".sourcemap.json")
     artifact = read_artifact(
@@ -64,7 +64,7 @@ def _example_outputs(subject: Subject) -> Flat:
     """Run the module once, to know its outputs; what it rejects, it cannot be exported with."""
     leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
     try:
-        with eval_mode(subject.module), torch.no_grad():
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
             outputs = flatten(subject.call(leaves))
     except InputError as error:
         raise FindingError(found("OX101", str(error), stage="capture")) from error
@@ -100,7 +100,7 @@ def _export_inputs(subject: Subject) -> list[torch.Tensor]:
     if all(a.shape == b.shape for a, b in zip(leaves, grown, strict=True)):
         return leaves
     try:
-        with eval_mode(subject.module), torch.no_grad():
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
             subject.call([leaf.clone() for leaf in grown])
     except Exception:
         return leaves  # the module accepts only the example's sizes; the export will tell
@@ -126,7 +126,26 @@ def _attempts(
         _report_detours(attempt, errors, report)
         _report_baked(subject, read_artifact(path), errors, report)
         return attempt
-    raise FindingError(diagnose(errors[0])) from errors[0]
+    finding = diagnose(errors[0])
+    if finding.code == "OX108" and finding.where.file is None:
+        finding = replace(finding, where=_caller(subject, leaves, finding.message))
+    raise FindingError(finding) from errors[0]
+
+
+def _caller(subject: Subject, leaves: Sequence[torch.Tensor], message: str) -> Where:
+    """The module and line that call an operator named in a message: capture works where translation does not."""
+    try:
+        program = torch.export.export(FlatModule(subject), tuple(leaves))
+    except Exception:
+        return Where()
+    for node in program.graph.nodes:
+        name = str(node.target).removesuffix(".default")
+        if node.op == "call_function" and name.startswith("aten.") and ".".join(name.split(".")[:2]) in message:
+            frame = sourcemap.user_frame(node.meta.get("stack_trace") or "")
+            scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+            module = sourcemap.unwrapped(scopes[-1]) if scopes else None
+            return Where(module=module, file=frame["file"] if frame else None, line=int(frame["line"]) if frame else None)
+    return Where()
 
 
 def _next(attempt: Attempt, error: Exception, options: ExportOptions) -> list[Attempt]:
@@ -221,8 +240,10 @@ def _run_torchscript(
     import onnx_ir as ir
 
     names = list(subject.inputs.tensors)
+    # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
+    scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
     torch.onnx.export(
-        wrapper,
+        subject.module if scripted else wrapper,
         tuple(leaves),
         str(path),
         dynamo=False,

@@ -42,7 +42,7 @@ def origin_of(metadata: Mapping[str, str]) -> Origin:
     classes = _list(metadata.get("pkg.torch.onnx.class_hierarchy"))
     target = TARGET.search(metadata.get("pkg.torch.onnx.fx_node", ""))
     return Origin(
-        module=_strip(scopes[-2]) if len(scopes) > 1 else None,
+        module=unwrapped(scopes[-2]) if len(scopes) > 1 else None,
         cls=classes[-2] if len(classes) > 1 else None,
         file=frame["file"] if frame else None,
         line=int(frame["line"]) if frame else None,
@@ -69,10 +69,11 @@ def origin_of_scope(name: str) -> Origin:
     if len(parts) < 2:
         return Origin()
     path = parts[-2] if "." in parts[-2] else ".".join(parts[:-1])
-    return Origin(module=_strip(path))
+    return Origin(module=unwrapped(path))
 
 
-def _strip(path: str) -> str | None:
+def unwrapped(path: str) -> str | None:
+    """A scope without the wrapper's part of it."""
     if path.startswith("_empty_nn_module_stack"):
         return None
     stripped = path.removeprefix(PREFIX).removeprefix(".") if path == PREFIX or path.startswith(PREFIX + ".") else path

@@ -49,6 +49,19 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
             _set_mode(child, mode)
 
 
+@contextmanager
+def preserved(module: nn.Module) -> Iterator[None]:
+    """The module's buffers as they were, whatever a forward does to them."""
+    before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in before:
+                if buffer.shape == value.shape:
+                    buffer.data.copy_(value)
+
+
 def _set_mode(module: nn.Module, training: bool) -> None:
     if module.training != training:
         try:

@@ -7,7 +7,7 @@ ENTRIES = (
         "OX301",
         "not a valid ONNX file",
         "block",
-        "The file cannot be read as an ONNX model, or the ONNX checker rejects it.",
+        "The file cannot be read as an ONNX model.",
         "No runtime will load it.",
         "Check that the file is complete (size, checksum) and was written by an ONNX exporter; export again.",
         "export",
@@ -47,5 +47,14 @@ ENTRIES = (
         "Copies between providers cost time.",
         "Look at the listed operators; another opset or formulation may be supported.",
         "provider",
+    ),
+    Entry(
+        "OX306",
+        "the checker complains",
+        "note",
+        "The ONNX checker rejects the file, though onnxruntime may load it.",
+        "Other tools and runtimes may refuse it.",
+        "Read the message; export again or mend the named field.",
+        "export",
     ),
 )

@@ -19,7 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from onnxproof.artifact.wrapper import eval_mode
+from onnxproof.artifact.wrapper import eval_mode, preserved
 from onnxproof.runners.base import Arrays
 from onnxproof.runners.rounding import Injector
 from onnxproof.runners.tensors import to_numpy, to_torch
@@ -77,7 +77,7 @@ class DoubleRunner:
     def _run_plain(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         leaves = [_widen(to_torch(inputs[name])) for name in self._names]
         try:
-            with eval_mode(self._module), torch.inference_mode():
+            with eval_mode(self._module), preserved(self._module), torch.inference_mode():
                 outputs = flatten(self._subject.call(leaves, self._module))
         except MemoryError:
             raise
@@ -99,7 +99,7 @@ class DoubleRunner:
         leaves = leaves if leaves is not None else [_widen(to_torch(inputs[name])) for name in self._names]
         widening = _Widening(injector)
         try:
-            with eval_mode(self._module), torch.no_grad(), _default_dtype(), ExitStack() as stack:
+            with eval_mode(self._module), preserved(self._module), torch.no_grad(), _default_dtype(), ExitStack() as stack:
                 stack.enter_context(_Belief(self.believed))
                 stack.enter_context(widening)
                 outputs = flatten(self._subject.call(leaves, self._module))

@@ -36,10 +36,11 @@ def main() -> None:
 def _work(order: Mapping[str, Any], emit: Any) -> None:
     from onnxproof.worker import stages
 
+    stages.seed_everything()
     if order["stage"] == "export":
         stages.run_export(order["job"], emit)
     else:
-        stages.run_verify(order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"])
+        stages.run_verify(order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"], weights=order["weights"])
 
 
 if __name__ == "__main__":

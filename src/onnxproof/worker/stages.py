@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from typing import Any
 import torch
 
 from onnxproof.artifact.export import export
-from onnxproof.artifact.file import read_artifact
+from onnxproof.artifact.file import complaint, read_artifact
 from onnxproof.artifact.record import Artifact
 from onnxproof.errors import FindingError, TargetError
 from onnxproof.examination import examine
@@ -21,6 +22,27 @@ from onnxproof.subject import Subject, load_target, make_subject, resolve
 from onnxproof.verification import Listener, Verifier, verify
 
 Emit = Callable[[Mapping[str, Any]], None]
+
+
+def seed_everything() -> None:
+    """The same random numbers in every child, so that a TARGET with random weights is the same model in each."""
+    import random
+
+    import numpy
+
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
+
+
+def fingerprint(subject: Subject) -> str:
+    """A hash of all weights: two children must have built the same module."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in sorted(subject.module.state_dict().items()):
+        digest.update(name.encode())
+        if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
 
 
 def load_subject(job: Job) -> Subject:
@@ -50,6 +72,7 @@ def describe_subject(subject: Subject, job: Job) -> dict[str, Any]:
         "inputs": {n: {"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for n, t in subject.inputs.tensors.items()},
         "constants": {name: repr(value) for name, value in subject.inputs.constants.items()},
         "dynamic": {name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
+        "weights": fingerprint(subject),
         "ranges": {name: [r.low, r.high] for name, r in subject.ranges.items()},
     }
 
@@ -89,6 +112,9 @@ def run_export(job: Job, emit: Emit, subject: Subject | None = None) -> None:
         emit({"event": "stage", "case": None, "stage": "examine"})
         if job.onnx is not None:
             artifact = read_artifact(Path(job.onnx), sourcemap=_beside(Path(job.onnx)))
+            remark = complaint(Path(job.onnx))
+            if remark is not None:
+                report(remark)
             _examine(subject, report)
         else:
             _examine(subject, report)
@@ -114,10 +140,23 @@ def _beside(path: Path) -> str | None:
     return str(side) if side.is_file() else None
 
 
-def run_verify(job: Job, artifact: Artifact, done: frozenset[str], emit: Emit, *, stateful: bool, subject: Subject | None = None) -> None:
+def run_verify(
+    job: Job,
+    artifact: Artifact,
+    done: frozenset[str],
+    emit: Emit,
+    *,
+    stateful: bool,
+    subject: Subject | None = None,
+    weights: str | None = None,
+) -> None:
     """Run the cases that are not done yet; emits the plan, stages, cases and findings."""
     emit({"event": "stage", "case": None, "stage": "import"})
     subject = subject or load_subject(job)
+    if weights is not None and fingerprint(subject) != weights:
+        raise TargetError(
+            f"{job.target} builds a module with other weights each time it is called: load fixed weights, or seed the generator it uses"
+        )
     listener = Listener(
         finding=lambda finding: emit({"event": "finding", "finding": finding.to_json()}),
         plan=lambda names: emit({"event": "plan", "cases": list(names)}),

@@ -49,7 +49,8 @@ class Child:
             stdout=self._log,
             stderr=self._log,
             pass_fds=(write,),
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            # One hash seed for all children: a TARGET that iterates over sets must build the same model in each.
+            env={"PYTHONHASHSEED": "0", **os.environ},
         )
         os.close(write)
         self._read = read

@@ -1,0 +1,85 @@
+"""Shared fixtures: exports are made once per test session."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import models
+import onnx
+import pytest
+
+import onnxproof
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The artifact of a model of `models.py`, exported by onnxproof."""
+    made: dict[str, Path] = {}
+
+    def get(name: str) -> Path:
+        if name not in made:
+            out = tmp_path_factory.mktemp(name)
+            proof = onnxproof.export(*getattr(models, name)(), out=out)
+            assert proof.artifact is not None, proof.findings
+            made[name] = out / "model.onnx"
+        return made[name]
+
+    return get
+
+
+@pytest.fixture
+def mutated(exported: Callable[[str], Path], tmp_path: Path) -> Callable[[str, Callable[[onnx.ModelProto], object]], Path]:
+    """An artifact with a change made to it."""
+
+    def change(name: str, edit: Callable[[onnx.ModelProto], object]) -> Path:
+        model = onnx.load(exported(name))
+        edit(model)
+        path = tmp_path / f"{name}.onnx"
+        onnx.save(model, path)
+        return path
+
+    return change
+
+
+@pytest.fixture
+def verify(tmp_path: Path) -> Callable[..., onnxproof.Proof]:
+    """Verify a file against a model of `models.py`, in this process."""
+
+    def run(name: str, path: Path, **options: object) -> onnxproof.Proof:
+        return onnxproof.verify(*getattr(models, name)(), onnx=path, out=tmp_path, **options)
+
+    return run
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command line in an empty folder."""
+
+    def run(*arguments: str | Path, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", "from onnxproof.cli import main; main()", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=timeout,
+            env={**os.environ, **environment},
+            check=False,
+        )
+
+    return run
+
+
+def target(name: str) -> str:
+    """The TARGET of a model of `models.py`."""
+    return f"{HERE / 'models.py'}:{name}"
+
+
+def codes(proof: onnxproof.Proof, *severities: str) -> set[str]:
+    """Codes of the findings of a proof, of some severities or of all."""
+    return {f.code for f in proof.findings if not severities or f.severity in severities}

@@ -1,0 +1,172 @@
+"""The comparison core: pure numbers."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from onnxproof.comparison import (
+    Comparison,
+    allowance,
+    compare,
+    local_scale,
+    measure_exactness,
+    measure_noise,
+    rms,
+    unexplained_error,
+    unexplained_mismatches,
+    unexplained_pattern,
+    unit_roundoff,
+)
+
+FLOATS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=5), elements=st.floats(-1e6, 1e6, width=32))
+
+
+@given(FLOATS)
+def test_an_array_equals_itself(array):
+    result = compare("x", array, array.copy())
+    assert result.max_abs == 0
+    assert result.worst == ()
+    assert result.excess(0, 0) <= 0
+
+
+@given(FLOATS, st.floats(0, 1e-2), st.floats(0, 1e3))
+def test_the_envelope_decides_like_allclose_at_its_slopes(array, noise, atol):
+    candidate = (array * (1 + np.float32(noise)) + np.float32(noise)).astype(np.float32)
+    result = compare("x", array, candidate, rtol=1e-3)
+    difference = np.abs(candidate.astype(np.float64) - array.astype(np.float64))
+    for rtol in (0.0, 1e-3, 1e-2):
+        expected = bool((difference > atol + rtol * np.abs(array.astype(np.float64))).any())
+        assert (result.excess(atol, rtol) > 0) == expected
+
+
+def test_the_worst_elements_come_first_with_both_values():
+    b = np.zeros((2, 3), np.float32)
+    c = b.copy()
+    c[1, 2], c[0, 1] = 3.0, -1.0
+    worst = compare("x", b, c).worst
+    assert [(w.index, w.candidate) for w in worst] == [((1, 2), 3.0), ((0, 1), -1.0)]
+
+
+def test_nonfinite_differences_are_the_worst():
+    b = np.array([1.0, 2.0, 3.0], np.float32)
+    c = np.array([9.0, np.nan, 3.0], np.float32)
+    assert compare("x", b, c).worst[0].candidate == "nan"
+
+
+def test_ulp_distance():
+    b = np.array([1.0], np.float32)
+    c = np.nextafter(b, np.float32(2))
+    assert compare("x", b, c).max_ulp == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, ml_dtypes.bfloat16])
+def test_every_float_dtype_has_numbers(dtype):
+    b = np.array([1.0, -2.0], dtype=dtype)
+    c = np.array([1.0, -2.5], dtype=dtype)
+    result = compare("x", b, c)
+    assert result.kind == "float"
+    assert result.max_abs == pytest.approx(0.5)
+    assert result.worst[0].index == (1,)
+
+
+def test_zero_dimensional_and_empty_arrays():
+    assert compare("x", np.array(1.0, np.float32), np.array(2.0, np.float32)).max_abs == 1.0
+    assert compare("x", np.array(1), np.array(3)).max_abs == 2
+    assert compare("x", np.zeros(0, np.float32), np.zeros(0, np.float32)).compared == 0
+
+
+def test_cosine_and_scale():
+    result = compare("x", np.array([3.0, 4.0], np.float32), np.array([6.0, 8.0], np.float32))
+    assert result.cosine == pytest.approx(1.0)
+    assert result.scale == 4.0
+
+
+def test_noise_ratio_is_relative_to_pytorchs_own_error():
+    truth = np.linspace(1, 2, 100)
+    baseline = (truth + 1e-6).astype(np.float32)
+    near, far = (truth - 1e-6).astype(np.float32), (truth + 1e-4).astype(np.float32)
+    unit = unit_roundoff(np.dtype(np.float32))
+    assert measure_noise(baseline, near, truth, "float64", unit).ratio == pytest.approx(1.0, rel=0.2)
+    assert measure_noise(baseline, far, truth, "float64", unit).ratio > 50
+
+
+def test_where_pytorch_is_exact_the_floor_is_a_few_ulp():
+    truth = np.array([1.0, 2.0, 3.0])
+    exact = truth.astype(np.float32)
+    noise = measure_noise(exact, np.nextafter(exact, np.float32(9)), truth, "float64", unit_roundoff(exact.dtype))
+    assert noise.ratio < 2
+    assert noise.worst_ratio < 2
+
+
+def test_one_element_wrong_among_many_shows_in_the_worst_ratio():
+    truth = np.ones((10, 1000))
+    baseline = (truth + 1e-7).astype(np.float32)
+    candidate = baseline.copy()
+    candidate[3, 5] += 1e-4
+    noise = measure_noise(baseline, candidate, truth, "float64", unit_roundoff(baseline.dtype))
+    assert noise.worst_ratio > 100
+
+
+def test_a_small_row_is_not_hidden_by_a_large_one():
+    truth = np.stack([np.full(50, 1e6), np.full(50, 1e-3)])
+    baseline = truth.astype(np.float32)
+    candidate = baseline.copy()
+    candidate[1, 7] *= 1.01
+    noise = measure_noise(baseline, candidate, truth, "float64", unit_roundoff(baseline.dtype))
+    assert noise.ratio < 1
+    assert noise.worst_ratio > 1000
+
+
+def test_samples_explain_what_they_reach():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(4, 50))
+    samples = [truth + rng.normal(size=truth.shape) * 1e-3 for _ in range(8)]
+    within, beyond = truth + 3e-3, truth + 3e-1
+    unit = unit_roundoff(np.dtype(np.float32))
+    assert unexplained_error(truth, within, truth, samples, unit) <= 1
+    assert unexplained_error(truth, beyond, truth, samples, unit) > 1
+
+
+def test_a_flip_is_explained_only_where_a_sample_flips_too():
+    baseline, candidate = np.array([1, 2, 3]), np.array([1, 5, 3])
+    assert unexplained_mismatches(baseline, candidate, [np.array([1, 2, 4])]) == 1
+    assert unexplained_mismatches(baseline, candidate, [np.array([1, 7, 3])]) == 0
+
+
+def test_a_pattern_is_explained_only_where_a_sample_shows_it():
+    baseline, candidate = np.array([1.0, 2.0]), np.array([1.0, np.nan])
+    assert unexplained_pattern(baseline, candidate, [np.array([1.0, 2.0])]) == 1
+    assert unexplained_pattern(baseline, candidate, [np.array([1.0, np.nan])]) == 0
+
+
+def test_flips_do_not_widen_the_allowance_elsewhere():
+    truth = np.zeros((1, 1000)) + 1.0
+    sample = truth + 1e-7
+    sample[0, 0] = 100.0
+    allowed = allowance([sample], truth, local_scale(truth), 1e-8)
+    assert allowed[0, 0] > 100
+    assert allowed[0, 1] < 1e-5
+
+
+def test_exactness_is_relative_to_the_allowance():
+    truth = np.array([1.0, 2.0])
+    result = measure_exactness(truth + 1e-6, truth, np.full(2, 1e-8))
+    assert result.ratio == pytest.approx(100)
+
+
+def test_rms_of_large_values_does_not_overflow():
+    assert rms(np.array([1e300, 1e300])) == pytest.approx(1e300)
+    assert rms(np.array([])) == 0
+
+
+@given(FLOATS)
+def test_a_comparison_survives_json(array):
+    import json
+
+    result = compare("x", array, array + np.float32(1))
+    assert Comparison.from_json(json.loads(json.dumps(result.to_json()))) == result

@@ -1,0 +1,142 @@
+"""Export done right."""
+
+from __future__ import annotations
+
+import models
+import onnx
+import pytest
+import torch
+from conftest import codes
+
+import onnxproof
+
+
+def ports(path):
+    model = onnx.load(path)
+    return [i.name for i in model.graph.input], [o.name for o in model.graph.output]
+
+
+def test_names_are_parameters_and_paths(exported):
+    inputs, outputs = ports(exported("structured"))
+    assert inputs == ["x", "state.bias", "state.more[0]"]
+    assert outputs == ["result.logits", "result.hidden[0]", "result.hidden[1]", "past[0].key", "past[0].value"]
+
+
+def test_a_python_input_is_baked_in_and_said(tmp_path):
+    proof = onnxproof.export(*models.structured(), out=tmp_path)
+    note = next(f for f in proof.findings if f.code == "OX106")
+    assert "scale = 3.0" in note.message
+    assert proof.verdict == "ship"
+
+
+def test_initializers_have_the_users_names(exported):
+    names = {t.name for t in onnx.load(exported("tutorial")).graph.initializer}
+    assert "0.weight" in names
+
+
+def test_a_batch_of_one_still_exports_a_dynamic_batch(tmp_path):
+    module, _ = models.tutorial()
+    onnxproof.export(module, (torch.randn(1, 10),), out=tmp_path)
+    shape = onnx.load(tmp_path / "model.onnx").graph.input[0].type.tensor_type.shape
+    assert shape.dim[0].dim_param == "batch"
+
+
+def test_a_baked_batch_is_found_and_named(tmp_path):
+    proof = onnxproof.prove(*models.baked_batch(), out=tmp_path)
+    finding = next(f for f in proof.findings if f.code == "OX104")
+    assert proof.verdict == "block"
+    assert "'batch'" in finding.message
+    assert "x[0] = 4" in finding.message
+
+
+def test_train_mode_is_a_finding_where_it_matters(tmp_path):
+    proof = onnxproof.prove(*models.train_mode(), out=tmp_path)
+    finding = next(f for f in proof.findings if f.code == "OX102")
+    assert (finding.severity, finding.stage) == ("review", "model")
+    assert "drop" in finding.evidence["submodules"]
+
+
+def test_train_mode_is_a_note_where_it_does_not(tmp_path):
+    proof = onnxproof.prove(torch.nn.Linear(3, 2), (torch.randn(2, 3),), out=tmp_path)
+    assert codes(proof, "note") == {"OX102"}
+    assert proof.verdict == "ship"
+
+
+def test_a_random_module_blocks(tmp_path):
+    proof = onnxproof.prove(*models.random(), out=tmp_path)
+    assert "OX103" in codes(proof, "block")
+    assert not codes(proof) & {"OX201", "OX202"}
+
+
+@pytest.mark.parametrize("opset", [18, 21, 23])
+def test_an_opset_on_request(opset, tmp_path):
+    proof = onnxproof.prove(*models.tutorial(), out=tmp_path, opset=opset)
+    assert proof.artifact["opset"] == opset
+    assert proof.verdict == "ship"
+
+
+def test_an_opset_that_did_not_happen_is_a_finding(tmp_path):
+    proof = onnxproof.export(*models.cnn(), out=tmp_path, opset=17)
+    written = proof.artifact["opset"]
+    assert ("OX105" in codes(proof, "review")) == (written != 17)
+
+
+def test_torchscript_on_request(tmp_path):
+    proof = onnxproof.prove(*models.cnn(), out=tmp_path, exporter="torchscript")
+    assert proof.artifact["exporter"] == "torchscript"
+    assert proof.verdict == "ship"
+    inputs, outputs = ports(tmp_path / "model.onnx")
+    assert (inputs, outputs) == (["input"], ["output"])
+
+
+def test_a_scripted_module_goes_through_torchscript(tmp_path):
+    module, inputs = models.tutorial()
+    proof = onnxproof.prove(torch.jit.script(module), inputs, out=tmp_path)
+    assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
+    assert proof.artifact["exporter"] == "torchscript"
+
+
+def test_saved_targets(tmp_path):
+    module, inputs = models.tutorial()
+    torch.jit.save(torch.jit.script(module), tmp_path / "m.pt")
+    torch.export.save(torch.export.export(module, inputs, dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "m.pt2")
+    from onnxproof.subject import load_target, make_subject, resolve
+
+    loaded, inputs_again = resolve(*load_target(str(tmp_path / "m.pt2")))
+    assert make_subject(loaded, inputs_again).inputs.tensors["input"].shape == (4, 10)
+    proof = onnxproof.prove(str(tmp_path / "m.pt2"), out=tmp_path)
+    assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
+
+
+def test_an_operator_without_translation_names_it_and_the_line(tmp_path):
+    proof = onnxproof.prove(*models.median(), out=tmp_path, exporter="dynamo")
+    finding = next(f for f in proof.findings if f.code == "OX108")
+    assert "median" in finding.message
+    assert finding.where.file.endswith("models.py")
+    assert proof.verdict == "block"
+
+
+def test_control_flow_on_values(tmp_path):
+    proof = onnxproof.prove(*models.by_value(), out=tmp_path, exporter="dynamo")
+    finding = next(f for f in proof.findings if f.code == "OX109")
+    assert finding.where.file.endswith("models.py")
+    assert finding.where.line
+
+
+def test_torchscript_freezes_control_flow_and_verification_notices(tmp_path):
+    proof = onnxproof.prove(*models.by_value(), out=tmp_path)
+    assert {"OX107", "OX201"} <= codes(proof)
+    assert proof.verdict == "block"
+
+
+def test_the_exporters_chatter_is_in_the_proof(tmp_path, capfd):
+    proof = onnxproof.export(*models.tutorial(), out=tmp_path)
+    assert capfd.readouterr().out == ""
+    assert isinstance(proof.artifact["log"], str)
+
+
+def test_float_dtypes_are_kept(exported):
+    for name, dtype in (("half", onnx.TensorProto.FLOAT16), ("double", onnx.TensorProto.DOUBLE)):
+        graph = onnx.load(exported(name)).graph
+        assert graph.input[0].type.tensor_type.elem_type == dtype
+        assert graph.output[0].type.tensor_type.elem_type == dtype

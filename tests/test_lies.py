@@ -1,0 +1,294 @@
+"""How verifiers lie: each way gets a test that it does not work here. Nothing compared is never a pass."""
+
+from __future__ import annotations
+
+import models
+import numpy as np
+import onnx
+import pytest
+import torch
+from conftest import codes
+from onnx import TensorProto, helper
+
+import onnxproof
+from onnxproof.comparison import compare
+from onnxproof.policy import Policy, judge, verdict_of
+from onnxproof.verified import CaseResult
+
+
+def verdict(*pairs: tuple[np.ndarray, np.ndarray]) -> tuple[str, set[str]]:
+    outputs = tuple(compare(f"out{i}", np.asarray(b), np.asarray(c)) for i, (b, c) in enumerate(pairs))
+    findings = judge([], [CaseResult("case", "normal", True, "compared", outputs=outputs)], Policy())
+    return verdict_of(findings), {f.code for f in findings}
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+def test_int32_extremes_do_not_wrap_around():
+    b, c = np.array([-(2**31)], np.int32), np.array([2**31 - 1], np.int32)
+    assert compare("x", b, c).max_abs == 2**32 - 1
+    assert verdict((b, c)) == ("block", {"OX207"})
+
+
+def test_int64_extremes_do_not_wrap_around():
+    b, c = np.array([2**62], np.int64), np.array([-(2**62)], np.int64)
+    assert compare("x", b, c).max_abs == 2**63
+    assert verdict((b, c)) == ("block", {"OX207"})
+
+
+def test_uint8_0_against_255_is_255():
+    b, c = np.array([0], np.uint8), np.array([255], np.uint8)
+    assert compare("x", b, c).max_abs == 255
+    assert verdict((b, c))[0] == "block"
+
+
+def test_large_int64_that_float64_cannot_tell_apart_differ():
+    assert verdict((np.array([2**60], np.int64), np.array([2**60 + 1], np.int64)))[0] == "block"
+
+
+def test_broadcastable_shapes_are_different():
+    assert verdict((np.zeros((3, 1), np.float32), np.zeros((1, 3), np.float32))) == ("block", {"OX215"})
+
+
+def test_empty_tensors_of_different_shape_differ():
+    assert verdict((np.zeros((0, 3), np.float32), np.zeros((3, 0), np.float32)))[0] == "block"
+
+
+def test_a_changed_dtype_is_not_cast():
+    assert verdict((np.zeros(3, np.float32), np.zeros(3, np.float64))) == ("block", {"OX214"})
+    assert verdict((np.zeros(3, np.int64), np.zeros(3, np.int32))) == ("block", {"OX214"})
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_nonfinite_value_on_one_side_blocks(bad):
+    good, other = np.array([1.0, 2.0], np.float32), np.array([1.0, bad], np.float32)
+    assert verdict((good, other)) == ("block", {"OX205"})
+    assert verdict((other, good)) == ("block", {"OX205"})
+
+
+def test_opposite_infinities_differ():
+    assert verdict((np.array([np.inf, 0], np.float32), np.array([-np.inf, 0], np.float32)))[0] == "block"
+
+
+def test_equal_infinities_are_equal():
+    both = np.array([np.inf, 1.0], np.float32)
+    assert compare("x", both, both.copy()).max_abs == 0
+    assert verdict((both, both.copy()))[0] == "ship"
+
+
+def test_all_nan_on_both_sides_is_not_a_pass():
+    nans = np.full(3, np.nan, np.float32)
+    assert verdict((nans, nans.copy())) == ("review", {"OX206"})
+
+
+def test_one_bad_element_does_not_disappear_in_a_mean():
+    baseline = np.zeros(1_000_000, np.float32)
+    candidate = baseline.copy()
+    candidate[77] = 0.5
+    result = compare("x", baseline, candidate)
+    assert result.worst[0].index == (77,)
+    assert verdict((baseline, candidate)) == ("block", {"OX201"})
+
+
+def test_a_relative_error_at_zero_does_not_flag():
+    baseline, candidate = np.array([0.0, 1.0], np.float32), np.array([0.0, 1.0], np.float32)
+    assert compare("x", baseline, candidate).max_rel == 0
+
+
+def test_equal_empty_tensors_are_not_infinitely_far():
+    result = compare("x", np.zeros((0, 2), np.float32), np.zeros((0, 2), np.float32))
+    assert result.max_abs is None
+    assert result.same_form
+
+
+def test_strings_and_booleans_are_compared_exactly():
+    assert verdict((np.array(["a", "b"]), np.array(["a", "c"])))[0] == "block"
+    assert verdict((np.array([True]), np.array([False])))[0] == "block"
+
+
+# --- outputs --------------------------------------------------------------------------------------------------------
+
+
+def drop_output(model: onnx.ModelProto) -> None:
+    del model.graph.output[1]
+
+
+def add_output(model: onnx.ModelProto) -> None:
+    first = model.graph.output[0].name
+    model.graph.node.append(helper.make_node("Identity", [first], ["extra"]))
+    model.graph.output.append(helper.make_tensor_value_info("extra", TensorProto.FLOAT, None))
+
+
+def rename_value(model: onnx.ModelProto, old: str, new: str) -> None:
+    for node in model.graph.node:
+        node.input[:] = [new if name == old else name for name in node.input]
+        node.output[:] = [new if name == old else name for name in node.output]
+    for value in (*model.graph.output, *model.graph.input):
+        if value.name == old:
+            value.name = new
+
+
+def swap_names(model: onnx.ModelProto) -> None:
+    rename_value(model, "first", "tmp")
+    rename_value(model, "second", "first")
+    rename_value(model, "tmp", "second")
+    outputs = sorted((onnx.ValueInfoProto.FromString(o.SerializeToString()) for o in model.graph.output), key=lambda o: o.name)
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+
+
+def swap_order(model: onnx.ModelProto) -> None:
+    outputs = [onnx.ValueInfoProto.FromString(o.SerializeToString()) for o in reversed(model.graph.output)]
+    del model.graph.output[:]
+    model.graph.output.extend(outputs)
+
+
+def output_as_double(model: onnx.ModelProto) -> None:
+    name = model.graph.output[0].name
+    rename_value(model, name, "narrow")
+    model.graph.node.append(helper.make_node("Cast", ["narrow"], [name], to=TensorProto.DOUBLE))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(name, TensorProto.DOUBLE, None))
+
+
+def squeeze_output(model: onnx.ModelProto) -> None:
+    name = model.graph.output[0].name
+    rename_value(model, name, "inner")
+    model.graph.node.append(helper.make_node("Transpose", ["inner"], [name], perm=[1, 0]))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(name, TensorProto.FLOAT, None))
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        (drop_output, "OX210"),
+        (add_output, "OX211"),
+        (lambda m: rename_value(m, "second", "renamed"), "OX212"),
+        (swap_names, "OX220"),
+        (swap_order, "OX213"),
+        (output_as_double, "OX214"),
+        (squeeze_output, "OX215"),
+    ],
+    ids=["missing", "extra", "renamed", "swapped", "order", "dtype", "shape"],
+)
+def test_outputs_that_are_not_the_same(edit, code, mutated, verify):
+    proof = verify("two_outputs", mutated("two_outputs", edit))
+    assert code in codes(proof, "review", "block")
+    assert proof.verdict in ("review", "block")
+
+
+def test_a_renamed_output_of_an_unnamed_one_is_noticed_in_our_own_file(mutated, verify):
+    proof = verify("tutorial", mutated("tutorial", lambda m: rename_value(m, "output", "other")))
+    assert "OX212" in codes(proof, "review")
+
+
+def test_a_module_without_outputs_is_not_a_pass(tmp_path):
+    proof = onnxproof.prove(*models.no_tensor(), out=tmp_path)
+    assert (proof.verdict, codes(proof, "block")) == ("block", {"OX216"})
+
+
+def test_always_nan_is_a_review(tmp_path):
+    proof = onnxproof.prove(*models.always_nan(), out=tmp_path)
+    assert "OX206" in codes(proof, "review")
+
+
+# --- inputs ---------------------------------------------------------------------------------------------------------
+
+
+def test_inputs_under_other_names_are_paired_by_position_and_said(mutated, verify):
+    def edit(model: onnx.ModelProto) -> None:
+        rename_value(model, "a", "left")
+        rename_value(model, "b", "right")
+
+    proof = verify("two_inputs", mutated("two_inputs", edit))
+    assert codes(proof, "review") == {"OX217"}
+
+
+def test_swapped_inputs_are_found(mutated, verify):
+    def edit(model: onnx.ModelProto) -> None:
+        rename_value(model, "a", "tmp")
+        rename_value(model, "b", "a")
+        rename_value(model, "tmp", "b")
+
+    proof = verify("two_inputs", mutated("two_inputs", edit))
+    assert proof.verdict == "block"
+
+
+def test_an_input_the_module_does_not_have_blocks(mutated, verify):
+    def edit(model: onnx.ModelProto) -> None:
+        model.graph.input.append(helper.make_tensor_value_info("surprise", TensorProto.FLOAT, [1]))
+
+    proof = verify("two_inputs", mutated("two_inputs", edit))
+    assert "OX218" in codes(proof, "block")
+
+
+def test_an_input_of_another_dtype_is_said(mutated, verify):
+    def edit(model: onnx.ModelProto) -> None:
+        name = model.graph.input[0].name
+        rename_value(model, name, "wide")
+        shape = model.graph.input[0].type.tensor_type.shape
+        model.graph.input[0].CopyFrom(helper.make_tensor_value_info(name, TensorProto.DOUBLE, None))
+        model.graph.input[0].type.tensor_type.shape.CopyFrom(shape)
+        model.graph.node.insert(0, helper.make_node("Cast", [name], ["wide"], to=TensorProto.FLOAT))
+
+    proof = verify("tutorial", mutated("tutorial", edit))
+    assert codes(proof, "review") == {"OX219"}
+
+
+# --- runs -----------------------------------------------------------------------------------------------------------
+
+
+class Mutating(torch.nn.Module):
+    def forward(self, x):
+        x += 1
+        return x * 2
+
+
+def test_inputs_mutated_by_the_first_runner_do_not_feed_the_second(tmp_path):
+    proof = onnxproof.prove(Mutating(), (torch.randn(2, 3),), out=tmp_path)
+    assert all(c.max_abs == 0 for case in proof.cases for c in case.outputs if case.fair)
+    assert "OX113" in codes(proof, "review")
+
+
+def test_the_verifier_does_not_advance_the_users_buffers(tmp_path):
+    module, inputs = models.stateful()
+    proof = onnxproof.prove(module, inputs, out=tmp_path)
+    assert "OX113" in codes(proof, "review")
+    assert module.count.tolist() == [0, 0, 0]
+
+
+def test_modes_are_restored(tmp_path):
+    module, inputs = models.train_mode()
+    module.drop.eval()
+    onnxproof.prove(module, inputs, out=tmp_path)
+    assert (module.training, module.fc.training, module.drop.training) == (True, True, False)
+
+
+def test_nothing_accepted_by_pytorch_is_nothing_compared(exported, tmp_path):
+    with pytest.raises(onnxproof.errors.InputError, match="rejects its example"):
+        onnxproof.prove(*models.picky(), out=tmp_path)
+
+
+def test_no_case_is_an_error(tmp_path):
+    with pytest.raises(onnxproof.errors.NothingToVerify, match="no case"):
+        onnxproof.prove(*models.tutorial(), out=tmp_path, batch_sizes=())
+
+
+def test_only_rejected_cases_are_nothing_compared(exported, verify):
+    from onnxproof.conductor import _coverage
+
+    rejected = CaseResult("a", "normal", True, "rejected", message="no")
+    assert {f.code for f in _coverage([rejected], [])} == {"OX006", "OX004"}
+    assert {f.code for f in _coverage([], [])} == {"OX004"}
+
+
+def test_what_is_verified_is_the_session_that_ships(exported, verify):
+    proof = verify("mlp", exported("mlp"), optimization="basic", threads=1)
+    assert proof.environment["optimization"] == "basic"
+    assert proof.environment["threads"] == 1
+
+
+def test_inputs_are_not_only_random_and_sizes_not_only_one(exported, verify):
+    names = [case.name for case in verify("mlp", exported("mlp")).cases]
+    assert {name.split("/")[1] for name in names} >= {"normal", "uniform", "zeros", "ones", "tiny", "large", "negative", "mixed"}
+    assert {name.split("/")[0] for name in names} >= {f"batch={n}" for n in (1, 2, 3, 7, 32, 128)}

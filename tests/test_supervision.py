@@ -1,0 +1,81 @@
+"""The user's process survives: crashes, hangs and endless memory become findings, and the run goes on."""
+
+from __future__ import annotations
+
+import json
+
+HEADER = "import os, signal, time\nimport torch\nfrom torch import nn\n"
+
+
+def run(cli, tmp_path, body: str, *flags: str) -> dict:
+    (tmp_path / "hostile.py").write_text(HEADER + body)
+    result = cli("prove", "hostile.py:make", "--json", "-", *flags)
+    assert result.returncode in (0, 1), result.stderr
+    return {"code": result.returncode, **json.loads(result.stdout)}
+
+
+def test_a_crash_costs_its_case_and_the_run_goes_on(cli, tmp_path):
+    # torch refuses nothing here and onnxruntime dies: LSTM at batch 0 aborts the process.
+    proof = run(
+        cli,
+        tmp_path,
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.lstm = nn.LSTM(4, 8, batch_first=True)\n"
+        "    def forward(self, x):\n        return self.lstm(x)[0]\n"
+        "def make():\n    return Net().eval(), (torch.randn(2, 5, 4),)\n",
+        "--batch-sizes",
+        "0,1,2",
+    )
+    crash = [f for f in proof["findings"] if f["code"] == "OX001"]
+    assert crash, [f["code"] for f in proof["findings"]]
+    assert crash[0]["evidence"]["signal"] == "SIGABRT"
+    assert crash[0]["where"]["case"].startswith("batch=0/")
+    assert crash[0]["evidence"]["stage"] == "onnxruntime"
+    assert crash[0]["severity"] == "block"
+    assert {case["name"].split("/")[0] for case in proof["cases"] if case["outputs"]} >= {"batch=1", "batch=2"}
+
+
+def test_a_hang_is_stopped_and_named(cli, tmp_path):
+    proof = run(
+        cli,
+        tmp_path,
+        "class Net(nn.Module):\n    def forward(self, x):\n        if not torch.compiler.is_exporting() and x.shape[0] == 7:\n            time.sleep(1000)\n        return x * 2\n"
+        "def make():\n    return Net(), (torch.randn(2, 3),)\n",
+        "--case-timeout",
+        "8s",
+    )
+    hang = [f for f in proof["findings"] if f["code"] == "OX002"]
+    assert hang
+    assert hang[0]["where"]["case"].startswith("batch=7/")
+    assert any(case["name"].startswith("batch=128/") for case in proof["cases"])
+
+
+def test_an_export_that_dies_is_a_finding_and_torchscript_is_tried(cli, tmp_path):
+    body = (
+        "class Net(nn.Module):\n    def forward(self, x):\n        if torch.compiler.is_exporting():\n            os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "        return x * 2\ndef make():\n    return Net(), (torch.randn(2, 3),)\n"
+    )
+    healed = run(cli, tmp_path, body)
+    assert healed["verdict"] == "ship"
+    assert any(f["code"] == "OX107" and "SIGSEGV" in f["message"] for f in healed["findings"])
+    lost = run(cli, tmp_path, body, "--exporter", "dynamo")
+    assert lost["verdict"] == "block"
+    assert any(f["code"] == "OX001" and f["evidence"]["stage"] == "export" for f in lost["findings"])
+
+
+def test_exporting_twice_works_because_each_export_has_its_own_process(cli, tmp_path):
+    body = (
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.lstm = nn.LSTM(4, 8, batch_first=True)\n"
+        "    def forward(self, x):\n        return self.lstm(x)[0]\n"
+        "def make():\n    return Net().eval(), (torch.randn(2, 5, 4),)\n"
+    )
+    for _ in range(2):
+        assert run(cli, tmp_path, body, "--dynamic", "x:0=batch,1=seq", "--batch-sizes", "1,2")["verdict"] == "ship"
+
+
+def test_isolate_in_python(tmp_path):
+    import torch
+
+    import onnxproof
+
+    proof = onnxproof.prove(torch.nn.Linear(3, 2), (torch.randn(2, 3),), out=tmp_path, isolate=True)
+    assert proof.verdict == "ship"

@@ -8,10 +8,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import models
 import onnx
 import pytest
 
+import models
 import onnxproof
 
 HERE = Path(__file__).parent
@@ -34,7 +34,9 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture
-def mutated(exported: Callable[[str], Path], tmp_path: Path) -> Callable[[str, Callable[[onnx.ModelProto], object]], Path]:
+def mutated(
+    exported: Callable[[str], Path], tmp_path: Path
+) -> Callable[[str, Callable[[onnx.ModelProto], object]], Path]:
     """An artifact with a change made to it."""
 
     def change(name: str, edit: Callable[[onnx.ModelProto], object]) -> Path:

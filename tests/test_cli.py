@@ -7,8 +7,8 @@ import json
 import jsonschema
 import onnx
 import pytest
-from conftest import target
 
+from conftest import target
 from onnxproof.proof import schema
 
 
@@ -37,14 +37,27 @@ def test_the_tutorials_fixed_batch_blocks_and_says_how_to_fix_it(cli, tmp_path):
     import sys
     from pathlib import Path
 
-    subprocess.run([sys.executable, "-c", script, str(Path(__file__).parent)], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-c", script, str(Path(__file__).parent)], cwd=tmp_path, check=True, capture_output=True
+    )
     result = cli("verify", target("tutorial"), "--onnx", "fixed.onnx")
     assert result.returncode == 1
     assert result.stdout.startswith("BLOCK")
     assert "OX222" in result.stdout
     assert "fixes dimension 0" in result.stdout
     assert "dynamic_shapes" in result.stdout
-    only_one = cli("verify", target("tutorial"), "--onnx", "fixed.onnx", "--batch-sizes", "1", "--dynamic", "none", "--input", "input:1x10")
+    only_one = cli(
+        "verify",
+        target("tutorial"),
+        "--onnx",
+        "fixed.onnx",
+        "--batch-sizes",
+        "1",
+        "--dynamic",
+        "none",
+        "--input",
+        "input:1x10",
+    )
     assert only_one.returncode == 0, only_one.stdout + only_one.stderr
 
 
@@ -205,7 +218,9 @@ def test_version(cli):
 def test_user_data_joins_the_cases(cli, tmp_path):
     import numpy as np
 
-    np.savez(tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(50, 10)).astype(np.float32), labels=np.zeros(50))
+    np.savez(
+        tmp_path / "rows.npz", X=np.random.default_rng(0).normal(size=(50, 10)).astype(np.float32), labels=np.zeros(50)
+    )
     result = cli("verify", target("tutorial"), "--data", "rows.npz", "--json", "p.json")
     assert result.returncode == 0, result.stderr
     assert any(case["profile"] == "data" for case in json.loads((tmp_path / "p.json").read_text())["cases"])

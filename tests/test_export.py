@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import models
 import onnx
 import pytest
 import torch
-from conftest import codes
 
+import models
 import onnxproof
+from conftest import codes
 
 
 def ports(path):
@@ -99,7 +99,9 @@ def test_a_scripted_module_goes_through_torchscript(tmp_path):
 def test_saved_targets(tmp_path):
     module, inputs = models.tutorial()
     torch.jit.save(torch.jit.script(module), tmp_path / "m.pt")
-    torch.export.save(torch.export.export(module, inputs, dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "m.pt2")
+    torch.export.save(
+        torch.export.export(module, inputs, dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "m.pt2"
+    )
     from onnxproof.subject import load_target, make_subject, resolve
 
     loaded, inputs_again = resolve(*load_target(str(tmp_path / "m.pt2")))

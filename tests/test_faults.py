@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import models
 import numpy as np
 import onnx
 import pytest
-from conftest import codes
 from onnx import numpy_helper
 
+import models
 import onnxproof
+from conftest import codes
 
 
 def edit_weight(model: onnx.ModelProto, shape_rank: int, change) -> None:
@@ -85,7 +85,9 @@ def test_a_tolerance_that_admits_the_change_does_not_hide_it(mutated, verify):
     assert proof.verdict == "review"
 
 
-@pytest.mark.parametrize("name", ["long_sums", "chaos", "hard_coded", "half", "double", "lookup", "discrete", "structured"])
+@pytest.mark.parametrize(
+    "name", ["long_sums", "chaos", "hard_coded", "half", "double", "lookup", "discrete", "structured"]
+)
 def test_noise_is_not_accused(name, tmp_path):
     proof = onnxproof.prove(*getattr(models, name)(), out=tmp_path)
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]

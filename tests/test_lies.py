@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import models
 import numpy as np
 import onnx
 import pytest
 import torch
-from conftest import codes
 from onnx import TensorProto, helper
 
+import models
 import onnxproof
+from conftest import codes
 from onnxproof.comparison import compare
 from onnxproof.policy import Policy, judge, verdict_of
 from onnxproof.verified import CaseResult
@@ -133,7 +133,9 @@ def swap_names(model: onnx.ModelProto) -> None:
     rename_value(model, "first", "tmp")
     rename_value(model, "second", "first")
     rename_value(model, "tmp", "second")
-    outputs = sorted((onnx.ValueInfoProto.FromString(o.SerializeToString()) for o in model.graph.output), key=lambda o: o.name)
+    outputs = sorted(
+        (onnx.ValueInfoProto.FromString(o.SerializeToString()) for o in model.graph.output), key=lambda o: o.name
+    )
     del model.graph.output[:]
     model.graph.output.extend(outputs)
 
@@ -290,5 +292,14 @@ def test_what_is_verified_is_the_session_that_ships(exported, verify):
 
 def test_inputs_are_not_only_random_and_sizes_not_only_one(exported, verify):
     names = [case.name for case in verify("mlp", exported("mlp")).cases]
-    assert {name.split("/")[1] for name in names} >= {"normal", "uniform", "zeros", "ones", "tiny", "large", "negative", "mixed"}
+    assert {name.split("/")[1] for name in names} >= {
+        "normal",
+        "uniform",
+        "zeros",
+        "ones",
+        "tiny",
+        "large",
+        "negative",
+        "mixed",
+    }
     assert {name.split("/")[0] for name in names} >= {f"batch={n}" for n in (1, 2, 3, 7, 32, 128)}

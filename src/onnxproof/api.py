@@ -37,7 +37,7 @@ def make_policy(
         tolerance = replace(tolerance, max_abs=float("inf"))
     outputs = dict(start.outputs)
     for key, value in given.items():
-        for output, number in (value.items() if isinstance(value, Mapping) else ()):
+        for output, number in value.items() if isinstance(value, Mapping) else ():
             if output is not None:
                 base_tolerance = outputs.get(output, replace(tolerance, max_abs=float("inf")))
                 outputs[output] = replace(base_tolerance, promised=True, **{key: number})

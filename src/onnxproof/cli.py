@@ -22,27 +22,69 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Target = Annotated[str, typer.Argument(help="path/file.py:name, package.module:name, file.pt2 or file.pt", show_default=False)]
+Target = Annotated[
+    str, typer.Argument(help="path/file.py:name, package.module:name, file.pt2 or file.pt", show_default=False)
+]
 Onnx = Annotated[str | None, typer.Option("--onnx", help="Prove this file instead of exporting.", show_default=False)]
-Input = Annotated[list[str] | None, typer.Option("--input", help="Example input: x:4x3x224x224:float32 (repeatable).", show_default=False)]
-Range_ = Annotated[list[str] | None, typer.Option("--range", help="Valid values, both ends included: ids:0,30521 (repeatable).", show_default=False)]
+Input = Annotated[
+    list[str] | None,
+    typer.Option("--input", help="Example input: x:4x3x224x224:float32 (repeatable).", show_default=False),
+]
+Range_ = Annotated[
+    list[str] | None,
+    typer.Option("--range", help="Valid values, both ends included: ids:0,30521 (repeatable).", show_default=False),
+]
 Dynamic = Annotated[
     list[str] | None,
-    typer.Option("--dynamic", help="Dynamic dims: x:0=batch,1=seq (repeatable); 'none' for none. Default: the batch.", show_default=False),
+    typer.Option(
+        "--dynamic",
+        help="Dynamic dims: x:0=batch,1=seq (repeatable); 'none' for none. Default: the batch.",
+        show_default=False,
+    ),
 ]
-Batches = Annotated[str | None, typer.Option("--batch-sizes", help="Batch sizes to verify: 1,2,7,32,128.", show_default=False)]
-Data = Annotated[str | None, typer.Option("--data", help="Your data: npz, npy, pt, safetensors, csv, parquet or file.py:name.", show_default=False)]
-Opset = Annotated[int | None, typer.Option("--opset", help="Opset to export. Default: the exporter's best.", show_default=False)]
+Batches = Annotated[
+    str | None, typer.Option("--batch-sizes", help="Batch sizes to verify: 1,2,7,32,128.", show_default=False)
+]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data", help="Your data: npz, npy, pt, safetensors, csv, parquet or file.py:name.", show_default=False
+    ),
+]
+Opset = Annotated[
+    int | None, typer.Option("--opset", help="Opset to export. Default: the exporter's best.", show_default=False)
+]
 ExporterName = Annotated[str, typer.Option("--exporter", help="dynamo, torchscript or auto.")]
-KeepMetadata = Annotated[bool, typer.Option("--keep-metadata", help="Leave source paths and lines in the shipped file.")]
-Provider = Annotated[list[str] | None, typer.Option("--provider", help="Execution provider NAME[:k=v,…] (repeatable). Default: CPU.", show_default=False)]
+KeepMetadata = Annotated[
+    bool, typer.Option("--keep-metadata", help="Leave source paths and lines in the shipped file.")
+]
+Provider = Annotated[
+    list[str] | None,
+    typer.Option("--provider", help="Execution provider NAME[:k=v,…] (repeatable). Default: CPU.", show_default=False),
+]
 Optimization = Annotated[str, typer.Option("--optimization", help="disable, basic, extended or all.")]
 Threads = Annotated[int | None, typer.Option("--threads", help="onnxruntime's intra-op threads.", show_default=False)]
-Atol = Annotated[list[str] | None, typer.Option("--atol", help="Absolute tolerance, or output=number (repeatable). Default 1e-4.", show_default=False)]
-Rtol = Annotated[list[str] | None, typer.Option("--rtol", help="Relative tolerance, or output=number (repeatable). Default 1e-3.", show_default=False)]
-MaxAbs = Annotated[list[str] | None, typer.Option("--max-abs", help="Largest absolute difference, or output=number. Default 1e-3.", show_default=False)]
-Noise = Annotated[float | None, typer.Option("--noise", help="Times PyTorch's own rounding error that is accepted. Default 10.", show_default=False)]
-Accept = Annotated[list[str] | None, typer.Option("--accept", help="Accept findings of this code (with --reason).", show_default=False)]
+Atol = Annotated[
+    list[str] | None,
+    typer.Option("--atol", help="Absolute tolerance, or output=number (repeatable). Default 1e-4.", show_default=False),
+]
+Rtol = Annotated[
+    list[str] | None,
+    typer.Option("--rtol", help="Relative tolerance, or output=number (repeatable). Default 1e-3.", show_default=False),
+]
+MaxAbs = Annotated[
+    list[str] | None,
+    typer.Option("--max-abs", help="Largest absolute difference, or output=number. Default 1e-3.", show_default=False),
+]
+Noise = Annotated[
+    float | None,
+    typer.Option(
+        "--noise", help="Times PyTorch's own rounding error that is accepted. Default 10.", show_default=False
+    ),
+]
+Accept = Annotated[
+    list[str] | None, typer.Option("--accept", help="Accept findings of this code (with --reason).", show_default=False)
+]
 Reason = Annotated[list[str] | None, typer.Option("--reason", help="Why: one for each --accept.", show_default=False)]
 Nonfinite = Annotated[bool, typer.Option("--nonfinite", help="NaN and infinite inputs gate the verdict too.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated cases.")]
@@ -66,7 +108,9 @@ def main() -> None:
     except KeyboardInterrupt:
         _stop("interrupted")
     except Exception as error:
-        _stop(f"{traceback.format_exc()}\nThis is a bug in onnxproof ({type(error).__name__}): please report it with the lines above.")
+        _stop(
+            f"{traceback.format_exc()}\nThis is a bug in onnxproof ({type(error).__name__}): please report it with the lines above."
+        )
 
 
 def _stop(message: str) -> None:
@@ -199,7 +243,9 @@ def explain(
     if code is None or code.upper() not in CATALOGUE:
         raise UserError(f"there is no code {code!r}; `onnxproof explain --all` lists them")
     entry = CATALOGUE[code.upper()]
-    print(f"{entry.code}: {entry.title} ({entry.severity})\n\n{entry.what}\n\nWhy it matters: {entry.why}\n\nWhat to do: {entry.fix}")
+    print(
+        f"{entry.code}: {entry.title} ({entry.severity})\n\n{entry.what}\n\nWhy it matters: {entry.why}\n\nWhat to do: {entry.fix}"
+    )
 
 
 @app.command()
@@ -264,7 +310,7 @@ def _policy(options: dict[str, Any], base: Policy | None) -> Policy:
     from onnxproof.findings import CATALOGUE
     from onnxproof.specs import parse_threshold
 
-    thresholds = {}
+    thresholds: dict[str, Any] = {}
     for name in ("atol", "rtol", "max_abs"):
         general, special = parse_threshold(options.get(name) or (), name.replace("_", "-"))
         thresholds[name] = {None: general, **special} if special else general
@@ -275,7 +321,7 @@ def _policy(options: dict[str, Any], base: Policy | None) -> Policy:
     if unknown:
         raise UserError(f"--accept {unknown[0]}: there is no such code; `onnxproof explain --all` lists them")
     accept = dict(zip(codes, reasons, strict=True))
-    return make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds)  # type: ignore[arg-type]  # None stands for all other outputs
+    return make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds)
 
 
 def _job(options: dict[str, Any], policy: Policy) -> Any:
@@ -285,7 +331,8 @@ def _job(options: dict[str, Any], policy: Policy) -> Any:
     from onnxproof.job import CPU, Job, SessionSettings, VerifySettings
 
     get = options.get
-    exporter, level = get("exporter") or "auto", get("optimization") or "all"
+    exporter: Any = get("exporter") or "auto"
+    level = get("optimization") or "all"
     _one_of("--exporter", exporter, ("auto", "dynamo", "torchscript"))
     _one_of("--optimization", level, ("disable", "basic", "extended", "all"))
     return Job(
@@ -297,7 +344,9 @@ def _job(options: dict[str, Any], policy: Policy) -> Any:
         out=get("out") or "onnxproof-out",
         export=ExportOptions(get("opset"), exporter, bool(get("keep_metadata"))),
         verify=VerifySettings(
-            session=SessionSettings(tuple(specs.parse_provider(p) for p in get("provider") or ()) or (CPU,), level, get("threads")),
+            session=SessionSettings(
+                tuple(specs.parse_provider(p) for p in get("provider") or ()) or (CPU,), level, get("threads")
+            ),
             batch_sizes=specs.parse_sizes(get("batch_sizes")),
             data=get("data"),
             seed=get("seed") or 0,

@@ -7,9 +7,10 @@ Arrays of different shape or dtype are never broadcast or cast: they have no num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from functools import wraps
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Kind = Literal["float", "discrete"]
+T = TypeVar("T")
 
 SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""
@@ -133,6 +135,18 @@ class Comparison:
         return Comparison(**values)
 
 
+def _quiet(function: Callable[..., T]) -> Callable[..., T]:
+    """Overflow and NaN are values here, not accidents."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> T:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return call
+
+
+@_quiet
 def compare(output: str, baseline: Array, candidate: Array, rtol: float = 1e-3) -> Comparison:
     """Set two arrays side by side."""
     form: dict[str, Any] = {
@@ -338,6 +352,7 @@ def local_scale(truth: Floats) -> Floats:
     return np.asarray(np.abs(finite) + row + np.finfo(np.float64).tiny)
 
 
+@_quiet
 def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, unit: float) -> Noise | None:
     """Distances from the truth, and their ratio; None where the truth has another shape or nothing is finite."""
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
@@ -357,14 +372,14 @@ def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, 
     return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
 
 
+@_quiet
 def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: float) -> Floats:
     """Per element: how far legal rounding may carry the value from the truth.
 
     Each sample is the truth with legal rounding errors injected. Four times the farthest sample at that element (this
     follows discontinuities), or eight times the pooled noise of all elements (this follows large tensors' tails).
     """
-    with np.errstate(invalid="ignore", over="ignore"):
-        errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
+    errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
     if not errors:
         return 4 * unit * scale
     farthest = np.max(errors, axis=0)
@@ -373,6 +388,7 @@ def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: flo
     return np.asarray(np.maximum(4 * farthest, (8 * rms(keep) + 4 * unit) * scale))
 
 
+@_quiet
 def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> float:
     """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
@@ -380,8 +396,7 @@ def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: 
     if t.shape != b.shape or not finite.any():
         return 0.0
     allowed = allowance([as_float64(s) for s in samples], t, local_scale(t), unit)
-    with np.errstate(invalid="ignore"):
-        excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
+    excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
     return float(np.nan_to_num(excess, nan=0.0).max())
 
 
@@ -410,6 +425,7 @@ def unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[
     return int(differs.sum())
 
 
+@_quiet
 def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
     """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element."""
     e, t = as_float64(exact), as_float64(truth)
@@ -417,8 +433,7 @@ def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
     if not finite.any():
         return Exactness(0.0, 0.0, 0.0)
     scale = local_scale(t)
-    with np.errstate(invalid="ignore"):
-        error = np.where(finite, np.abs(e - t), 0.0)
-        ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.finfo(np.float64).max)
+    error = np.where(finite, np.abs(e - t), 0.0)
+    ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.finfo(np.float64).max)
     place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
     return Exactness(float((error / scale).max()), float((allowed / scale)[place]), float(ratio[place]))

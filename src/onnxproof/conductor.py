@@ -133,7 +133,9 @@ def _coverage(cases: list[CaseResult], findings: list[Finding]) -> list[Finding]
     added = []
     if rejected:
         message = f"PyTorch itself rejects {len(rejected)} cases: {rejected[0].message.splitlines()[0][:200] if rejected[0].message else ''}"
-        added.append(found("OX006", message, where=Where(case=rejected[0].name), evidence={"cases": [c.name for c in rejected]}))
+        added.append(
+            found("OX006", message, where=Where(case=rejected[0].name), evidence={"cases": [c.name for c in rejected]})
+        )
     answered = any(case.outputs or case.status == "failed" for case in cases)
     if not answered and not any(f.severity == "block" for f in findings):
         added.append(found("OX004", "no case gave outputs on both sides: nothing was compared"))
@@ -210,7 +212,10 @@ def _export_in_child(job: Job, record: Record) -> None:
     death = _death(end, record, "block")
     if job.export.exporter == "auto" and job.onnx is None and record.at[1] == "export" and not end.hung:
         again = replace(job, export=replace(job.export, exporter="torchscript"))
-        if _run_child({"stage": "export", "job": again}, record, job.export_timeout) is None and record.artifact is not None:
+        if (
+            _run_child({"stage": "export", "job": again}, record, job.export_timeout) is None
+            and record.artifact is not None
+        ):
             message = f"the default exporter killed its process ({end.signal_name or 'it died'}); TorchScript was used"
             record.findings.append(found("OX107", message, evidence={"signal": end.signal_name}))
             return
@@ -221,7 +226,14 @@ def _verify_in_children(job: Job, record: Record) -> None:
     """Cases in one child after another: a death costs its case only."""
     for _ in range(MAX_CHILDREN):
         done = frozenset(record.cases) | record.lost
-        order = {"stage": "verify", "job": job, "artifact": record.artifact, "done": done, "stateful": record.stateful, "weights": record.subject.get("weights")}
+        order = {
+            "stage": "verify",
+            "job": job,
+            "artifact": record.artifact,
+            "done": done,
+            "stateful": record.stateful,
+            "weights": record.subject.get("weights"),
+        }
         end = _run_child(order, record, job.case_timeout)
         if end is None:
             return
@@ -245,7 +257,13 @@ def _death(end: End, record: Record, severity: Severity) -> Finding:
     where = Where(case=case)
     evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
     if end.hung:
-        return found("OX002", f"no answer within the time limit {place}; the process was stopped", where=where, evidence=evidence, severity=severity)
+        return found(
+            "OX002",
+            f"no answer within the time limit {place}; the process was stopped",
+            where=where,
+            evidence=evidence,
+            severity=severity,
+        )
     if record.error is not None or end.signal_name == "SIGKILL":
         return found("OX003", f"out of memory {place}", where=where, evidence=evidence, severity=severity)
     how = f"killed by {end.signal_name}" if end.signal_name else f"ended with exit code {end.returncode}"

@@ -49,7 +49,7 @@ def train(epochs: int = 6) -> DigitsNet:
     for _ in range(epochs):
         for rows in torch.randperm(len(images)).split(64):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(net(images[rows])["logits"], labels[rows]).backward()  # type: ignore[no-untyped-call]  # torch's backward has no types
+            nn.functional.cross_entropy(net(images[rows])["logits"], labels[rows]).backward()
             optimizer.step()
     return net.eval()
 

@@ -97,7 +97,14 @@ def _train_mode(subject: Subject) -> list[Finding]:
         if matters
         else "the module was handed over in train mode; it makes no difference for this module"
     )
-    return [found("OX102", message, severity="review" if matters else "note", evidence={"submodules": trained[:20], "count": len(trained)})]
+    return [
+        found(
+            "OX102",
+            message,
+            severity="review" if matters else "note",
+            evidence={"submodules": trained[:20], "count": len(trained)},
+        )
+    ]
 
 
 def mode_matters(subject: Subject) -> bool:

@@ -73,7 +73,9 @@ def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Poli
         for remark in _remarks(case, comparison, policy)
     )
     findings += [*refusals(cases), *_nothing_finite(cases)]
-    accepted = [f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings]
+    accepted = [
+        f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
+    ]
     return sorted(accepted, key=lambda finding: -finding.weight)
 
 
@@ -103,7 +105,9 @@ def _form(c: Comparison) -> Remark | None:
         message = f"{c.output} is {c.baseline_dtype} in PyTorch and {c.candidate_dtype} in the artifact"
         return _remark("OX214", message, c, 1.0)
     if c.baseline_shape != c.candidate_shape:
-        message = f"{c.output} has shape {list(c.baseline_shape)} in PyTorch and {list(c.candidate_shape)} in onnxruntime"
+        message = (
+            f"{c.output} has shape {list(c.baseline_shape)} in PyTorch and {list(c.candidate_shape)} in onnxruntime"
+        )
         return _remark("OX215", message, c, 1.0)
     return None
 
@@ -111,7 +115,11 @@ def _form(c: Comparison) -> Remark | None:
 def _pattern(c: Comparison) -> Remark | None:
     if not c.pattern.differing:
         return None
-    evidence = {"baseline_nonfinite": c.pattern.baseline, "candidate_nonfinite": c.pattern.candidate, "differing": c.pattern.differing}
+    evidence = {
+        "baseline_nonfinite": c.pattern.baseline,
+        "candidate_nonfinite": c.pattern.candidate,
+        "differing": c.pattern.differing,
+    }
     if c.pattern.unexplained == 0:
         return _remark("OX208", f"{c.output}: NaN or infinity appears where rounding decides", c, 0.0, evidence)
     message = (
@@ -126,8 +134,16 @@ def _discrete(c: Comparison) -> Remark | None:
         return None
     evidence = {"mismatched": c.mismatched, "of": c.size, "unexplained": c.unexplained_mismatches}
     if c.unexplained_mismatches == 0:
-        return _remark("OX208", f"{c.output}: {c.mismatched} of {c.size} values differ where the margin is below the rounding noise", c, 0.0, evidence)
-    return _swapped(c) or _remark("OX207", f"{c.output}: {c.mismatched} of {c.size} values differ", c, float(c.mismatched), evidence)
+        return _remark(
+            "OX208",
+            f"{c.output}: {c.mismatched} of {c.size} values differ where the margin is below the rounding noise",
+            c,
+            0.0,
+            evidence,
+        )
+    return _swapped(c) or _remark(
+        "OX207", f"{c.output}: {c.mismatched} of {c.size} values differ", c, float(c.mismatched), evidence
+    )
 
 
 def _float(c: Comparison, policy: Policy) -> Remark | None:
@@ -136,7 +152,9 @@ def _float(c: Comparison, policy: Policy) -> Remark | None:
     broken = c.max_abs is not None and (c.excess(tolerance.atol, tolerance.rtol) > 0 or c.max_abs > tolerance.max_abs)
     noisy = beyond_noise(c, policy.noise)
     if broken and noisy:
-        message = f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c)}): more than the tolerance, and not rounding"
+        message = (
+            f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c)}): more than the tolerance, and not rounding"
+        )
         return _swapped(c) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
     inexact = c.exactness is not None and c.exactness.ratio > 1
     if inexact:
@@ -147,7 +165,9 @@ def _float(c: Comparison, policy: Policy) -> Remark | None:
         )
         return _remark("OX203", message, c, c.exactness.ratio, evidence)
     if noisy:
-        message = f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_times(c)}: a silent change, not rounding"
+        message = (
+            f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_times(c)}: a silent change, not rounding"
+        )
         return _remark("OX202", message, c, _noise(c), evidence, stage=_side(c))
     return _explained(c, tolerance, evidence) if broken else None
 
@@ -173,7 +193,9 @@ def beyond_noise(c: Comparison, threshold: float) -> bool:
 def _swapped(c: Comparison) -> Remark | None:
     if c.swapped_with is None:
         return None
-    return _remark("OX220", f"the artifact's {c.output} equals PyTorch's {c.swapped_with}: the outputs look swapped", c, 1.0)
+    return _remark(
+        "OX220", f"the artifact's {c.output} equals PyTorch's {c.swapped_with}: the outputs look swapped", c, 1.0
+    )
 
 
 def _side(c: Comparison) -> Stage | None:

@@ -8,7 +8,12 @@ from contextlib import contextmanager
 
 from onnxproof.conductor import Progress
 
-STAGES = {"import": "loading", "examine": "examining the module", "export": "exporting", "session": "building the session"}
+STAGES = {
+    "import": "loading",
+    "examine": "examining the module",
+    "export": "exporting",
+    "session": "building the session",
+}
 
 
 @contextmanager

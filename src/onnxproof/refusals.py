@@ -17,7 +17,11 @@ def refusals(results: Sequence[CaseResult]) -> list[Finding]:
     for result in results:
         if result.status == "failed":
             match = FIXED.search(result.message)
-            key = ("fixed", match.group(1), match.group(2), match.group(4)) if match else ("refused", _reason(result.message))
+            key = (
+                ("fixed", match.group(1), match.group(2), match.group(4))
+                if match
+                else ("refused", _reason(result.message))
+            )
             groups.setdefault(key, []).append(result)
     return [_refusal(key, group) for key, group in groups.items()]
 

@@ -133,6 +133,4 @@ def _unique(path: str, taken: Mapping[str, Any]) -> str:
 
 def named(value: Any) -> bool:
     """Whether an output's names come from the model (dict keys, fields) rather than from its position."""
-    if isinstance(value, (Mapping,)) or hasattr(value, "_fields") or dataclasses.is_dataclass(value):
-        return True
-    return False
+    return isinstance(value, Mapping) or hasattr(value, "_fields") or dataclasses.is_dataclass(value)

@@ -55,21 +55,25 @@ class Subject:
 def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Flat:
     """Flatten positional and keyword inputs, named after the parameters of `forward`."""
     names = _parameter_names(module, len(args))
-    parts = [(flatten(value, name), None, i) for i, (name, value) in enumerate(zip(names, args, strict=True))]
-    parts += [(flatten(value, key), key, -1) for key, value in kwargs.items()]
+    parts: list[tuple[Flat, str | None]] = [
+        (flatten(value, name), None) for name, value in zip(names, args, strict=True)
+    ]
+    parts += [(flatten(value, key), key) for key, value in kwargs.items()]
     tensors: dict[str, torch.Tensor] = {}
     constants: dict[str, Any] = {}
-    for flat, _, _ in parts:
+    for flat, _ in parts:
         clash = tensors.keys() & flat.tensors.keys()
         if clash:
-            raise InputError(f"two inputs have the same name {listed(clash)}: give one value per parameter of forward()")
+            raise InputError(
+                f"two inputs have the same name {listed(clash)}: give one value per parameter of forward()"
+            )
         tensors |= flat.tensors
         constants |= flat.constants
 
     def rebuild(leaves: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         rest = list(leaves)
         values: list[tuple[str | None, Any]] = []
-        for flat, key, _ in parts:
+        for flat, key in parts:
             count = len(flat.tensors)
             values.append((key, flat.rebuild(rest[:count])))
             rest = rest[count:]
@@ -97,7 +101,7 @@ def _parameter_names(module: nn.Module, count: int) -> list[str]:
 def _script_names(module: nn.Module, names: list[str]) -> list[str]:
     """A ScriptModule's Python signature is (*args); its schema has the names."""
     if isinstance(module, torch.jit.ScriptModule):
-        schema = module.forward.schema
+        schema = module.forward.schema  # type: ignore[attr-defined]  # a ScriptMethod
         return [argument.name for argument in schema.arguments if argument.name != "self"]
     return names
 
@@ -133,7 +137,11 @@ def _load_file(path: Path) -> Any:
             return (program.module(), *_program_inputs(program))
         return torch.jit.load(str(path), map_location="cpu")
     except Exception as error:
-        kind = "an exported program (torch.export.save)" if path.suffix == ".pt2" else "a TorchScript module (torch.jit.save)"
+        kind = (
+            "an exported program (torch.export.save)"
+            if path.suffix == ".pt2"
+            else "a TorchScript module (torch.jit.save)"
+        )
         raise TargetError(
             f"{path} cannot be loaded as {kind}: {_first_line(error)}. A file of plain weights needs its code: "
             "use file.py:name with a function that builds the module and loads them"
@@ -247,7 +255,7 @@ def make_subject(
             "--input name:4x3x224x224:float32"
         )
     else:
-        args, kwargs = split_inputs(inputs)  # type: ignore[assignment]  # an empty tuple above, any tuple here
+        args, kwargs = split_inputs(inputs)
     subject = Subject(module, args, kwargs, name=name)
     known = subject.inputs.tensors
     if not known:
@@ -255,7 +263,9 @@ def make_subject(
     for given, flag in ((dynamic or {}, "--dynamic"), (ranges or {}, "--range")):
         unknown = set(given) - set(known)
         if unknown:
-            raise InputError(f"{flag}: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}")
+            raise InputError(
+                f"{flag}: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}"
+            )
     subject = replace(subject, ranges=dict(ranges or {}), asked_dynamic=dynamic is not None)
     return replace(subject, dynamic=_checked(dynamic, known) if dynamic is not None else default_dynamic(known))
 

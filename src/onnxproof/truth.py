@@ -81,7 +81,9 @@ class Truth:
         self._limits = limits
         self.method = "float64" if double is not None else "ulp"
 
-    def judge_case(self, inputs: Arrays, baseline: Outputs, candidate: Outputs, comparisons: Sequence[Comparison]) -> tuple[list[Comparison], Outputs | None]:
+    def judge_case(
+        self, inputs: Arrays, baseline: Outputs, candidate: Outputs, comparisons: Sequence[Comparison]
+    ) -> tuple[list[Comparison], Outputs | None]:
         """The comparisons with their noise, and the truth itself where there is one."""
         truth = self._truth(inputs)
         samples = _Samples(self, inputs, truth if truth is not None else baseline, truth is not None)
@@ -202,7 +204,13 @@ def _explain_float(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Sa
 class GraphInFloat64:
     """The ONNX graph evaluated exactly, and what its folded constants excuse."""
 
-    def __init__(self, model: onnx.ModelProto, renamed: Mapping[str, str], weights: Sequence[NDArray[Any]], keep_lossy_casts: bool) -> None:
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        renamed: Mapping[str, str],
+        weights: Sequence[NDArray[Any]],
+        keep_lossy_casts: bool,
+    ) -> None:
         self._wide = widen(model, keep_lossy_casts=keep_lossy_casts)
         self._renamed = dict(renamed)
         self._known = digests(weights)
@@ -219,7 +227,9 @@ class GraphInFloat64:
         expected = self._rate * elements
         return self.spent + expected <= EXACTNESS_SHARE * forwards + GRACE
 
-    def measure(self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str], double: DoubleRunner) -> dict[str, Any]:
+    def measure(
+        self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str], double: DoubleRunner
+    ) -> dict[str, Any]:
         """Exactness per output of the module; nothing where the evaluator cannot run the graph."""
         began = time.perf_counter()
         try:
@@ -235,9 +245,18 @@ class GraphInFloat64:
             self.spent += took
             self._rate = max(self._rate, took / max(1, sum(array.size for array in inputs.values())))
 
-    def _measure_output(self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner) -> Any:
+    def _measure_output(
+        self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner
+    ) -> Any:
         t, e = truth.get(name), exact.get(graph)
-        if t is None or e is None or t.shape != e.shape or t.dtype.kind not in "fc" or e.dtype.kind not in "fc" or not t.size:
+        if (
+            t is None
+            or e is None
+            or t.shape != e.shape
+            or t.dtype.kind not in "fc"
+            or e.dtype.kind not in "fc"
+            or not t.size
+        ):
             return None
         wide_t, wide_e = as_float64(t), as_float64(e)
         scale = local_scale(wide_t)
@@ -253,7 +272,9 @@ class GraphInFloat64:
         samples += self._double_samples(inputs, name, double)
         return measure_exactness(wide_e, wide_t, allowance(samples, wide_t, scale, self._unit))
 
-    def _constant_samples(self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner) -> list[NDArray[np.float64]]:
+    def _constant_samples(
+        self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner
+    ) -> list[NDArray[np.float64]]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
         samples = []
         wide_t, wide_e = as_float64(truth[name]), as_float64(exact[graph])

@@ -48,7 +48,15 @@ class Listener:
 class Verifier:
     """Everything needed to run a case: built once, used for all of them."""
 
-    def __init__(self, subject: Subject, artifact: Artifact, settings: VerifySettings, listener: Listener, *, stateful: bool = False) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        artifact: Artifact,
+        settings: VerifySettings,
+        listener: Listener,
+        *,
+        stateful: bool = False,
+    ) -> None:
         self._subject = with_symbols(subject, artifact)
         self._artifact = artifact
         self._settings = settings
@@ -73,10 +81,14 @@ class Verifier:
     def _infer_domains(self) -> list[Domain]:
         tables = table_sizes(load_model(Path(self._artifact.path), weights=False))
         subject = self._subject
-        renamed = pair_inputs({n: "" for n in subject.inputs.tensors}, self._artifact.inputs).pairs
+        renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), self._artifact.inputs).pairs
         return [
             infer_domain(
-                name, to_numpy(tensor), subject.dynamic.get(name, {}), subject.ranges.get(name), tables.get(renamed.get(name, name))
+                name,
+                to_numpy(tensor),
+                subject.dynamic.get(name, {}),
+                subject.ranges.get(name),
+                tables.get(renamed.get(name, name)),
             )
             for name, tensor in subject.inputs.tensors.items()
         ]
@@ -100,7 +112,13 @@ class Verifier:
             double = DoubleRunner(self._subject)
             double.run(self._example())
         except Unavailable as error:
-            self._listener.finding(found("OX111", "the module cannot run in float64; its noise is estimated by moving inputs by an ulp", evidence={"reason": str(error)[:500]}))
+            self._listener.finding(
+                found(
+                    "OX111",
+                    "the module cannot run in float64; its noise is estimated by moving inputs by an ulp",
+                    evidence={"reason": str(error)[:500]},
+                )
+            )
             return None
         return double
 
@@ -110,7 +128,9 @@ class Verifier:
     def _load_data(self) -> user_data.Table | None:
         if self._settings.data is None:
             return None
-        return user_data.select_inputs(user_data.load_data(self._settings.data), {d.name: d.dtype for d in self.domains})
+        return user_data.select_inputs(
+            user_data.load_data(self._settings.data), {d.name: d.dtype for d in self.domains}
+        )
 
     def calibrate(self) -> None:
         """Ask PyTorch which integers it accepts where nothing else tells: wide ones, else the example's."""
@@ -143,7 +163,9 @@ class Verifier:
             cases = [replace(case, fair=True) if case.profile == "nonfinite" else case for case in cases]
         cases = self._data_cases() + cases
         if not cases:
-            raise NothingToVerify("there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2")
+            raise NothingToVerify(
+                "there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2"
+            )
         return cases
 
     def _handles_nonfinite(self) -> bool:
@@ -158,7 +180,10 @@ class Verifier:
         static = {d.shape[0] for d in self.domains if d.shape and 0 not in d.dims}
         step = next(iter(static)) if static else DATA_ROWS
         starts = np.linspace(0, max(rows - step, 0), num=min(DATA_CASES, max(1, rows // step)), dtype=int)
-        return [Case(f"data/rows={s}-{min(s + step, rows) - 1}", profile="data", rows=(int(s), min(step, rows - int(s)))) for s in dict.fromkeys(starts.tolist())]
+        return [
+            Case(f"data/rows={s}-{min(s + step, rows) - 1}", profile="data", rows=(int(s), min(step, rows - int(s))))
+            for s in dict.fromkeys(starts.tolist())
+        ]
 
     def _make_inputs(self, case: Case) -> Inputs:
         if case.rows is not None:
@@ -189,12 +214,20 @@ class Verifier:
             return replace(result, status="failed", message=str(error)[:1000])
         outputs = self._pair_outputs(baseline)
         candidate = {name: raw[graph] for name, graph in outputs.pairs.items() if graph in raw}
-        comparisons = [compare(name, baseline[name], candidate[name], self._settings.limits.rtol) for name in candidate if name in baseline]
-        comparisons, truth = self._timed("float64", case, seconds, lambda: self._truth.judge_case(inputs, baseline, candidate, comparisons))
+        comparisons = [
+            compare(name, baseline[name], candidate[name], self._settings.limits.rtol)
+            for name in candidate
+            if name in baseline
+        ]
+        comparisons, truth = self._timed(
+            "float64", case, seconds, lambda: self._truth.judge_case(inputs, baseline, candidate, comparisons)
+        )
         self._forwards += sum(seconds.values())
         self._rate = max(self._rate, sum(seconds.values()) / max(elements, 1)) if elements > 1000 else self._rate
         if truth is not None and case.fair:
-            comparisons = self._timed("reference", case, seconds, lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons))
+            comparisons = self._timed(
+                "reference", case, seconds, lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons)
+            )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
         return replace(result, status="compared", outputs=tuple(comparisons))
 
@@ -214,7 +247,9 @@ class Verifier:
                 self._listener.finding(finding)
         return self._outputs
 
-    def _with_exactness(self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison]) -> list[Comparison]:
+    def _with_exactness(
+        self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison]
+    ) -> list[Comparison]:
         graph = self._graph_in_float64()
         if graph is None or self._double is None or not graph.affordable(self._forwards, _elements(inputs)):
             return comparisons
@@ -232,7 +267,9 @@ class Verifier:
             weights = [to_numpy(t) for t in (*self._subject.module.parameters(), *self._subject.module.buffers())]
             plain = torch.finfo(self._double.narrowest).eps <= torch.finfo(torch.float32).eps
             try:
-                self._exact = GraphInFloat64(load_model(Path(self._artifact.path)), self._inputs.reverse, weights, keep_lossy_casts=plain)
+                self._exact = GraphInFloat64(
+                    load_model(Path(self._artifact.path)), self._inputs.reverse, weights, keep_lossy_casts=plain
+                )
             except Rejected:
                 self._exact_failed = True
         return self._exact
@@ -253,7 +290,14 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         try:
             result = verifier.run(case)
         except MemoryError as error:
-            listener.finding(found("OX003", f"out of memory in case {case.name}", where=Where(case=case.name), evidence={"error": str(error)[:300]}))
+            listener.finding(
+                found(
+                    "OX003",
+                    f"out of memory in case {case.name}",
+                    where=Where(case=case.name),
+                    evidence={"error": str(error)[:300]},
+                )
+            )
             continue
         if result is None:
             left_out.append(case.name)
@@ -262,7 +306,13 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
     if left_out:
-        listener.finding(found("OX005", f"{len(left_out)} of {len(cases)} cases were left out: the budget of {budget:g} s is spent", evidence={"cases": left_out}))
+        listener.finding(
+            found(
+                "OX005",
+                f"{len(left_out)} of {len(cases)} cases were left out: the budget of {budget:g} s is spent",
+                evidence={"cases": left_out},
+            )
+        )
 
 
 def _try_example(verifier: Verifier, case: Case, listener: Listener, done: frozenset[str]) -> None:
@@ -276,7 +326,7 @@ def _try_example(verifier: Verifier, case: Case, listener: Listener, done: froze
 
 def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
     """Dims that the artifact leaves open join the sweep, under the artifact's names."""
-    pairs = pair_inputs({n: "" for n in subject.inputs.tensors}, artifact.inputs).pairs
+    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
     ports = {port.name: port for port in artifact.inputs}
     dynamic = {name: dict(dims) for name, dims in subject.dynamic.items()}
     known = {size for dims in dynamic.values() for size in dims.values()}

@@ -16,7 +16,11 @@ def caught() -> Iterator[io.StringIO]:
     handler = logging.StreamHandler(text)
     loggers = [logging.getLogger(name) for name in ("torch", "onnxscript", "onnx_ir")]
     before = [(log, list(log.handlers), log.propagate) for log in loggers]
-    with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text), warnings.catch_warnings(record=True) as seen:
+    with (
+        contextlib.redirect_stdout(text),
+        contextlib.redirect_stderr(text),
+        warnings.catch_warnings(record=True) as seen,
+    ):
         warnings.simplefilter("default")
         for log in loggers:
             log.handlers, log.propagate = [handler], False

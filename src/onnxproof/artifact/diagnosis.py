@@ -38,9 +38,13 @@ PATTERNS = (
         lambda m: f"the TorchScript exporter has no translation for {m.group(1)} at opset {m.group(2)}",
     ),
     Pattern(
-        re.compile(r"GuardOnDataDependentSymNode|Could not guard on data-dependent|Could not extract specialized integer"),
+        re.compile(
+            r"GuardOnDataDependentSymNode|Could not guard on data-dependent|Could not extract specialized integer"
+        ),
         "OX109",
-        lambda m: "the model decides on the values of a tensor (a Python `if`, `.item()`, a size taken from data), which cannot be captured",
+        lambda m: (
+            "the model decides on the values of a tensor (a Python `if`, `.item()`, a size taken from data), which cannot be captured"
+        ),
     ),
     Pattern(
         re.compile(r"DataDependentOutputException[:\s]+(\S+)"),
@@ -88,19 +92,36 @@ def diagnose(error: BaseException) -> Finding:
 def shortest(text: str, lines: int = 12) -> str:
     """The first lines of an exception chain that say something."""
     text = re.sub(r"\x1b\[[0-9;]*m|\[9?6?m?(?=This is step)", "", text)
-    useful = [line.rstrip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("⬆", "[torch.onnx]", "##"))]
+    useful = [
+        line.rstrip()
+        for line in text.splitlines()
+        if line.strip() and not line.lstrip().startswith(("⬆", "[torch.onnx]", "##"))
+    ]
     return "\n".join(line[:300] for line in useful[:lines])
 
 
 def about_dimensions(error: BaseException) -> bool:
     """Whether the exporter complains that a dynamic dimension cannot be dynamic."""
     text = chain(error)
-    return bool(re.search(r"ConstraintViolation|Constraints violated|inferred a static shape|specialized|dynamic_shapes", text))
+    return bool(
+        re.search(r"ConstraintViolation|Constraints violated|inferred a static shape|specialized|dynamic_shapes", text)
+    )
+
+
+PLACE = re.compile(r"\['leaves'\]\[(\d+)\]\.(?:size\(\)|shape)\[(\d+)\]")
+
+
+def fixed_places(error: BaseException) -> set[tuple[int, int]]:
+    """(input, dimension) pairs that torch.export names as fixed by the model."""
+    return {(int(leaf), int(dim)) for leaf, dim in PLACE.findall(chain(error))}
 
 
 def in_optimiser(error: BaseException) -> bool:
     """Whether it was the exporter's own graph optimiser that failed."""
     text = chain(error)
-    return "PassError" in text or "onnxscript/optimizer" in text or "onnxscript/rewriter" in text or "onnx_ir/passes" in "".join(
-        traceback.format_exception(error)
+    return (
+        "PassError" in text
+        or "onnxscript/optimizer" in text
+        or "onnxscript/rewriter" in text
+        or "onnx_ir/passes" in "".join(traceback.format_exception(error))
     )

@@ -12,7 +12,7 @@ import torch
 
 from onnxproof.artifact import sourcemap
 from onnxproof.artifact.chatter import caught
-from onnxproof.artifact.diagnosis import about_dimensions, diagnose, in_optimiser, location, shortest
+from onnxproof.artifact.diagnosis import about_dimensions, diagnose, fixed_places, in_optimiser, location, shortest
 from onnxproof.artifact.file import SIGNATURE, read_artifact
 from onnxproof.artifact.record import Artifact, ExportOptions
 from onnxproof.artifact.wrapper import PREFIX, FlatModule, eval_mode, preserved, resized
@@ -32,8 +32,8 @@ class Attempt:
     """One way to call the exporter."""
 
     exporter: str
-    dims: str = "named"
-    """`named`: as wished, failing loudly; `auto`: whatever torch.export allows."""
+    static: frozenset[str] = frozenset()
+    """Dimensions that the model turned out to fix: they are exported as constants, and reported."""
     optimize: bool = True
 
 
@@ -84,10 +84,20 @@ def _place(where: Where) -> str:
 
 def _report_constants(inputs: Flat, outputs: Flat, report: Report) -> None:
     for name, value in inputs.constants.items():
-        report(found("OX106", f"the input {name} = {value!r} is baked into the graph", evidence={"input": name, "value": repr(value)}))
+        report(
+            found(
+                "OX106",
+                f"the input {name} = {value!r} is baked into the graph",
+                evidence={"input": name, "value": repr(value)},
+            )
+        )
     for name, value in outputs.constants.items():
         report(
-            found("OX110", f"the output {name} is the Python value {value!r}, not a tensor: it is left out", where=Where(output=name))
+            found(
+                "OX110",
+                f"the output {name} is the Python value {value!r}, not a tensor: it is left out",
+                where=Where(output=name),
+            )
         )
 
 
@@ -108,11 +118,18 @@ def _export_inputs(subject: Subject) -> list[torch.Tensor]:
 
 
 def _attempts(
-    subject: Subject, leaves: Sequence[torch.Tensor], outputs: list[str], path: Path, options: ExportOptions, report: Report
+    subject: Subject,
+    leaves: Sequence[torch.Tensor],
+    outputs: list[str],
+    path: Path,
+    options: ExportOptions,
+    report: Report,
 ) -> Attempt:
     """Try the wished export, then what may remove the reason why it failed. The first error is the one to explain."""
     scripted = isinstance(subject.module, torch.jit.ScriptModule)
-    first = "torchscript" if options.exporter == "torchscript" or (scripted and options.exporter == "auto") else "dynamo"
+    first = (
+        "torchscript" if options.exporter == "torchscript" or (scripted and options.exporter == "auto") else "dynamo"
+    )
     queue = [Attempt(first, optimize=options.optimize)]
     errors: list[Exception] = []
     while queue:
@@ -121,7 +138,7 @@ def _attempts(
             _run(attempt, subject, leaves, outputs, path, options)
         except Exception as error:
             errors.append(error)
-            queue = [a for a in _next(attempt, error, options) if a not in queue] + queue
+            queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
             continue
         _report_detours(attempt, errors, report)
         _report_baked(subject, read_artifact(path), errors, report)
@@ -144,20 +161,33 @@ def _caller(subject: Subject, leaves: Sequence[torch.Tensor], message: str) -> W
             frame = sourcemap.user_frame(node.meta.get("stack_trace") or "")
             scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
             module = sourcemap.unwrapped(scopes[-1]) if scopes else None
-            return Where(module=module, file=frame["file"] if frame else None, line=int(frame["line"]) if frame else None)
+            return Where(
+                module=module, file=frame["file"] if frame else None, line=int(frame["line"]) if frame else None
+            )
     return Where()
 
 
-def _next(attempt: Attempt, error: Exception, options: ExportOptions) -> list[Attempt]:
+def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportOptions) -> list[Attempt]:
     """What to try after a failure: the smallest change that may remove its cause, then the other exporter."""
     if attempt.exporter == "torchscript":
         return []
     other = [Attempt("torchscript")] if options.exporter == "auto" else []
     if attempt.optimize and in_optimiser(error):
         return [replace(attempt, optimize=False), *other]
-    if attempt.dims == "named" and about_dimensions(error):
-        return [replace(attempt, dims="auto"), *other]
+    fixed = _fixed_dims(subject, error)
+    if fixed - attempt.static:
+        return [replace(attempt, static=attempt.static | fixed), *other]
     return other
+
+
+def _fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:
+    """Names of the dimensions that torch.export says the model fixes; all of them where it does not say which."""
+    wished = frozenset(size for dims in subject.dynamic.values() for size in dims.values())
+    if not about_dimensions(error):
+        return frozenset()
+    names = list(subject.inputs.tensors)
+    places = [(names[leaf], dim) for leaf, dim in fixed_places(error) if leaf < len(names)]
+    return frozenset(subject.dynamic[n][d] for n, d in places if d in subject.dynamic.get(n, {})) or wished
 
 
 def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -> None:
@@ -166,7 +196,14 @@ def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -
     reason = diagnose(errors[0])
     evidence = {"reason": reason.message, "error": reason.evidence.get("error")}
     if attempt.exporter == "torchscript":
-        report(found("OX107", f"the default exporter failed ({reason.message}); TorchScript was used", where=reason.where, evidence=evidence))
+        report(
+            found(
+                "OX107",
+                f"the default exporter failed ({reason.message}); TorchScript was used",
+                where=reason.where,
+                evidence=evidence,
+            )
+        )
     elif not attempt.optimize:
         report(found("OX112", "the exporter's graph optimiser crashed; exported without it", evidence=evidence))
 
@@ -185,14 +222,26 @@ def _report_baked(subject: Subject, artifact: Artifact, errors: list[Exception],
         evidence: dict[str, Any] = {"dimension": size, "places": places}
         if errors:
             evidence["error"] = shortest(str(errors[0]))
-        report(found("OX104", f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}", where=where, evidence=evidence))
+        report(
+            found(
+                "OX104",
+                f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}",
+                where=where,
+                evidence=evidence,
+            )
+        )
 
 
 # --- the two exporters ----------------------------------------------------------------------------------------------
 
 
 def _run(
-    attempt: Attempt, subject: Subject, leaves: Sequence[torch.Tensor], outputs: list[str], path: Path, options: ExportOptions
+    attempt: Attempt,
+    subject: Subject,
+    leaves: Sequence[torch.Tensor],
+    outputs: list[str],
+    path: Path,
+    options: ExportOptions,
 ) -> None:
     wrapper = FlatModule(subject)
     if attempt.exporter == "torchscript":
@@ -211,7 +260,7 @@ def _run_dynamo(
     options: ExportOptions,
 ) -> None:
     names = list(subject.inputs.tensors)
-    dims = tuple(_dims(subject.dynamic.get(name, {}), attempt.dims) for name in names)
+    dims = tuple(_dims(subject.dynamic.get(name, {}), attempt.static) for name in names)
     program = torch.onnx.export(
         wrapper,
         tuple(leaves),
@@ -228,14 +277,18 @@ def _run_dynamo(
     _save(program.model, path, names, outputs, options.keep_metadata)
 
 
-def _dims(wished: Mapping[int, str], how: str) -> dict[int, Any] | None:
-    if not wished:
-        return None
-    return {dim: size if how == "named" else torch.export.Dim.AUTO for dim, size in wished.items()}
+def _dims(wished: Mapping[int, str], static: frozenset[str]) -> dict[int, str] | None:
+    """Names fail loudly where a dimension cannot be dynamic; torch's own Dim objects would silently become static."""
+    return {dim: size for dim, size in wished.items() if size not in static} or None
 
 
 def _run_torchscript(
-    wrapper: FlatModule, subject: Subject, leaves: Sequence[torch.Tensor], outputs: list[str], path: Path, options: ExportOptions
+    wrapper: FlatModule,
+    subject: Subject,
+    leaves: Sequence[torch.Tensor],
+    outputs: list[str],
+    path: Path,
+    options: ExportOptions,
 ) -> None:
     import onnx_ir as ir
 
@@ -279,7 +332,9 @@ def _name_and_map(model: Any) -> dict[str, sourcemap.Origin]:
         if not node.name or node.name in origins:
             node.name = f"{node.name or node.op_type}_{i}"
         described = any(key.startswith("pkg.torch.onnx") for key in node.metadata_props)
-        origins[node.name] = sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name)
+        origins[node.name] = (
+            sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name)
+        )
     return origins
 
 

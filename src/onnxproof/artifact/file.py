@@ -79,7 +79,9 @@ def _check_external(path: Path, model: onnx.ModelProto) -> None:
         file = path.parent / place
         if not file.is_file():
             raise FindingError(
-                found("OX302", f"{path.name} keeps its weights in {place!r}, and that file is not in the model's folder")
+                found(
+                    "OX302", f"{path.name} keeps its weights in {place!r}, and that file is not in the model's folder"
+                )
             )
         if file.stat().st_size < end:
             raise FindingError(
@@ -96,7 +98,11 @@ def complaint(path: Path) -> Finding | None:
         # Custom operators and newer opsets are onnxruntime's to judge, not the checker's.
         if "No Op registered" in text or "No opset import" in text or "Unrecognized" in text:
             return None
-        return found("OX306", f"the ONNX checker complains: {text.splitlines()[0] if text else error!r}", evidence={"error": text[:1000]})
+        return found(
+            "OX306",
+            f"the ONNX checker complains: {text.splitlines()[0] if text else error!r}",
+            evidence={"error": text[:1000]},
+        )
     return None
 
 

@@ -36,9 +36,13 @@ def pair_inputs(expected: Mapping[str, str], ports: Sequence[Port]) -> Pairing:
         findings.append(_by_position(by_place, alone=len(expected) == 1))
         lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
     if unknown:
-        message = f"the artifact takes {_list(unknown)}, which the module does not have; the module takes {_list(expected)}"
+        message = (
+            f"the artifact takes {_list(unknown)}, which the module does not have; the module takes {_list(expected)}"
+        )
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
-    findings += [found("OX223", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely]
+    findings += [
+        found("OX223", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely
+    ]
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_order("inputs", names, list(expected)))
     return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
@@ -63,7 +67,9 @@ def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[s
     ]
 
 
-def pair_outputs(expected: Sequence[str], ports: Sequence[Port], promised: Sequence[str] | None, *, named: bool) -> Pairing:
+def pair_outputs(
+    expected: Sequence[str], ports: Sequence[Port], promised: Sequence[str] | None, *, named: bool
+) -> Pairing:
     """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with."""
     names = [port.name for port in ports]
     if promised is not None and len(promised) == len(expected):
@@ -91,7 +97,9 @@ def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing
     if len(lonely) == len(unknown):
         for module, graph in zip(lonely, unknown, strict=True):
             message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
-            findings.append(found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph}))
+            findings.append(
+                found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph})
+            )
             pairs[module] = graph
     else:
         findings += [*_missing(lonely), *_extra(unknown)]
@@ -103,7 +111,10 @@ def _missing(names: Sequence[str]) -> list[Finding]:
 
 
 def _extra(names: Sequence[str]) -> list[Finding]:
-    return [found("OX211", f"the artifact has an output {name} that the module does not return", where=Where(output=name)) for name in names]
+    return [
+        found("OX211", f"the artifact has an output {name} that the module does not return", where=Where(output=name))
+        for name in names
+    ]
 
 
 def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:

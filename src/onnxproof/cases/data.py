@@ -18,7 +18,7 @@ UNNAMED = ("X", "x", "data", "arr_0", "inputs")
 
 def load_data(source: str) -> Table:
     """All arrays of a data file, by name."""
-    path, colon, attribute = source.rpartition(":")
+    path, colon, _ = source.rpartition(":")
     if colon and path.endswith(".py"):
         return _from_object(source)
     file = Path(source)
@@ -57,9 +57,13 @@ def select_inputs(table: Mapping[str, NDArray[Any]], inputs: Mapping[str, np.dty
 def _as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if array.dtype == dtype:
         return array
-    if array.dtype.kind in "fiub" and (dtype.kind == "f" or array.dtype.kind == dtype.kind or np.array_equal(array.astype(dtype), array)):
+    if array.dtype.kind in "fiub" and (
+        dtype.kind == "f" or array.dtype.kind == dtype.kind or np.array_equal(array.astype(dtype), array)
+    ):
         return array.astype(dtype)
-    raise InputError(f"--data: {name} holds {array.dtype} and the model takes {dtype}: convert it first, values would be lost")
+    raise InputError(
+        f"--data: {name} holds {array.dtype} and the model takes {dtype}: convert it first, values would be lost"
+    )
 
 
 def _npz(file: Path) -> Table:
@@ -109,7 +113,10 @@ def _column(values: Sequence[Any]) -> NDArray[Any]:
 def _columns(columns: Table) -> Table:
     """Columns, and all numeric ones together as the vector `X`."""
     features = [c for name, c in columns.items() if name not in LABELS and c.ndim == 1 and c.dtype.kind in "fiub"]
-    return {**columns, **({"X": np.stack(features, axis=1).astype(np.float32)} if features and "X" not in columns else {})}
+    return {
+        **columns,
+        **({"X": np.stack(features, axis=1).astype(np.float32)} if features and "X" not in columns else {}),
+    }
 
 
 def _from_object(source: str) -> Table:

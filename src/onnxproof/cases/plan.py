@@ -35,7 +35,9 @@ def generated(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
     return Case(f"{where}/{profile}/seed={seed}", dict(sizes), profile, profile not in UNFAIR)
 
 
-def make_plan(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, *, floats: bool, seed: int = 0) -> list[Case]:
+def make_plan(
+    exported: Mapping[str, int], batch_sizes: Sequence[int] | None, *, floats: bool, seed: int = 0
+) -> list[Case]:
     """The example, then values at a small size, then sizes, then inputs outside the fair range; cheap before dear."""
     if batch_sizes is not None and not batch_sizes:
         return []

@@ -79,7 +79,13 @@ def _integers(g: Generator, shape: Shape, valid: Range) -> Floats:
 
 
 def _near_ends(valid: Range) -> list[float]:
-    ends = {valid.low, valid.high, min(valid.low + 1, valid.high), max(valid.high - 1, valid.low), np.floor((valid.low + valid.high) / 2)}
+    ends = {
+        valid.low,
+        valid.high,
+        min(valid.low + 1, valid.high),
+        max(valid.high - 1, valid.low),
+        np.floor((valid.low + valid.high) / 2),
+    }
     return sorted(ends)
 
 

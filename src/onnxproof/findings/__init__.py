@@ -9,9 +9,7 @@ from onnxproof.findings import export, graph, parity, run
 from onnxproof.findings.parity import JUDGED
 from onnxproof.findings.record import Entry, Finding, Severity, Stage, Where
 
-CATALOGUE: dict[str, Entry] = {
-    entry.code: entry for family in (run, export, parity, graph) for entry in family.ENTRIES
-}
+CATALOGUE: dict[str, Entry] = {entry.code: entry for family in (run, export, parity, graph) for entry in family.ENTRIES}
 
 __all__ = ["CATALOGUE", "JUDGED", "Entry", "Finding", "Severity", "Stage", "Where", "found"]
 

@@ -196,5 +196,22 @@ ENTRIES = (
     ),
 )
 
-JUDGED = frozenset({"OX201", "OX202", "OX203", "OX204", "OX205", "OX206", "OX207", "OX208", "OX209", "OX214", "OX215", "OX220", "OX221", "OX222"})
+JUDGED = frozenset(
+    {
+        "OX201",
+        "OX202",
+        "OX203",
+        "OX204",
+        "OX205",
+        "OX206",
+        "OX207",
+        "OX208",
+        "OX209",
+        "OX214",
+        "OX215",
+        "OX220",
+        "OX221",
+        "OX222",
+    }
+)
 """Codes that `policy.judge` derives from comparisons: judged again, they are derived again."""

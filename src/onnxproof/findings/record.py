@@ -67,7 +67,9 @@ class Finding:
     def from_json(data: Mapping[str, Any]) -> Finding:
         """Read a finding back; fields of a later version are ignored."""
         known = {name: data[name] for name in Finding.__dataclass_fields__ if name in data and name != "where"}
-        places = {name: value for name, value in (data.get("where") or {}).items() if name in Where.__dataclass_fields__}
+        places = {
+            name: value for name, value in (data.get("where") or {}).items() if name in Where.__dataclass_fields__
+        }
         return Finding(where=Where(**places), **known)
 
 

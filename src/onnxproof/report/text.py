@@ -93,7 +93,9 @@ def _top(values: Iterable[float | None]) -> float | None:
 
 
 def _number(value: float | None) -> str:
-    return "      –" if value is None else f"{value:7.1e}" if value and not 0.01 <= abs(value) < 1000 else f"{value:7.3g}"
+    return (
+        "      –" if value is None else f"{value:7.1e}" if value and not 0.01 <= abs(value) < 1000 else f"{value:7.3g}"
+    )
 
 
 # --- findings -------------------------------------------------------------------------------------------------------
@@ -182,4 +184,6 @@ def describe_case(case: CaseResult) -> list[str]:
 
 
 def _outputs(c: Comparison) -> str:
-    return f"{c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
+    return (
+        f"{c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
+    )

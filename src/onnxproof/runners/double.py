@@ -71,7 +71,8 @@ class DoubleRunner:
         except Unavailable:
             return False
         return plain.keys() == outputs.keys() and all(
-            a.dtype == outputs[n].dtype and np.array_equal(a, outputs[n], equal_nan=a.dtype.kind == "f") for n, a in plain.items()
+            a.dtype == outputs[n].dtype and np.array_equal(a, outputs[n], equal_nan=a.dtype.kind == "f")
+            for n, a in plain.items()
         )
 
     def _run_plain(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
@@ -95,11 +96,19 @@ class DoubleRunner:
         outputs = self._run(inputs, injector, leaves)
         return None if constants_only and not injector.injected else outputs
 
-    def _run(self, inputs: Arrays, injector: Injector | None, leaves: list[torch.Tensor] | None = None) -> dict[str, NDArray[Any]]:
+    def _run(
+        self, inputs: Arrays, injector: Injector | None, leaves: list[torch.Tensor] | None = None
+    ) -> dict[str, NDArray[Any]]:
         leaves = leaves if leaves is not None else [_widen(to_torch(inputs[name])) for name in self._names]
         widening = _Widening(injector)
         try:
-            with eval_mode(self._module), preserved(self._module), torch.no_grad(), _default_dtype(), ExitStack() as stack:
+            with (
+                eval_mode(self._module),
+                preserved(self._module),
+                torch.no_grad(),
+                _default_dtype(),
+                ExitStack() as stack,
+            ):
                 stack.enter_context(_Belief(self.believed))
                 stack.enter_context(widening)
                 outputs = flatten(self._subject.call(leaves, self._module))
@@ -165,7 +174,7 @@ class _Widening(TorchDispatchMode):
     """Every request for a narrow float dtype gets float64; optionally each result its legal rounding error."""
 
     def __init__(self, injector: Injector | None) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's mode has no types
         self._injector = injector
         self.asked: set[torch.dtype] = set()
 

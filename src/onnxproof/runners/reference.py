@@ -166,7 +166,9 @@ def _nudge_node(node: onnx.NodeProto, known: set[bytes], generator: np.random.Ge
         elif attribute.type == onnx.AttributeProto.GRAPH:
             count += _nudge_graph(attribute.g, known, generator)
         elif attribute.type == onnx.AttributeProto.FLOAT and attribute.f not in (0.0, 1.0):
-            attribute.f = float(np.nextafter(np.float32(attribute.f), np.float32(np.inf if generator.random() < 0.5 else -np.inf)))
+            attribute.f = float(
+                np.nextafter(np.float32(attribute.f), np.float32(np.inf if generator.random() < 0.5 else -np.inf))
+            )
             count += 1
     return count
 

@@ -40,10 +40,10 @@ def _pads(pads: Any, rank: int) -> list[int]:
     return [given[axis + side * rank] for axis in reversed(range(rank)) for side in (0, 1)]
 
 
-class Conv(OpRun):  # type: ignore[misc]  # the reference package has no types
+class Conv(OpRun):
     op_domain = ""
 
-    def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):  # type: ignore[no-untyped-def]  # noqa: N803  # called by name with ONNX's names
+    def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
         rank = X.ndim - 2
         if rank not in CONVOLUTIONS or not _plain(auto_pad) or X.dtype != np.float64 or W.dtype != np.float64:
             return SlowConv._run(self, X, W, B, auto_pad, dilations, group, kernel_shape, pads, strides)
@@ -55,12 +55,28 @@ class Conv(OpRun):  # type: ignore[misc]  # the reference package has no types
         return (out.numpy(),)
 
 
-class MaxPool(OpRun):  # type: ignore[misc]  # the reference package has no types
+class MaxPool(OpRun):
     op_domain = ""
 
-    def _run(self, x, auto_pad=None, ceil_mode=None, dilations=None, kernel_shape=None, pads=None, storage_order=None, strides=None):  # type: ignore[no-untyped-def]  # called by name with ONNX's names
+    def _run(
+        self,
+        x,
+        auto_pad=None,
+        ceil_mode=None,
+        dilations=None,
+        kernel_shape=None,
+        pads=None,
+        storage_order=None,
+        strides=None,
+    ):
         rank = x.ndim - 2
-        if rank not in POOLS or not _plain(auto_pad) or ceil_mode or x.dtype != np.float64 or len(self.onnx_node.output) > 1:
+        if (
+            rank not in POOLS
+            or not _plain(auto_pad)
+            or ceil_mode
+            or x.dtype != np.float64
+            or len(self.onnx_node.output) > 1
+        ):
             return SlowMaxPool._run(self, x, auto_pad, ceil_mode, dilations, kernel_shape, pads, storage_order, strides)
         padded = torch.nn.functional.pad(_tensor(x), _pads(pads, rank), value=-torch.inf)
         ones = [1] * rank
@@ -70,24 +86,50 @@ class MaxPool(OpRun):  # type: ignore[misc]  # the reference package has no type
 
 FAST_OPS = [Conv, MaxPool]
 
-class AveragePool(OpRun):  # type: ignore[misc]  # the reference package has no types
+
+class AveragePool(OpRun):
     op_domain = ""
 
-    def _run(self, x, auto_pad=None, ceil_mode=None, count_include_pad=None, dilations=None, kernel_shape=None, pads=None, strides=None):  # type: ignore[no-untyped-def]  # called by name with ONNX's names
+    def _run(
+        self,
+        x,
+        auto_pad=None,
+        ceil_mode=None,
+        count_include_pad=None,
+        dilations=None,
+        kernel_shape=None,
+        pads=None,
+        strides=None,
+    ):
         rank = x.ndim - 2
         ones = [1] * rank
         padded = any(pads or [])
         plain = rank in AVERAGES and _plain(auto_pad) and not ceil_mode and list(dilations or ones) == ones
         if not plain or x.dtype != np.float64 or (padded and not count_include_pad):
-            return SlowAveragePool._run(self, x, auto_pad, ceil_mode, count_include_pad, dilations, kernel_shape, pads, strides)
+            return SlowAveragePool._run(
+                self, x, auto_pad, ceil_mode, count_include_pad, dilations, kernel_shape, pads, strides
+            )
         source = torch.nn.functional.pad(_tensor(x), _pads(pads, rank))
         return (AVERAGES[rank](source, list(kernel_shape), list(strides or ones)).numpy(),)
 
 
-class ConvTranspose(OpRun):  # type: ignore[misc]  # the reference package has no types
+class ConvTranspose(OpRun):
     op_domain = ""
 
-    def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, output_padding=None, output_shape=None, pads=None, strides=None):  # type: ignore[no-untyped-def]  # noqa: N803  # called by name with ONNX's names
+    def _run(
+        self,
+        X,
+        W,
+        B=None,
+        auto_pad=None,
+        dilations=None,
+        group=None,
+        kernel_shape=None,
+        output_padding=None,
+        output_shape=None,
+        pads=None,
+        strides=None,
+    ):
         rank = X.ndim - 2
         begin, end = list(pads or [0] * 2 * rank)[:rank], list(pads or [0] * 2 * rank)[rank:]
         if rank not in TRANSPOSED or not _plain(auto_pad) or output_shape or begin != end or X.dtype != np.float64:
@@ -108,25 +150,32 @@ class ConvTranspose(OpRun):  # type: ignore[misc]  # the reference package has n
         return (out.numpy(),)
 
 
-class Erf(OpRun):  # type: ignore[misc]  # the reference package has no types
+class Erf(OpRun):
     """The reference one rounds to float32."""
 
     op_domain = ""
 
-    def _run(self, x):  # type: ignore[no-untyped-def]  # called by name with ONNX's names
+    def _run(self, x):
         return (torch.erf(_tensor(x)).numpy(),)
 
 
-class Gelu(OpRun):  # type: ignore[misc]  # the reference package has no types
+class Gelu(OpRun):
     """The reference one is a function with float32 constants."""
 
     op_domain = ""
 
-    def _run(self, x, approximate=None):  # type: ignore[no-untyped-def]  # called by name with ONNX's names
+    def _run(self, x, approximate=None):
         kind = approximate.decode() if isinstance(approximate, bytes) else approximate or "none"
         return (torch.nn.functional.gelu(_tensor(x), approximate=kind).numpy(),)
 
 
 FAST_OPS = [AveragePool, Conv, ConvTranspose, Erf, Gelu, MaxPool]
-IMPRECISE = {"AffineGrid", "CausalConvWithState", "DynamicQuantizeLinear", "GridSample", "LinearAttention", "MelWeightMatrix"}
+IMPRECISE = {
+    "AffineGrid",
+    "CausalConvWithState",
+    "DynamicQuantizeLinear",
+    "GridSample",
+    "LinearAttention",
+    "MelWeightMatrix",
+}
 """Operators whose reference implementation computes partly in float32: they are exact only to float32's accuracy."""

@@ -20,17 +20,19 @@ Amplitude = torch.Tensor | None
 Rule = Callable[[Any, tuple[Any, ...], dict[str, Any], torch.Tensor], Amplitude]
 
 EXACT = frozenset(
-    """abs amax amin arange argmax argmin argsort bernoulli bitwise_and bitwise_not bitwise_or bitwise_xor bucketize cat ceil
-    clamp clamp_max clamp_min clone constant_pad_nd contiguous copy copy_ detach diag_embed embedding empty empty_like
-    empty_strided eq eye fill fill_ flip floor floor_divide full full_like gather ge gt hardtanh hardtanh_ im2col index
-    index_put index_put_ index_select isfinite isinf isnan le leaky_relu lift_fresh lift_fresh_copy linspace logical_and logical_not
-    logical_or lt masked_fill masked_fill_ masked_scatter masked_select max max_pool2d_with_indices max_pool3d_with_indices
-    maximum min minimum mode median ne neg new_empty new_full new_ones new_zeros nonzero one_hot ones ones_like pixel_shuffle
-    pixel_unshuffle reflection_pad1d reflection_pad2d reflection_pad3d relu relu_ repeat repeat_interleave replication_pad1d
-    replication_pad2d replication_pad3d roll round scalar_tensor scatter scatter_ searchsorted select_scatter sgn sign
-    slice_scatter sort stack threshold threshold_ topk tril triu trunc unique_consecutive upsample_nearest1d upsample_nearest2d
-    upsample_nearest3d where zero_ zeros zeros_like zeros_ _local_scalar_dense _to_copy _unique2 native_dropout adaptive_max_pool2d
-    unfold heaviside signbit channel_shuffle _embedding_bag_exact set_ resize_ random_ uniform_ normal_ rand randn""".split()
+    """abs amax amin arange argmax argmin argsort bernoulli bitwise_and bitwise_not bitwise_or bitwise_xor
+    bucketize cat ceil clamp clamp_max clamp_min clone constant_pad_nd contiguous copy copy_ detach diag_embed
+    embedding empty empty_like empty_strided eq eye fill fill_ flip floor floor_divide full full_like gather ge
+    gt hardtanh hardtanh_ im2col index index_put index_put_ index_select isfinite isinf isnan le leaky_relu
+    lift_fresh lift_fresh_copy linspace logical_and logical_not logical_or lt masked_fill masked_fill_
+    masked_scatter masked_select max max_pool2d_with_indices max_pool3d_with_indices maximum min minimum mode
+    median ne neg new_empty new_full new_ones new_zeros nonzero one_hot ones ones_like pixel_shuffle
+    pixel_unshuffle reflection_pad1d reflection_pad2d reflection_pad3d relu relu_ repeat repeat_interleave
+    replication_pad1d replication_pad2d replication_pad3d roll round scalar_tensor scatter scatter_ searchsorted
+    select_scatter sgn sign slice_scatter sort stack threshold threshold_ topk tril triu trunc
+    unique_consecutive upsample_nearest1d upsample_nearest2d upsample_nearest3d where zero_ zeros zeros_like
+    zeros_ _local_scalar_dense _to_copy _unique2 native_dropout adaptive_max_pool2d unfold heaviside signbit
+    channel_shuffle _embedding_bag_exact set_ resize_ random_ uniform_ normal_ rand randn""".split()
 )
 """Operations whose results need no rounding: they move, choose or compare."""
 
@@ -138,13 +140,15 @@ def _normalised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: t
     epsilon = max([a for a in args if isinstance(a, float)], default=1e-5) or 1e-5
     deviation = (variance + epsilon).sqrt()
     lost = (rows.abs() + mean.abs()) / deviation
-    squeezed = (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _length_factor(length)
+    squeezed = (
+        (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _length_factor(length)
+    )
     weight = next((a.abs().amax() for a in args[1:] if isinstance(a, torch.Tensor) and a.numel()), torch.ones(()))
     return ((2 * lost + squeezed) * weight).reshape(source.shape) + out.abs()
 
 
 def _batch_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    source, weight, bias, mean, variance = args[:5]
+    source, weight, _, mean, variance = args[:5]
     if mean is None or variance is None or not torch.is_tensor(mean):
         return None
     shape = [1, -1] + [1] * (source.ndim - 2)
@@ -218,7 +222,9 @@ def _transformed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: 
 
 
 def _scattered(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    top = max((float(a.abs().amax()) for a in args if torch.is_tensor(a) and a.is_floating_point() and a.numel()), default=0.0)
+    top = max(
+        (float(a.abs().amax()) for a in args if torch.is_tensor(a) and a.is_floating_point() and a.numel()), default=0.0
+    )
     return 2 * out.abs() + 2 * top
 
 
@@ -231,13 +237,18 @@ def _rules(rule: Rule, names: str) -> dict[str, Rule]:
 
 
 RULES: dict[str, Rule] = {
-    **_rules(_product, "mm bmm addmm baddbmm addbmm mv addmv dot vdot convolution _convolution linear matmul mkldnn_convolution"),
+    **_rules(
+        _product,
+        "mm bmm addmm baddbmm addbmm mv addmv dot vdot convolution _convolution linear matmul mkldnn_convolution",
+    ),
     **_rules(_sum, "sum mean nansum nanmean"),
     **_rules(_cumulative, "cumsum cumsum_"),
     **_rules(_spread, "var std var_mean std_mean"),
     **_rules(_norm, "norm linalg_vector_norm linalg_norm logsumexp"),
     **_rules(_normalised, "native_layer_norm native_group_norm"),
-    **_rules(_batch_norm, "native_batch_norm _native_batch_norm_legit_no_training cudnn_batch_norm _native_batch_norm_legit"),
+    **_rules(
+        _batch_norm, "native_batch_norm _native_batch_norm_legit_no_training cudnn_batch_norm _native_batch_norm_legit"
+    ),
     **_rules(_softmax, "_softmax _log_softmax _safe_softmax"),
     **_rules(
         _attention,
@@ -259,8 +270,13 @@ RULES: dict[str, Rule] = {
     **_rules(_power, "pow pow_"),
     **_rules(_joined, "add add_ sub sub_ rsub addcmul addcdiv lerp"),
     **_rules(_product_of_all, "prod cumprod"),
-    **_rules(_transformed, "_fft_r2c _fft_c2r _fft_c2c linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_cholesky_ex"),
-    **_rules(_scattered, "scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_ _embedding_bag _embedding_bag_forward_only"),
+    **_rules(
+        _transformed, "_fft_r2c _fft_c2r _fft_c2c linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_cholesky_ex"
+    ),
+    **_rules(
+        _scattered,
+        "scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_ _embedding_bag _embedding_bag_forward_only",
+    ),
 }
 
 

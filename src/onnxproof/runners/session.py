@@ -54,12 +54,19 @@ class SessionRunner:
         providers = [(p.name, dict(p.options)) for p in settings.providers]
         try:
             self.session = onnxruntime.InferenceSession(
-                model, session_options(settings), providers=providers, disabled_optimizers=list(settings.disabled_optimizers) or None
+                model,
+                session_options(settings),
+                providers=providers,
+                disabled_optimizers=list(settings.disabled_optimizers) or None,
             )
         except Exception as error:
             text = str(error).strip()
             raise FindingError(
-                found("OX303", f"onnxruntime cannot build a session: {text.splitlines()[0][:400]}", evidence={"error": text[:2000]})
+                found(
+                    "OX303",
+                    f"onnxruntime cannot build a session: {text.splitlines()[0][:400]}",
+                    evidence={"error": text[:2000]},
+                )
             ) from error
         self.settings = settings
         self._renamed = dict(renamed or {})
@@ -77,7 +84,9 @@ class SessionRunner:
         return found("OX304", message, evidence={"asked": [p.name for p in self.settings.providers], "used": used})
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        feed = {name: self._cast(inputs[self._renamed.get(name, name)], dtype) for name, dtype in self._declared.items()}
+        feed = {
+            name: self._cast(inputs[self._renamed.get(name, name)], dtype) for name, dtype in self._declared.items()
+        }
         try:
             values = self.session.run(None, feed)
         except Exception as error:

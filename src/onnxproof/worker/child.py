@@ -30,7 +30,14 @@ def main() -> None:
     except MemoryError as error:
         emit({"event": "error", "kind": "memory", "message": str(error)})
     except BaseException as error:
-        emit({"event": "error", "kind": "bug", "message": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()})
+        emit(
+            {
+                "event": "error",
+                "kind": "bug",
+                "message": f"{type(error).__name__}: {error}",
+                "traceback": traceback.format_exc(),
+            }
+        )
 
 
 def _work(order: Mapping[str, Any], emit: Any) -> None:
@@ -40,7 +47,9 @@ def _work(order: Mapping[str, Any], emit: Any) -> None:
     if order["stage"] == "export":
         stages.run_export(order["job"], emit)
     else:
-        stages.run_verify(order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"], weights=order["weights"])
+        stages.run_verify(
+            order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"], weights=order["weights"]
+        )
 
 
 if __name__ == "__main__":

@@ -69,7 +69,10 @@ def describe_subject(subject: Subject, job: Job) -> dict[str, Any]:
         "target": job.target,
         "class": f"{type(module).__module__}.{type(module).__qualname__}",
         "parameters": sum(p.numel() for p in module.parameters()),
-        "inputs": {n: {"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")} for n, t in subject.inputs.tensors.items()},
+        "inputs": {
+            n: {"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")}
+            for n, t in subject.inputs.tensors.items()
+        },
         "constants": {name: repr(value) for name, value in subject.inputs.constants.items()},
         "dynamic": {name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
         "weights": fingerprint(subject),

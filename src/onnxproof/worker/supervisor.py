@@ -42,7 +42,7 @@ class Child:
 
     def __init__(self, order: Mapping[str, Any]) -> None:
         read, write = os.pipe()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in end(): it lives as long as the child
         self._process = subprocess.Popen(
             [sys.executable, "-m", "onnxproof.worker.child", str(write)],
             stdin=subprocess.PIPE,

@@ -38,14 +38,18 @@ def generated(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
 def make_plan(
     exported: Mapping[str, int], batch_sizes: Sequence[int] | None, *, floats: bool, seed: int = 0
 ) -> list[Case]:
-    """The example, then values at a small size, then sizes, then inputs outside the fair range; cheap before dear."""
+    """The smallest size (where the costly checks learn what they cost), the example, then values at a small size, then sizes,
+    then inputs outside the fair range; cheap before dear."""
     if batch_sizes is not None and not batch_sizes:
         return []
     sweep = shapes.sweep(exported, batch_sizes)
     base, near = sweep[0], shapes.small(exported, batch_sizes)
-    plan = [generated(base, "example", seed), generated(base, "normal", seed)]
-    plan += [generated(near, profile, seed) for profile in PROFILES]
     others = sorted(sweep[1:], key=lambda sizes: float(np.prod(list(sizes.values()))))
+    least = min([*others[:1], base], key=lambda sizes: float(np.prod(list(sizes.values()))))
+    plan = [
+        generated(sizes, profile, seed) for sizes, profile in ((least, "normal"), (base, "example"), (base, "normal"))
+    ]
+    plan += [generated(near, profile, seed) for profile in PROFILES]
     for i, sizes in enumerate(others):
         plan.append(generated(sizes, "normal", seed))
         plan.append(generated(sizes, PROFILES[1 + i % (len(PROFILES) - 1)], seed))

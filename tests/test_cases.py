@@ -1,0 +1,141 @@
+"""Cases: what is tried, and that a name is enough to make it again."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+
+import models
+from onnxproof.cases import shapes
+from onnxproof.cases.data import load_data, select_inputs
+from onnxproof.cases.domain import infer_domain, table_sizes
+from onnxproof.cases.plan import generated, make_inputs, make_plan
+from onnxproof.cases.values import PROFILES, UNFAIR, fill
+from onnxproof.errors import InputError
+from onnxproof.specs import Range
+
+
+def domain(example, declared=None, table=None, name="x"):
+    return infer_domain(name, np.asarray(example), {0: "batch"}, declared, table)
+
+
+def test_a_case_is_the_same_for_the_same_name():
+    floats = domain(np.zeros((2, 3), np.float32))
+    case = generated({"batch": 7}, "mixed")
+    assert case.name == "batch=7/mixed/seed=0"
+    first, second = make_inputs(case, [floats])["x"], make_inputs(case, [floats])["x"]
+    assert first.shape == (7, 3)
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, make_inputs(generated({"batch": 7}, "mixed", 1), [floats])["x"])
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_fair_floats_are_finite_and_moderate(profile):
+    values = fill(domain(np.zeros((2, 3), np.float32)), profile, (50, 40), np.random.default_rng(0))
+    assert values.dtype == np.float32
+    assert np.isfinite(values).all()
+    assert np.abs(values).max() <= 1e3
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_declared_range_is_never_left(profile):
+    g = np.random.default_rng(0)
+    floats = fill(domain(np.zeros((2, 3), np.float32), Range(2.0, 5.0)), profile, (50, 40), g)
+    ids = fill(domain(np.zeros((2, 3), np.int64), Range(3, 9)), profile, (50, 40), g)
+    assert floats.min() >= 2
+    assert floats.max() <= 5
+    assert ids.min() >= 3
+    assert ids.max() <= 9
+
+
+def test_both_ends_of_a_range_are_tried():
+    ids = domain(np.zeros((2, 3), np.int64), None, 30)
+    seen = {int(v) for p in PROFILES for v in fill(ids, p, (5, 9), np.random.default_rng(0)).ravel()}
+    assert {0, 29} <= seen
+    assert max(seen) == 29
+
+
+def test_masks_are_on_off_and_ragged():
+    mask = domain(np.ones((2, 6), np.int64), name="attention_mask")
+    assert mask.role == "mask"
+    g = np.random.default_rng(0)
+    assert fill(mask, "zeros", (3, 6), g).sum() == 0
+    assert fill(mask, "ones", (3, 6), g).all()
+    ragged = fill(mask, "normal", (50, 6), g)
+    assert 0 < ragged.mean() < 1
+    assert ragged[:, 0].all()
+
+
+def test_the_sweep_has_the_asked_sizes():
+    sizes = {s["batch"] for s in shapes.sweep({"batch": 4}, None)}
+    assert sizes == {1, 2, 3, 4, 7, 32, 128}
+    assert {s["batch"] for s in shapes.sweep({"batch": 4}, (1, 5))} == {1, 5}
+    two = shapes.sweep({"batch": 4, "seq": 16}, None)
+    assert {s["seq"] for s in two} >= {1, 2, 3, 15, 16, 17, 33}
+
+
+def test_unfair_inputs_are_tried_and_marked():
+    plan = make_plan({"batch": 2}, None, floats=True)
+    unfair = {case.profile for case in plan if not case.fair}
+    assert unfair == set(UNFAIR)
+    assert len({case.name for case in plan}) == len(plan)
+
+
+def test_a_gather_tells_the_range_of_ids(exported):
+    assert table_sizes(onnx.load(exported("lookup"))) == {"ids": 30}
+
+
+def test_integers_that_pytorch_rejects_fall_back_to_the_example(tmp_path):
+    import torch
+
+    import onnxproof
+
+    class Pick(torch.nn.Module):
+        def forward(self, x, place):
+            return x.gather(1, place)
+
+    proof = onnxproof.prove(Pick(), (torch.randn(2, 5), torch.tensor([[0, 4], [1, 2]])), out=tmp_path)
+    compared = [case for case in proof.cases if case.outputs]
+    assert proof.verdict == "ship"
+    assert len(compared) >= 15, [c.message for c in proof.cases]
+
+
+def test_data_files(tmp_path):
+    rows = np.arange(12, dtype=np.float32).reshape(6, 2)
+    np.savez(tmp_path / "a.npz", X=rows, labels=np.zeros(6))
+    np.save(tmp_path / "b.npy", rows)
+    (tmp_path / "c.csv").write_text("a,b,label\n" + "\n".join(f"{r[0]},{r[1]},0" for r in rows))
+    (tmp_path / "d.py").write_text(
+        "import torch\ndef batches():\n    return [(torch.ones(3, 2), torch.zeros(3))] * 2\n"
+    )
+    wanted = {"input": np.dtype(np.float32)}
+    for name in ("a.npz", "b.npy", "c.csv"):
+        assert np.array_equal(select_inputs(load_data(str(tmp_path / name)), wanted)["input"], rows)
+    assert select_inputs(load_data(f"{tmp_path / 'd.py'}:batches"), wanted)["input"].shape == (6, 2)
+
+
+def test_parquet_and_safetensors(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from safetensors.numpy import save_file
+
+    rows = np.arange(12, dtype=np.float32).reshape(6, 2)
+    pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), tmp_path / "t.parquet")
+    save_file({"input": rows}, tmp_path / "t.safetensors")
+    wanted = {"input": np.dtype(np.float32)}
+    for name in ("t.parquet", "t.safetensors"):
+        assert np.array_equal(select_inputs(load_data(str(tmp_path / name)), wanted)["input"], rows)
+
+
+def test_data_that_does_not_fit_is_refused(tmp_path):
+    np.savez(tmp_path / "a.npz", other=np.zeros(3), more=np.zeros(3))
+    with pytest.raises(InputError, match="no array for the input 'a', 'b'; it has 'other', 'more'"):
+        select_inputs(load_data(str(tmp_path / "a.npz")), {"a": np.dtype("f4"), "b": np.dtype("f4")})
+    (tmp_path / "x.xyz").write_text("")
+    with pytest.raises(InputError, match="is not known"):
+        load_data(str(tmp_path / "x.xyz"))
+
+
+def test_models_module_is_what_the_tests_think():
+    assert set(models.CORRECT) <= set(dir(models))

@@ -1,0 +1,49 @@
+"""The catalogue, and how findings become a verdict."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from onnxproof.findings import CATALOGUE, JUDGED, Finding, Where, found
+from onnxproof.policy import verdict_of
+
+SOURCES = Path(__file__).parents[1] / "src" / "onnxproof"
+
+
+def test_every_entry_is_complete():
+    for code, entry in CATALOGUE.items():
+        assert re.fullmatch(r"OX\d{3}", code)
+        assert all((entry.title, entry.what, entry.why, entry.fix)), code
+        assert entry.severity in ("block", "review", "note")
+
+
+def test_every_code_in_the_catalogue_is_used_and_every_used_code_is_in_it():
+    used = set()
+    for path in SOURCES.rglob("*.py"):
+        if path.parent.name != "findings":
+            used |= set(re.findall(r'"(OX\d{3})"', path.read_text()))
+    assert used == set(CATALOGUE)
+    assert set(CATALOGUE) >= JUDGED
+
+
+def test_a_finding_survives_json():
+    finding = found("OX201", "wrong", where=Where(output="y", case="c"), evidence={"max_abs": 1.0})
+    assert Finding.from_json(finding.to_json()) == finding
+    assert Finding.from_json({**finding.to_json(), "from_the_future": 1}) == finding
+
+
+@pytest.mark.parametrize(
+    ("severities", "verdict"),
+    [([], "ship"), (["note"], "ship"), (["review", "note"], "review"), (["review", "block"], "block")],
+)
+def test_the_worst_finding_decides(severities, verdict):
+    assert verdict_of([found("OX201", "m", severity=s) for s in severities]) == verdict
+
+
+def test_an_accepted_finding_does_not_gate():
+    finding = found("OX201", "m").accept("known")
+    assert verdict_of([finding]) == "ship"
+    assert finding.accepted == "known"

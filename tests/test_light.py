@@ -1,0 +1,35 @@
+"""Importing onnxproof and asking for help load neither torch nor onnxruntime."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import onnxproof
+
+HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "numpy", "scipy")
+
+
+def loaded_after(code: str) -> set[str]:
+    script = f"import sys\n{code}\nprint(' '.join(m for m in {HEAVY!r} if m in sys.modules))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(result.stdout.splitlines()[-1].split()) if result.stdout.strip() else set()
+
+
+def test_importing_the_package_is_light():
+    assert loaded_after("import onnxproof") == set()
+
+
+def test_help_is_light():
+    code = "from onnxproof.cli import app\ntry:\n    app(['--help'])\nexcept SystemExit:\n    pass"
+    assert loaded_after(code) == set()
+
+
+def test_the_supervising_parent_is_light():
+    assert not loaded_after("import onnxproof.conductor, onnxproof.report.text") & {"torch", "onnxruntime", "onnx"}
+
+
+def test_public_names_exist():
+    for name in onnxproof.__all__:
+        assert getattr(onnxproof, name) is not None
+    assert set(onnxproof.__all__) == set(dir(onnxproof))

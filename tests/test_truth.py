@@ -1,0 +1,169 @@
+"""The truth and its legal roundings."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import models
+from onnxproof.runners.double import DoubleRunner
+from onnxproof.runners.reference import ReferenceRunner, digests, nudge_constants, widen
+from onnxproof.runners.tensors import to_numpy, to_torch
+from onnxproof.subject import make_subject
+
+
+def runner(module, *inputs):
+    return DoubleRunner(make_subject(module, inputs))
+
+
+def arrays(*inputs, names=("x",)):
+    return {name: to_numpy(value) for name, value in zip(names, inputs, strict=True)}
+
+
+def test_hard_coded_dtypes_are_widened():
+    module, (x,) = models.hard_coded()
+    double = runner(module, x)
+    got = double.run(arrays(x))["output"]
+    wide = x.double()
+    expected = module.weight.double() * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6))
+    assert got.dtype == np.float64
+    assert np.abs(got - expected.detach().numpy()).max() < 1e-15
+
+
+class AsksDtype(nn.Module):
+    def forward(self, x):
+        return x * torch.finfo(x.dtype).eps + torch.zeros(1, dtype=torch.float32)
+
+
+def test_code_that_asks_for_the_dtype_gets_the_modules_own():
+    x = torch.ones(2, 2)
+    assert runner(AsksDtype(), x).run(arrays(x))["output"][0, 0] == torch.finfo(torch.float32).eps
+
+
+def test_the_users_module_is_not_touched():
+    module, inputs = models.tutorial()
+    double = DoubleRunner(make_subject(module, inputs))
+    double.run(arrays(*inputs, names=("input",)))
+    assert module[0].weight.dtype == torch.float32
+    assert torch.get_default_dtype() == torch.float32
+
+
+def spread(module, x, count=8):
+    double = runner(module, x)
+    truth = double.run(arrays(x))["output"]
+    samples = [double.sample(arrays(x), seed)["output"] for seed in range(count)]
+    return truth, np.max([np.abs(s - truth) for s in samples], axis=0)
+
+
+class Op(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def test_moving_data_costs_nothing():
+    x = torch.randn(4, 6)
+    _, far = spread(Op(lambda x: torch.relu(x).transpose(0, 1).flip(0)[1:].clamp(max=1)), x)
+    assert far.max() == 0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 3.1 + 1,
+        lambda x: x @ x.transpose(-1, -2),
+        lambda x: x.softmax(-1),
+        lambda x: nn.functional.layer_norm(x, x.shape[-1:]),
+        lambda x: x.sum(-1),
+        lambda x: x.cumsum(-1),
+        lambda x: nn.functional.gelu(x),
+        lambda x: x.var(-1),
+        lambda x: x.norm(dim=-1),
+        lambda x: x.mean(dim=(0, 1)),
+        lambda x: torch.sigmoid(x).exp().log1p(),
+        lambda x: nn.functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    ],
+)
+def test_samples_surround_what_float32_really_does(function):
+    torch.manual_seed(0)
+    x = torch.randn(64, 64)
+    truth, far = spread(Op(function), x)
+    really = np.abs(function(x).double().numpy() - truth)
+    assert really.max() <= 4 * far.max() + 1e-12
+    assert far.max() < 1e-3 * (1 + np.abs(truth).max())
+
+
+def test_adding_in_order_is_legal_for_long_sums():
+    x = torch.rand(1, 100_000)
+    truth, far = spread(Op(lambda x: x.sum(-1)), x)
+    in_order = np.add.accumulate(x.numpy(), axis=-1, dtype=np.float32)[..., -1]
+    assert np.abs(in_order - truth).max() <= 4 * far.max()
+
+
+def test_chaos_spreads():
+    module, (x,) = models.chaos()
+    _, far = spread(module, x)
+    assert far.max() > 0.1
+
+
+class FoldsConstants(nn.Module):
+    def forward(self, x):
+        angles = torch.arange(x.shape[-1], dtype=torch.float32) * 0.1
+        return x * torch.cos(angles)
+
+
+def test_constants_only_touches_what_does_not_depend_on_the_input():
+    x = torch.randn(2, 50)
+    double = runner(FoldsConstants(), x)
+    truth = double.run(arrays(x))["output"]
+    moved = double.sample(arrays(x), 1, constants_only=True)["output"]
+    assert 0 < np.abs(moved - truth).max() < 1e-5
+    assert runner(Op(lambda x: x * 2), x).sample(arrays(x), 1, constants_only=True) is None
+
+
+@pytest.mark.parametrize("name", models.CORRECT)
+def test_the_graph_in_float64_is_the_module_in_float64(name, exported):
+    module, inputs = getattr(models, name)()
+    subject = make_subject(module, inputs)
+    feed = {n: to_numpy(t) for n, t in subject.inputs.tensors.items()}
+    exact = ReferenceRunner(widen(onnx.load(exported(name)), keep_lossy_casts=True)).run(feed)["output"]
+    truth = DoubleRunner(subject).run(feed)["output"]
+    assert exact.dtype == np.float64
+    assert np.abs(exact - truth).max() / np.abs(truth).max() < 1e-7
+
+
+def test_a_lossy_cast_stays_lossy_when_asked():
+    graph = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["" : 20]> g (float[2] x) => (float[2] y) '
+        "{ h = Cast<to = 10>(x) y = Cast<to = 1>(h) }"
+    )
+    x = {"x": np.array([1.0001, 2.0], np.float32)}
+    assert ReferenceRunner(widen(graph, keep_lossy_casts=False)).run(x)["y"][0] == np.float32(1.0001)
+    assert ReferenceRunner(widen(graph, keep_lossy_casts=True)).run(x)["y"][0] == 1.0
+
+
+def test_only_derived_constants_are_nudged(exported):
+    module, _ = models.mlp()
+    wide = widen(onnx.load(exported("mlp")), keep_lossy_casts=True)
+    known = digests([to_numpy(p) for p in module.parameters()])
+    moved = nudge_constants(wide, known, 1)
+    weights = {t.name: onnx.numpy_helper.to_array(t) for t in wide.graph.initializer}
+    for tensor in (moved or wide).graph.initializer:
+        if tensor.name.endswith("weight"):
+            assert np.array_equal(onnx.numpy_helper.to_array(tensor), weights[tensor.name])
+    blind = nudge_constants(wide, set(), 1)
+    assert blind is not None
+
+
+def test_tensors_cross_bit_for_bit():
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64):
+        tensor = torch.tensor([[0, 1], [2, 3]]).to(dtype)
+        back = to_torch(to_numpy(tensor))
+        assert back.dtype == dtype
+        assert torch.equal(back, tensor)

@@ -5,12 +5,21 @@ STAMP := .venv/.installed
 
 .PHONY: setup demo test check format lint types overhead clean
 
-setup: $(STAMP)
+setup: $(STAMP) .venv-openvino/.installed
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev]'
 	touch $(STAMP)
+
+# A second provider in an environment of its own (its package replaces onnxruntime); the rest is borrowed from .venv.
+.venv-openvino/.installed: $(STAMP)
+	$(PYTHON) -m venv .venv-openvino
+	.venv-openvino/bin/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt onnxruntime-openvino openvino
+	$(BIN)/python -c "import site, pathlib; \
+	  target = next(pathlib.Path('.venv-openvino').glob('lib/python*/site-packages')); \
+	  (target / 'zz_borrowed.pth').write_text(chr(10).join([site.getsitepackages()[0], str(pathlib.Path('src').resolve())]))"
+	touch $@
 
 demo: setup
 	$(BIN)/onnxproof demo

@@ -65,7 +65,7 @@ class Verifier:
         self.domains = self._infer_domains()
         self._inputs = self._pair_inputs()
         self.session = SessionRunner(artifact.path, settings.session, self._inputs.reverse)
-        self._report_fallback()
+        self._report_placement()
         self._double = self._make_double()
         self._truth = Truth(self.eager, self._double, settings.limits)
         self._exact: GraphInFloat64 | None = None
@@ -102,8 +102,8 @@ class Verifier:
             raise FindingError(blocking)
         return pairing
 
-    def _report_fallback(self) -> None:
-        finding = self.session.fallback()
+    def _report_placement(self) -> None:
+        finding = self.session.placement()
         if finding is not None:
             self._listener.finding(finding)
 

@@ -40,6 +40,15 @@ ENTRIES = (
         "provider",
     ),
     Entry(
+        "OX305",
+        "some nodes run elsewhere",
+        "note",
+        "Some nodes were assigned to another provider than the first one asked for.",
+        "Copies between providers cost time, and those nodes are computed by other kernels.",
+        "Look at the listed operators; another opset or formulation may be supported.",
+        "provider",
+    ),
+    Entry(
         "OX306",
         "the checker complains",
         "note",

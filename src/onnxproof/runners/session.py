@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onnxproof.errors import FindingError, ProviderError, listed
 from onnxproof.findings import Finding, found
-from onnxproof.job import SessionSettings
+from onnxproof.job import CPU, SessionSettings
 from onnxproof.runners.base import Arrays, Rejected
 from onnxproof.specs import ProviderSpec
 
@@ -28,6 +28,7 @@ def session_options(settings: SessionSettings) -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = LEVELS[settings.optimization]
     options.log_severity_level = 4
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if settings.threads is not None:
         options.intra_op_num_threads = settings.threads
         options.inter_op_num_threads = 1
@@ -74,14 +75,33 @@ class SessionRunner:
         self._declared = {i.name: _numpy_dtype(i.type) for i in self.session.get_inputs()}
         self._outputs = [o.name for o in self.session.get_outputs()]
 
-    def fallback(self) -> Finding | None:
-        """A finding where onnxruntime left out a provider that was asked for."""
-        used = self.session.get_providers()
-        missing = [p.name for p in self.settings.providers if p.name not in used]
-        if not missing:
+    def placement(self) -> Finding | None:
+        """A finding where onnxruntime does not use what was asked for, or not for every node."""
+        asked, used = [p.name for p in self.settings.providers], self.session.get_providers()
+        missing = [name for name in asked if name not in used]
+        if missing:
+            message = f"{listed(missing)} was asked for and onnxruntime fell back to {listed(used)}"
+            return found("OX304", message, evidence={"asked": asked, "used": used})
+        nodes = self._assigned()
+        elsewhere = {name: ops for name, ops in nodes.items() if name != asked[0]}
+        if asked[0] == CPU.name or not elsewhere:
             return None
-        message = f"{listed(missing)} was asked for and onnxruntime fell back to {listed(used)}"
-        return found("OX304", message, evidence={"asked": [p.name for p in self.settings.providers], "used": used})
+        told = "; ".join(
+            f"{len(ops)} nodes on {name} ({', '.join(sorted(set(ops))[:8])})" for name, ops in elsewhere.items()
+        )
+        if asked[0] not in nodes:
+            return found(
+                "OX304", f"no node runs on {asked[0]}: {told}", evidence={"asked": asked, "assigned": elsewhere}
+            )
+        return found("OX305", f"not every node runs on {asked[0]}: {told}", evidence={"assigned": elsewhere})
+
+    def _assigned(self) -> dict[str, list[str]]:
+        """Provider → operators of the nodes it runs; nothing where this onnxruntime does not tell."""
+        nodes: dict[str, list[str]] = {}
+        ask = getattr(self.session, "get_provider_graph_assignment_info", None)
+        for part in ask() if ask is not None else ():
+            nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
+        return nodes
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         feed = {

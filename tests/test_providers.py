@@ -1,0 +1,50 @@
+"""Providers: what was asked for is what runs, or it is said."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import codes, target
+
+OPENVINO = Path(__file__).parents[1] / ".venv-openvino" / "bin" / "python"
+
+
+def test_a_provider_that_runs_no_node_blocks(exported, verify):
+    # The ordinary package lists Azure as available and silently runs everything on the CPU.
+    proof = verify("mlp", exported("mlp"), provider="Azure")
+    assert "OX304" in codes(proof, "block")
+    assert proof.verdict == "block"
+
+
+def openvino(exported, tmp_path, *flags):
+    if not OPENVINO.exists():
+        pytest.skip("make setup installs the second provider")
+    command = [
+        OPENVINO,
+        "-c",
+        "from onnxproof.cli import main; main()",
+        "verify",
+        target("mlp"),
+        "--onnx",
+        exported("mlp"),
+    ]
+    result = subprocess.run(
+        [*command, *flags, "--json", "-"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert result.stdout, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_real_second_provider_ships(exported, tmp_path):
+    proof = openvino(exported, tmp_path, "--provider", "OpenVINO:device_type=CPU")
+    assert proof["environment"]["providers"] == ["OpenVINOExecutionProvider"]
+    assert proof["verdict"] == "ship", proof["findings"]
+
+
+def test_a_provider_that_cannot_be_created_and_falls_back_blocks(exported, tmp_path):
+    proof = openvino(exported, tmp_path, "--provider", "OpenVINO:device_type=GPU")
+    assert [f["code"] for f in proof["findings"] if f["severity"] == "block"] == ["OX304"]
+    assert "fell back to 'CPUExecutionProvider'" in proof["findings"][0]["message"]

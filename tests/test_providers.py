@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from conftest import codes, target
 
 OPENVINO = Path(__file__).parents[1] / ".venv-openvino" / "bin" / "python"

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead clean
+.PHONY: setup demo test check format lint types overhead power power-sample clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -41,6 +41,17 @@ check: lint types test
 
 overhead: setup
 	$(BIN)/python -m benchmarks.overhead
+
+.venv-polygraphy/.installed:
+	$(PYTHON) -m venv .venv-polygraphy
+	.venv-polygraphy/bin/pip install --quiet --disable-pip-version-check -c constraints.txt polygraphy onnxruntime onnx numpy
+	touch $@
+
+power: setup .venv-polygraphy/.installed
+	$(BIN)/python -m benchmarks.power.run
+
+power-sample: setup
+	$(BIN)/python -m benchmarks.power.run --sample
 
 clean:
 	rm -rf .venv onnxproof-out

@@ -64,7 +64,7 @@ def cnn() -> tuple[nn.Module, Any]:
 def bare_forwards(verifier: Verifier, subject: Subject, cases: list[Case]) -> float:
     """The three forwards of every case, and nothing else."""
     double = copy.deepcopy(subject.module).double()
-    inputs = [verifier._make_inputs(case) for case in cases]
+    inputs = [verifier.make_inputs(case) for case in cases]
     names = list(subject.inputs.tensors)
     narrow = [[to_torch(case[name]) for name in names] for case in inputs]
     wide = [[t.double() if t.is_floating_point() else t for t in leaves] for leaves in narrow]
@@ -99,7 +99,9 @@ def main() -> None:
     """Print the ratios and keep them."""
     results = {make.__name__: measure(make) for make in (cnn, transformer)}
     for name, result in results.items():
-        print(f"{name:<12} verify {result['verify_s']:.2f} s, forwards {result['forwards_s']:.2f} s, ratio {result['ratio']:.2f}")
+        print(
+            f"{name:<12} verify {result['verify_s']:.2f} s, forwards {result['forwards_s']:.2f} s, ratio {result['ratio']:.2f}"
+        )
     path = Path(__file__).parent / "overhead.json"
     path.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

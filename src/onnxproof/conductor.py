@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from onnxproof.artifact.record import Artifact
+from onnxproof.blame.record import Blame
 from onnxproof.errors import NothingToVerify, OnnxproofError, UserError
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import Job
-from onnxproof.policy import Policy, judge
+from onnxproof.policy import Policy, judge, to_locate
 from onnxproof.proof import Proof
 from onnxproof.verified import CaseResult
 from onnxproof.worker.supervisor import Child, End
@@ -50,6 +52,9 @@ class Record:
     at: tuple[str | None, str] = (None, "start")
     error: Mapping[str, Any] | None = None
     finished: bool = False
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Module's output → graph's output."""
+    blames: dict[str, Blame] = field(default_factory=dict)
 
     def receive(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -82,6 +87,12 @@ class Record:
         self.cases[result.name] = result
         self.progress.case(len(self.cases), len(self.planned), result.name)
 
+    def _on_outputs(self, event: Mapping[str, Any]) -> None:
+        self.outputs = event["pairs"]
+
+    def _on_blame(self, event: Mapping[str, Any]) -> None:
+        self.blames[event["case"]] = Blame.from_json(event["blame"])
+
     def _on_error(self, event: Mapping[str, Any]) -> None:
         self.error = event
 
@@ -99,7 +110,7 @@ def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, pro
     record = Record(progress or Progress())
     began = time.perf_counter()
     work = _in_children if isolate else _in_process
-    work(job, record, verify)
+    work(job, record, policy, verify)
     return _finish(job, record, policy, verify, time.perf_counter() - began)
 
 
@@ -112,7 +123,8 @@ def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: flo
         artifact=record.artifact.to_json() if record.artifact else None,
         environment={**record.environment, **_session_facts(job)},
         cases=tuple(cases),
-        findings=tuple(judge(findings, cases, policy)),
+        findings=tuple(judge(findings, cases, policy, record.blames)),
+        blame=record.blames,
         policy=policy,
         planned=tuple(record.planned),
         timing={"seconds": seconds},
@@ -145,24 +157,43 @@ def _coverage(cases: list[CaseResult], findings: list[Finding]) -> list[Finding]
 # --- in this process ------------------------------------------------------------------------------------------------
 
 
-def _in_process(job: Job, record: Record, verify: bool) -> None:
+def _in_process(job: Job, record: Record, policy: Policy, verify: bool) -> None:
     from onnxproof.worker import stages
 
     subject = stages.load_subject(job)
     stages.run_export(job, record.receive, subject)
     if verify and record.artifact is not None:
         stages.run_verify(job, record.artifact, frozenset(), record.receive, stateful=record.stateful, subject=subject)
+        wanted = _wanted(record, policy)
+        if wanted:
+            with contextlib.suppress(Exception):  # a cause that cannot be found leaves the finding as it is
+                stages.run_locate(job, record.artifact, wanted, record.outputs, record.receive, subject)
+
+
+def _wanted(record: Record, policy: Policy) -> list[str]:
+    """Cases whose cause is worth looking for."""
+    return to_locate(judge(record.findings, list(record.cases.values()), policy))
 
 
 # --- in children ----------------------------------------------------------------------------------------------------
 
 
-def _in_children(job: Job, record: Record, verify: bool) -> None:
+def _in_children(job: Job, record: Record, policy: Policy, verify: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder:
         job = _portable(job, Path(folder))
         _export_in_child(job, record)
         if verify and record.artifact is not None:
             _verify_in_children(job, record)
+            wanted = _wanted(record, policy)
+            if wanted:
+                _locate_in_child(job, record, wanted)
+
+
+def _locate_in_child(job: Job, record: Record, cases: list[str]) -> None:
+    """A child of its own, since it exports again; what it cannot find leaves the findings as they are."""
+    order = {"stage": "locate", "job": job, "artifact": record.artifact, "cases": cases, "outputs": record.outputs}
+    with contextlib.suppress(InternalError, UserError):
+        _run_child(order, record, job.case_timeout)
 
 
 def _portable(job: Job, folder: Path) -> Job:

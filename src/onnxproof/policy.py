@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
 from onnxproof.refusals import refusals
@@ -61,7 +62,9 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
     return VERDICTS[max((finding.weight for finding in findings), default=0)]
 
 
-def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Policy) -> list[Finding]:
+def judge(
+    observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Policy, blames: Mapping[str, Blame] | None = None
+) -> list[Finding]:
     """What the stages observed, and what the comparisons say under this policy; the gravest first."""
     findings = [finding for finding in observed if finding.code not in JUDGED]
     random_outputs = {f.where.output for f in findings if f.code == "OX103"}
@@ -73,10 +76,37 @@ def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Poli
         for remark in _remarks(case, comparison, policy)
     )
     findings += [*refusals(cases), *_nothing_finite(cases)]
+    findings = [_blamed(finding, blames or {}) for finding in findings]
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
     ]
     return sorted(accepted, key=lambda finding: -finding.weight)
+
+
+LOCATABLE = frozenset({"OX201", "OX202", "OX203", "OX205", "OX207", "OX215"})
+"""Findings whose cause can be looked for: the two sides answer, and differently."""
+
+
+def to_locate(findings: Iterable[Finding], limit: int = 2) -> list[str]:
+    """Cases worth locating: of the gravest parity findings."""
+    cases = [f.where.case for f in findings if f.weight and f.code in LOCATABLE and f.where.case]
+    return list(dict.fromkeys(cases))[:limit]
+
+
+def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
+    """The finding with what is known about its cause; the first blame speaks for findings of other cases too."""
+    blame = blames.get(finding.where.case or "") or next(iter(blames.values()), None)
+    if finding.code not in LOCATABLE or blame is None:
+        return finding
+    evidence = {**finding.evidence, "culprits": [asdict(c) for c in blame.culprits], "rewrite": blame.rewrite}
+    where, help = finding.where, finding.help
+    if blame.culprits:
+        top = blame.culprits[0]
+        where = replace(where, node=top.node, module=top.module, file=top.file, line=top.line)
+        help = f"the error is born in {top.op} node {top.node}. {help}"
+    if blame.rewrite:
+        help = f'switch the onnxruntime optimisation off: InferenceSession(…, disabled_optimizers=["{blame.rewrite}"]). {help}'
+    return replace(finding, where=where, stage=blame.stage or finding.stage, evidence=evidence, help=help)
 
 
 @dataclass(frozen=True)

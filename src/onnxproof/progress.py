@@ -13,6 +13,7 @@ STAGES = {
     "examine": "examining the module",
     "export": "exporting",
     "session": "building the session",
+    "locate": "looking for the cause",
 }
 
 

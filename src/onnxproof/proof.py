@@ -10,6 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from onnxproof.blame.record import Blame
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding
 from onnxproof.policy import Policy, Verdict, judge, verdict_of
@@ -32,6 +33,8 @@ class Proof:
     latency: Mapping[str, Any] | None = None
     quality: Mapping[str, Any] | None = None
     timing: Mapping[str, float] = field(default_factory=dict)
+    blame: Mapping[str, Blame] = field(default_factory=dict)
+    """Case → who is to blame for what happened in it."""
 
     @property
     def verdict(self) -> Verdict:
@@ -45,7 +48,7 @@ class Proof:
 
     def judged(self, policy: Policy) -> Proof:
         """The same facts under another policy."""
-        return replace(self, policy=policy, findings=tuple(judge(self.findings, self.cases, policy)))
+        return replace(self, policy=policy, findings=tuple(judge(self.findings, self.cases, policy, self.blame)))
 
     def to_json(self) -> dict[str, Any]:
         """The proof as plain data, every number finite."""
@@ -59,6 +62,7 @@ class Proof:
             "planned": list(self.planned),
             "cases": [case.to_json() for case in self.cases],
             "findings": [finding.to_json() for finding in self.findings],
+            "blame": {case: blame.to_json() for case, blame in self.blame.items()},
             "latency": self.latency,
             "quality": self.quality,
             "timing": dict(self.timing),
@@ -91,6 +95,7 @@ class Proof:
             latency=data.get("latency"),
             quality=data.get("quality"),
             timing=data.get("timing") or {},
+            blame={case: Blame.from_json(blame) for case, blame in (data.get("blame") or {}).items()},
         )
 
     @staticmethod

@@ -57,7 +57,7 @@ class Verifier:
         *,
         stateful: bool = False,
     ) -> None:
-        self._subject = with_symbols(subject, artifact)
+        self.subject = with_symbols(subject, artifact)
         self._artifact = artifact
         self._settings = settings
         self._listener = listener
@@ -76,11 +76,21 @@ class Verifier:
         self._rate = 0.0
         """Seconds per input element of the dearest case so far: what a larger case will cost."""
 
+    @property
+    def input_pairs(self) -> Mapping[str, str]:
+        """Module's input → graph's input."""
+        return self._inputs.pairs
+
+    @property
+    def output_pairs(self) -> Mapping[str, str]:
+        """Module's output → graph's output, once a case was run."""
+        return self._outputs.pairs if self._outputs is not None else {}
+
     # --- before the first case
 
     def _infer_domains(self) -> list[Domain]:
         tables = table_sizes(load_model(Path(self._artifact.path), weights=False))
-        subject = self._subject
+        subject = self.subject
         renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), self._artifact.inputs).pairs
         return [
             infer_domain(
@@ -109,7 +119,7 @@ class Verifier:
 
     def _make_double(self) -> DoubleRunner | None:
         try:
-            double = DoubleRunner(self._subject)
+            double = DoubleRunner(self.subject)
             double.run(self._example())
         except Unavailable as error:
             self._listener.finding(
@@ -157,7 +167,7 @@ class Verifier:
     def plan(self) -> list[Case]:
         """Cases in the order they are run."""
         floats = any(d.role == "float" and not d.declared for d in self.domains)
-        sizes = self._subject.sizes()
+        sizes = self.subject.sizes()
         cases = make_plan(sizes, self._settings.batch_sizes, floats=floats, seed=self._settings.seed)
         if self._settings.nonfinite or self._handles_nonfinite():
             cases = [replace(case, fair=True) if case.profile == "nonfinite" else case for case in cases]
@@ -185,7 +195,8 @@ class Verifier:
             for s in dict.fromkeys(starts.tolist())
         ]
 
-    def _make_inputs(self, case: Case) -> Inputs:
+    def make_inputs(self, case: Case) -> Inputs:
+        """The inputs of a planned case."""
         if case.rows is not None:
             assert self._data is not None  # data cases are planned only with data
             start, count = case.rows
@@ -196,7 +207,7 @@ class Verifier:
 
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
-        inputs = self._make_inputs(case)
+        inputs = self.make_inputs(case)
         elements = _elements(inputs)
         if self._rate * elements > self._settings.budget / 4:
             return None
@@ -264,7 +275,7 @@ class Verifier:
             assert self._double is not None  # without a truth, _exact_failed is set
             import torch
 
-            weights = [to_numpy(t) for t in (*self._subject.module.parameters(), *self._subject.module.buffers())]
+            weights = [to_numpy(t) for t in (*self.subject.module.parameters(), *self.subject.module.buffers())]
             plain = torch.finfo(self._double.narrowest).eps <= torch.finfo(torch.float32).eps
             try:
                 self._exact = GraphInFloat64(

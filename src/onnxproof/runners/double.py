@@ -201,6 +201,13 @@ class _Widening(TorchDispatchMode):
         return value
 
 
+@contextmanager
+def widened(believed: torch.dtype) -> Iterator[None]:
+    """Everything inside computes in float64 while it believes to be in its own dtype."""
+    with torch.no_grad(), _default_dtype(), _Belief(believed), _Widening(None):
+        yield
+
+
 def nudged(inputs: Arrays, seed: int) -> dict[str, NDArray[Any]]:
     """Inputs moved by up to two ulp: the stand-in for rounding noise where there is no float64 truth."""
     generator = np.random.default_rng(seed)

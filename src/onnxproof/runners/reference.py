@@ -87,7 +87,8 @@ def _widen_nodes(nodes: Any, keep_lossy: bool) -> None:
         if lossy:
             result = node.output[0]
             node.output[0] = f"{result}/narrow"
-            added.append((i + 1, onnx.helper.make_node("Cast", [node.output[0]], [result], to=onnx.TensorProto.DOUBLE)))
+            back = onnx.helper.make_node("Cast", [node.output[0]], [result], name=node.name, to=onnx.TensorProto.DOUBLE)
+            added.append((i + 1, back))
             continue
         for attribute in node.attribute:
             _widen_attribute(attribute, keep_lossy)

@@ -46,6 +46,8 @@ def _work(order: Mapping[str, Any], emit: Any) -> None:
     stages.seed_everything()
     if order["stage"] == "export":
         stages.run_export(order["job"], emit)
+    elif order["stage"] == "locate":
+        stages.run_locate(order["job"], order["artifact"], order["cases"], order["outputs"], emit)
     else:
         stages.run_verify(
             order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"], weights=order["weights"]

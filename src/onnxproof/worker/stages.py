@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,32 @@ def _beside(path: Path) -> str | None:
     return str(side) if side.is_file() else None
 
 
+def run_locate(
+    job: Job,
+    artifact: Artifact,
+    cases: list[str],
+    outputs: Mapping[str, str],
+    emit: Emit,
+    subject: Subject | None = None,
+) -> None:
+    """Look for the cause of what happened in some cases; emits one blame per case."""
+    from onnxproof.blame.locate import Locator
+
+    emit({"event": "stage", "case": None, "stage": "locate"})
+    subject = subject or load_subject(job)
+    silent = Listener(lambda finding: None, lambda names: None, lambda case, stage: None, lambda result: None)
+    verifier = Verifier(subject, artifact, job.verify, silent)
+    verifier.calibrate()
+    planned = {case.name: case for case in verifier.plan()}
+    locator = Locator(verifier.subject, artifact, job.verify.session, verifier.input_pairs, outputs)
+    for name in cases:
+        case = planned.get(name) or planned.get(name.replace("/example/", "/normal/"))
+        if case is not None:
+            case = replace(case, name=name, profile="example") if "/example/" in name else case
+            blame = locator.locate(verifier.make_inputs(case))
+            emit({"event": "blame", "case": name, "blame": blame.to_json()})
+
+
 def run_verify(
     job: Job,
     artifact: Artifact,
@@ -170,5 +197,6 @@ def run_verify(
         emit({"event": "stage", "case": None, "stage": "session"})
         verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful)
         verify(verifier, listener, done, job.verify.budget)
+        emit({"event": "outputs", "pairs": dict(verifier.output_pairs)})
     except FindingError as error:
         listener.finding(error.finding)

@@ -1,0 +1,218 @@
+"""The verifiers: each looks at a module, its inputs and an ONNX file, and passes or alarms.
+
+Peers get what their own documentation tells users to do; where a peer has no verdict of its own, its published threshold is applied. Random
+inputs are the same for the recipes: standard normal floats, integers and booleans in the range of the example.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+
+import onnxproof
+from benchmarks.power.items import Item
+from onnxproof.artifact.wrapper import FlatModule, eval_mode
+from onnxproof.runners.tensors import to_numpy, to_torch
+from onnxproof.subject import Subject, make_subject
+
+Arrays = dict[str, np.ndarray]
+POLYGRAPHY = Path(".venv-polygraphy/bin/python")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a verifier said. `alarm`: it did not pass. `located`: nodes it blames, the first one first."""
+
+    alarm: bool
+    why: str = ""
+    located: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+
+
+# --- ours -----------------------------------------------------------------------------------------------------------
+
+
+def ours(item: Item, folder: Path) -> Result:
+    """onnxproof with its defaults."""
+    options = {k: v for k, v in item.options.items() if k not in ("opset", "exporter")}
+    proof = onnxproof.verify(item.module, item.inputs, onnx=item.onnx, out=folder / "ours", **options)
+    grave = [f for f in proof.findings if f.weight]
+    nodes = tuple(dict.fromkeys(f.where.node for f in grave if f.where.node))
+    why = "; ".join(f"{f.code} {f.message}"[:200] for f in grave[:2])
+    return Result(proof.verdict != "ship", why, nodes, tuple(dict.fromkeys(f.code for f in grave)))
+
+
+# --- recipes --------------------------------------------------------------------------------------------------------
+
+
+def _random(subject: Subject, batch: int | None, seed: int) -> Arrays:
+    """Random inputs at a batch size (None: the example's)."""
+    rng = np.random.default_rng(seed)
+    values: Arrays = {}
+    for name, tensor in subject.inputs.tensors.items():
+        example = to_numpy(tensor)
+        shape = list(example.shape)
+        if batch is not None and 0 in subject.dynamic.get(name, {}):
+            shape[0] = batch
+        if example.dtype.kind == "f":
+            values[name] = rng.standard_normal(shape).astype(example.dtype)
+        elif example.dtype.kind == "b":
+            values[name] = rng.integers(0, 2, shape).astype(bool)
+        else:
+            low, high = (int(example.min()), int(example.max())) if example.size else (0, 1)
+            values[name] = rng.integers(low, high + 1, shape).astype(example.dtype)
+    return values
+
+
+def _torch_outputs(subject: Subject, values: Arrays) -> list[np.ndarray]:
+    module = FlatModule(subject)
+    with eval_mode(subject.module), torch.no_grad():
+        return [to_numpy(t) for t in module(*(to_torch(values[name]) for name in subject.inputs.tensors))]
+
+
+def _ort_outputs(session: onnxruntime.InferenceSession, subject: Subject, values: Arrays) -> list[np.ndarray]:
+    """As scripts do it: inputs by name where the names agree, else by position."""
+    declared = [i.name for i in session.get_inputs()]
+    names = list(subject.inputs.tensors)
+    feed = {name: values[name] if name in values else values[names[i]] for i, name in enumerate(declared)}
+    return session.run(None, feed)
+
+
+def _session(item: Item) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(str(item.onnx), options, providers=["CPUExecutionProvider"])
+
+
+def _recipe(
+    batches: Sequence[int | None], check: Callable[[np.ndarray, np.ndarray], bool]
+) -> Callable[[Item, Path], Result]:
+    """A script that compares outputs pair by pair at some batch sizes."""
+
+    def run(item: Item, folder: Path) -> Result:
+        subject = make_subject(item.module, item.inputs)
+        try:
+            session = _session(item)
+            for i, batch in enumerate(batches):
+                values = _random(subject, batch, i)
+                pairs = zip(_torch_outputs(subject, values), _ort_outputs(session, subject, values), strict=False)
+                for expected, got in pairs:
+                    if not check(expected, np.asarray(got)):
+                        return Result(True, f"differs at batch {batch}")
+        except Exception as error:
+            return Result(True, f"{type(error).__name__}: {error}"[:200])
+        return Result(False)
+
+    return run
+
+
+def _allclose(expected: np.ndarray, got: np.ndarray) -> bool:
+    return bool(np.allclose(expected, got, atol=1e-4, rtol=1e-3))
+
+
+def _max_diff(expected: np.ndarray, got: np.ndarray) -> bool:
+    return bool(np.abs(np.asarray(expected, np.float64) - np.asarray(got, np.float64)).max(initial=0.0) <= 1e-3)
+
+
+def _assert_close(expected: np.ndarray, got: np.ndarray) -> bool:
+    try:
+        torch.testing.assert_close(torch.as_tensor(got), torch.as_tensor(expected))
+    except AssertionError:
+        return False
+    return True
+
+
+def _optimum(expected: np.ndarray, got: np.ndarray) -> bool:
+    return expected.shape == got.shape and bool(np.allclose(expected, got, atol=1e-5))
+
+
+# --- torch.onnx.verification ----------------------------------------------------------------------------------------
+
+
+def torch_verification(item: Item, folder: Path) -> Result:
+    """`verify_onnx_program` on the exported program and the file; its exporter's thresholds: abs 5e-3, rel 1e-1."""
+    import onnx_ir
+    from torch.onnx.verification import verify_onnx_program
+
+    subject = make_subject(item.module, item.inputs)
+    leaves = tuple(subject.inputs.tensors.values())
+    try:
+        with eval_mode(subject.module), torch.no_grad():
+            program = torch.onnx.export(FlatModule(subject), leaves, None, dynamo=True, verbose=False, optimize=False)
+            assert program is not None
+            candidate = torch.onnx.ONNXProgram(onnx_ir.load(item.onnx), program.exported_program)
+            infos = verify_onnx_program(candidate, args=leaves)
+    except Exception as error:
+        return Result(True, f"{type(error).__name__}: {error}"[:200])
+    bad = [i.name for i in infos if i.max_abs_diff >= 5e-3 or i.max_rel_diff >= 1e-1]
+    return Result(bool(bad), ", ".join(bad))
+
+
+# --- Polygraphy -----------------------------------------------------------------------------------------------------
+
+
+class Polygraphy:
+    """The real one, in an environment of its own: its data loader, its runner, its comparison with its defaults."""
+
+    def __init__(self) -> None:
+        script = Path(__file__).parent / "polygraphy_peer.py"
+        self._process = subprocess.Popen(
+            [str(POLYGRAPHY), str(script)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def _ask(self, **order: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
+
+    def __call__(self, item: Item, folder: Path) -> Result:
+        subject = make_subject(item.module, item.inputs)
+        fed, torch_side = folder / "polygraphy-inputs.npz", folder / "polygraphy-torch.npz"
+        made = self._ask(do="inputs", model=str(item.onnx), out=str(fed))
+        if "error" in made:
+            return Result(True, made["error"])
+        with np.load(fed) as archive:
+            given = {name: archive[name] for name in archive.files}
+        names = list(subject.inputs.tensors)
+        by_name = all(name in given for name in names)
+        values = {
+            name: given[name] if by_name else list(given.values())[i]
+            for i, name in enumerate(names)
+            if by_name or i < len(given)
+        }
+        for name, tensor in subject.inputs.tensors.items():
+            values.setdefault(name, to_numpy(tensor))
+        try:
+            outputs = _torch_outputs(subject, values)
+        except Exception as error:
+            return Result(True, f"PyTorch: {type(error).__name__}: {error}"[:200])
+        labels = made["outputs"]
+        np.savez(torch_side, **{labels[i] if i < len(labels) else f"missing_{i}": o for i, o in enumerate(outputs)})
+        told = self._ask(do="compare", model=str(item.onnx), inputs=str(fed), torch=str(torch_side))
+        return Result(told["alarm"], told.get("why", ""))
+
+
+VERIFIERS: dict[str, Callable[[], Callable[[Item, Path], Result]]] = {
+    "onnxproof": lambda: ours,
+    "tutorial allclose 1e-4/1e-3": lambda: _recipe((1, 2, 4), _allclose),
+    "max diff 1e-3": lambda: _recipe((None,), _max_diff),
+    "torch.testing.assert_close": lambda: _recipe((None,), _assert_close),
+    "optimum's rule (1e-5, batch 2)": lambda: _recipe((2,), _optimum),
+    "torch.onnx.verification": lambda: torch_verification,
+    "Polygraphy": Polygraphy,
+}

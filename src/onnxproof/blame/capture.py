@@ -1,0 +1,121 @@
+"""The captured program, and every value it computes in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from numpy.typing import NDArray
+
+from onnxproof.artifact.chatter import caught
+from onnxproof.artifact.sourcemap import Origin, unwrapped, user_frame
+from onnxproof.artifact.wrapper import FlatModule, eval_mode, preserved, resized
+from onnxproof.runners.base import Arrays
+from onnxproof.runners.double import Unavailable, widened
+from onnxproof.runners.tensors import to_numpy, to_torch
+from onnxproof.subject import Subject
+
+Values = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Captured:
+    """A fresh export: the program that torch.export captured, and the graph before and after the exporter's optimiser."""
+
+    program: torch.export.ExportedProgram
+    translated: onnx.ModelProto
+    simplified: onnx.ModelProto | None
+    outputs: tuple[str, ...]
+    """Names of the program's values that are its outputs, in order."""
+    origins: Mapping[str, Origin]
+
+
+def capture(subject: Subject) -> Captured:
+    """Export again, in memory, keeping every step."""
+    tensors = subject.inputs.tensors
+    dims = tuple(dict(subject.dynamic.get(name, {})) or None for name in tensors)
+    grown = [{d: max(2, t.shape[d]) for d in subject.dynamic.get(n, {})} for n, t in tensors.items()]
+    leaves = tuple(resized(list(tensors.values()), grown))
+    with caught(), eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+        try:
+            program = _export(subject, leaves, (dims,))
+        except Exception:
+            program = _export(subject, tuple(tensors.values()), None)
+        translated = program.model_proto
+        try:
+            program.optimize()
+            simplified = program.model_proto
+        except Exception:
+            simplified = None  # the exporter's optimiser crashes on this graph
+    exported = program.exported_program
+    assert exported is not None  # a dynamo export keeps its program
+    outputs = tuple(
+        str(spec.arg.name) for spec in exported.graph_signature.output_specs if spec.kind.name == "USER_OUTPUT"
+    )
+    return Captured(exported, translated, simplified, outputs, _origins(exported))
+
+
+def _export(subject: Subject, leaves: tuple[torch.Tensor, ...], dims: Any) -> Any:
+    return torch.onnx.export(
+        FlatModule(subject), leaves, None, dynamo=True, dynamic_shapes=dims, optimize=False, verbose=False
+    )
+
+
+def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
+    origins = {}
+    for node in program.graph.nodes:
+        if node.op == "call_function":
+            frame = user_frame(node.meta.get("stack_trace") or "")
+            scopes = list((node.meta.get("nn_module_stack") or {}).values())
+            origins[node.name] = Origin(
+                module=unwrapped(scopes[-1][0]) if scopes else None,
+                file=frame["file"] if frame else None,
+                line=int(frame["line"]) if frame else None,
+                text=(frame["text"].strip() or None) if frame else None,
+                op=str(node.target),
+            )
+    return origins
+
+
+class _Recorder(torch.fx.Interpreter):
+    """Runs the program and keeps every tensor under its node's name."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__(module)
+        self.values: Values = {}
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        if isinstance(result, torch.Tensor):
+            self.values[n.name] = to_numpy(result)
+        elif isinstance(result, (int, float, bool)):
+            self.values[n.name] = np.asarray(result)
+        elif isinstance(result, (tuple, list)):
+            self.values |= {f"{n.name}__{i}": to_numpy(v) for i, v in enumerate(result) if isinstance(v, torch.Tensor)}
+        return result
+
+
+def true_values(captured: Captured, subject: Subject, inputs: Arrays, believed: torch.dtype) -> Values:
+    """Every value of the captured program, in float64."""
+    program = captured.program
+    leaves = iter([to_torch(inputs[name]) for name in subject.inputs.tensors])
+    arguments = [_argument(program, spec, leaves) for spec in program.graph_signature.input_specs]
+    recorder = _Recorder(program.graph_module)
+    try:
+        with widened(believed):
+            recorder.run(*[a.to(torch.float64) if a.is_floating_point() else a for a in arguments])
+    except Exception as error:
+        raise Unavailable(f"{type(error).__name__}: {error}") from error
+    return recorder.values
+
+
+def _argument(program: torch.export.ExportedProgram, spec: Any, leaves: Any) -> torch.Tensor:
+    if spec.kind.name == "USER_INPUT":
+        return next(leaves)  # type: ignore[no-any-return]  # an iterator of tensors
+    held: Any = program.state_dict if spec.target in program.state_dict else program.constants
+    tensor: torch.Tensor = held[spec.target]
+    return tensor.detach()

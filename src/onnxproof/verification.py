@@ -15,8 +15,9 @@ from onnxproof.artifact.file import load_model
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
 from onnxproof.artifact.record import Artifact
 from onnxproof.cases import data as user_data
-from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed, table_sizes
+from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed, scalar_constants, table_sizes
 from onnxproof.cases.plan import Case, Inputs, generated, make_inputs, make_plan
+from onnxproof.cases.values import FAIR_LIMIT
 from onnxproof.comparison import Comparison, compare
 from onnxproof.errors import FindingError, NothingToVerify
 from onnxproof.findings import Finding, Where, found
@@ -89,7 +90,8 @@ class Verifier:
     # --- before the first case
 
     def _infer_domains(self) -> list[Domain]:
-        tables = table_sizes(load_model(Path(self._artifact.path), weights=False))
+        model = load_model(Path(self._artifact.path), weights=False)
+        tables, hints = table_sizes(model), scalar_constants(model, FAIR_LIMIT)
         subject = self.subject
         renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), self._artifact.inputs).pairs
         return [
@@ -99,6 +101,7 @@ class Verifier:
                 subject.dynamic.get(name, {}),
                 subject.ranges.get(name),
                 tables.get(renamed.get(name, name)),
+                hints,
             )
             for name, tensor in subject.inputs.tensors.items()
         ]

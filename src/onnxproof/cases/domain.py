@@ -31,6 +31,8 @@ class Domain:
     valid: Range | None = None
     declared: bool = False
     """Whether the user declared the range: then nothing outside it is ever used."""
+    hints: tuple[float, ...] = ()
+    """Constants of the graph (limits, thresholds) that values are tried at."""
     example: NDArray[Any] | None = field(default=None, compare=False)
 
     def sized(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -39,10 +41,15 @@ class Domain:
 
 
 def infer_domain(
-    name: str, example: NDArray[Any], dims: Mapping[int, str], declared: Range | None, table: int | None
+    name: str,
+    example: NDArray[Any],
+    dims: Mapping[int, str],
+    declared: Range | None,
+    table: int | None,
+    hints: tuple[float, ...] = (),
 ) -> Domain:
     """Declared beats the graph, the graph beats the example."""
-    domain = Domain(name, example.dtype, example.shape, "float", dims, declared, declared is not None, example)
+    domain = Domain(name, example.dtype, example.shape, "float", dims, declared, declared is not None, hints, example)
     if example.dtype.kind == "f" or example.dtype.kind == "c" or is_narrow_float(example.dtype):
         return domain
     if example.dtype.kind == "b" or (declared is None and table is None and _looks_like_mask(name, example)):
@@ -102,3 +109,18 @@ def _table(name: str, uses: Mapping[str, list[onnx.NodeProto]], shapes: Mapping[
                 waiting += [out for out in node.output if out not in seen]
                 seen.update(node.output)
     return min(found, default=None)
+
+
+def scalar_constants(model: onnx.ModelProto, limit: float) -> tuple[float, ...]:
+    """Numbers written into the graph, such as the limits of a Clip or the threshold of a comparison."""
+    tensors = [t for t in model.graph.initializer if not t.external_data]
+    tensors += [a.t for n in model.graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
+    floats: set[float] = set()
+    for tensor in tensors:
+        if int(np.prod(tensor.dims)) == 1:
+            array = onnx.numpy_helper.to_array(tensor)
+            if array.dtype.kind in "fi" and np.isfinite(array).all():
+                floats.add(float(array.reshape(-1)[0]))
+    for node in model.graph.node:
+        floats |= {float(a.f) for a in node.attribute if a.type == onnx.AttributeProto.FLOAT}
+    return tuple(sorted(v for v in floats if abs(v) <= limit))[:64]

@@ -29,6 +29,7 @@ FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "mixed": lambda g, s: np.clip(g.standard_normal(s) * 10 ** g.uniform(-4, 2.5, s), -FAIR_LIMIT, FAIR_LIMIT),
     "halves": lambda g, s: g.integers(-6, 7, s) / 2.0,
     "constant": lambda g, s: np.broadcast_to(g.standard_normal((*s[:-1], 1)), s).copy() if s else g.standard_normal(s),
+    "hints": lambda g, s: g.standard_normal(s) * 10,
     "sparse": lambda g, s: g.standard_normal(s) * (g.random(s) < 0.2) * _some_rows(g, s),
     "huge": lambda g, s: g.standard_normal(s) * 1e30,
     "nonfinite": lambda g, s: _nonfinite(g, s),
@@ -125,8 +126,18 @@ def _integer(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats
     return _integers(g, shape, valid) if maker is None else np.asarray(maker(g, shape, valid), dtype=np.float64)
 
 
+def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
+    """Values at the graph's constants, an ulp and a thousandth beside them, and at their opposites."""
+    chosen = g.choice(np.array(domain.hints), shape) * g.choice([1.0, 1.0, -1.0], shape)
+    if domain.dtype.kind == "f":
+        exact = chosen.astype(domain.dtype)
+        beside = np.nextafter(exact, np.where(g.random(shape) < 0.5, np.inf, -np.inf).astype(domain.dtype))
+        chosen = np.where(g.random(shape) < 0.5, exact, beside).astype(np.float64)
+    return np.asarray(np.where(g.random(shape) < 0.25, chosen + g.uniform(-1e-3, 1e-3, shape), chosen))
+
+
 def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
-    values = FLOATS[profile](g, shape)
+    values = _at_hints(domain, shape, g) if profile == "hints" and domain.hints else FLOATS[profile](g, shape)
     if domain.valid is None or profile in UNFAIR:
         return values
     low, high = domain.valid.low, domain.valid.high

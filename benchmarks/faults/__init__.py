@@ -1,0 +1,19 @@
+"""Faults: wrong exports of known kind, and an input that shows each."""
+
+from benchmarks.faults import architectures, contract, edge, noise, patterns, plain, runtime, shape
+from benchmarks.faults.registry import ARCHITECTURES, DYNAMIC, FAULTS, Fault
+
+__all__ = [
+    "ARCHITECTURES",
+    "DYNAMIC",
+    "FAULTS",
+    "Fault",
+    "architectures",
+    "contract",
+    "edge",
+    "noise",
+    "patterns",
+    "plain",
+    "runtime",
+    "shape",
+]

@@ -142,3 +142,21 @@ def test_float_dtypes_are_kept(exported):
         graph = onnx.load(exported(name)).graph
         assert graph.input[0].type.tensor_type.elem_type == dtype
         assert graph.output[0].type.tensor_type.elem_type == dtype
+
+
+class Streaming(torch.nn.Module):
+    """A state that goes round under one name, and a buffer called like an operation's result."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.full((3,), 0.5))
+
+    def forward(self, x, state):
+        state = state * 0.9 + x
+        return {"y": (state - self.mean).mean(-1), "state": state}
+
+
+def test_names_that_are_taken_twice(tmp_path):
+    proof = onnxproof.prove(Streaming().eval(), (torch.randn(2, 3), torch.randn(2, 3)), out=tmp_path)
+    assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
+    assert ports(tmp_path / "model.onnx") == (["x", "state"], ["y", "state_out"])

@@ -323,7 +323,7 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         listener.finding(
             found(
                 "OX005",
-                f"{len(left_out)} of {len(cases)} cases were left out: the budget of {budget:g} s is spent",
+                f"{len(left_out)} of {len(cases)} cases were left out: they would not fit into the budget of {budget:g} s",
                 evidence={"cases": left_out},
             )
         )

@@ -44,7 +44,8 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     _report_constants(subject.inputs, outputs, report)
     leaves = _export_inputs(subject)
     with caught() as log, eval_mode(subject.module), preserved(subject.module), torch.no_grad():
-        attempt = _attempts(subject, leaves, list(outputs.tensors), path, options, report)
+        names = _output_names(list(outputs.tensors), set(subject.inputs.tensors))
+        attempt = _attempts(subject, leaves, names, path, options, report)
     map_path = path.with_suffix(".sourcemap.json")
     artifact = read_artifact(
         path, attempt.exporter, sourcemap=str(map_path), optimized=attempt.optimize, log=log.getvalue()[-20_000:]
@@ -76,6 +77,11 @@ def _example_outputs(subject: Subject) -> Flat:
     if not outputs.tensors:
         raise FindingError(found("OX216", "the module returns no tensor: there is nothing to export or compare"))
     return outputs
+
+
+def _output_names(outputs: list[str], inputs: set[str]) -> list[str]:
+    """An output that is called like an input (a state that goes round) gets a name of its own: ONNX has one namespace."""
+    return [f"{name}_out" if name in inputs else name for name in outputs]
 
 
 def _place(where: Where) -> str:
@@ -340,8 +346,10 @@ def _name_and_map(model: Any) -> dict[str, sourcemap.Origin]:
 
 def _unwrap_names(model: Any) -> None:
     """`model.fc1.weight` is the wrapper's name for the user's `fc1.weight`."""
-    taken = set(model.graph.initializers)
-    for value in list(model.graph.initializers.values()):
+    graph = model.graph
+    taken = {value.name for value in graph.inputs} | set(graph.initializers)
+    taken |= {value.name for node in graph.all_nodes() for value in node.outputs}
+    for value in list(graph.initializers.values()):
         name = value.name.removeprefix(PREFIX + ".")
         if name != value.name and name not in taken:
             taken.add(name)

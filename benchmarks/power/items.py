@@ -8,7 +8,7 @@ from typing import Any
 
 import onnxproof
 from benchmarks.faults import FAULTS
-from benchmarks.faults.build import build
+from benchmarks.faults.build import build, dynamic_of
 from benchmarks.zoo import ZOO
 
 
@@ -45,9 +45,10 @@ def load(name: str, folder: Path) -> Item:
 def _fault(key: str, folder: Path) -> Item:
     fault = FAULTS[key]
     built = build(fault, folder)
-    return Item(
-        key, "fault", fault.cls, built.target_module, built.inputs, built.onnx_path, built.culprit, dict(fault.options)
-    )
+    options = dict(fault.options)
+    if dynamic_of(fault) is not None:
+        options["dynamic"] = dynamic_of(fault)
+    return Item(key, "fault", fault.cls, built.target_module, built.inputs, built.onnx_path, built.culprit, options)
 
 
 def _correct(key: str, folder: Path) -> Item:

@@ -30,9 +30,9 @@ def main() -> None:
 
     torch.set_num_threads(1)
     verifiers = {name: VERIFIERS[name]() for name in wanted}
-    for line in sys.stdin:
-        name = line.strip()
-        with tempfile.TemporaryDirectory(prefix="power-") as folder:
+    with tempfile.TemporaryDirectory(prefix="power-") as folder:
+        for line in sys.stdin:
+            name = line.strip()
             tell(item=name, verifier="build", state="begin")
             try:
                 item = items.load(name, Path(folder))
@@ -67,7 +67,7 @@ def main() -> None:
                     codes=result.codes,
                     seconds=time.perf_counter() - began,
                 )
-        tell(item=name, verifier="", state="done")
+            tell(item=name, verifier="", state="done")
 
 
 if __name__ == "__main__":

@@ -346,7 +346,8 @@ def local_scale(truth: Floats) -> Floats:
     """|value| plus the rms of its row: what an element's error is measured against."""
     finite = np.where(np.isfinite(truth), truth, 0.0)
     if finite.ndim and finite.shape[-1] > 1:
-        row = np.sqrt(np.mean(np.square(finite), axis=-1, keepdims=True))
+        top = np.abs(finite).max(axis=-1, keepdims=True) + np.finfo(np.float64).tiny
+        row = top * np.sqrt(np.mean(np.square(finite / top), axis=-1, keepdims=True))
     else:
         row = np.full_like(finite, rms(finite))
     return np.asarray(np.abs(finite) + row + np.finfo(np.float64).tiny)

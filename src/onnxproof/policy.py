@@ -83,8 +83,8 @@ def judge(
     return sorted(accepted, key=lambda finding: -finding.weight)
 
 
-LOCATABLE = frozenset({"OX201", "OX202", "OX203", "OX205", "OX207", "OX215"})
-"""Findings whose cause can be looked for: the two sides answer, and differently."""
+LOCATABLE = frozenset({"OX201", "OX202", "OX203", "OX205", "OX207", "OX215", "OX221"})
+"""Findings whose cause can be looked for: the two sides answer differently, or one does not answer."""
 
 
 def to_locate(findings: Iterable[Finding], limit: int = 2) -> list[str]:

@@ -40,24 +40,39 @@ class Introduced:
 def follow(
     model: onnx.ModelProto, inputs: Values, truth: Mapping[str, NDArray[Any]], keep_lossy_casts: bool
 ) -> tuple[list[Introduced], Values]:
-    """Evaluate the graph with true inputs everywhere: what each node introduces, and all values."""
+    """Evaluate the graph with true inputs everywhere: what each node introduces, and all values.
+
+    A node that raises on true inputs introduces an infinite error; so does an output of the graph in another shape.
+    """
     evaluator = ReferenceEvaluator(widen(model, keep_lossy_casts=keep_lossy_casts), new_ops=FAST_OPS)
     values: dict[str, Any] = {"": None, **evaluator.rt_inits_, **inputs}
     found: list[Introduced] = []
+    outputs = {output.name for output in model.graph.output}
     with np.errstate(all="ignore"):
         for node in evaluator.rt_nodes_:
-            arguments = [values[name] for name in node.input]
-            results = node.run(*arguments, context=values) if node.need_context() else node.run(*arguments)
+            try:
+                arguments = [values[name] for name in node.input]
+                results = node.run(*arguments, context=values) if node.need_context() else node.run(*arguments)
+            except Exception:
+                found.append(Introduced(node.onnx_node.name or node.output[0], node.op_type, node.output[0], np.inf))
+                if any(name not in truth for name in node.output):
+                    return found, _arrays(values)
+                results = [truth[name] for name in node.output]
             for name, result in zip(node.output, results, strict=False):
                 true = truth.get(name)
                 values[name] = result
                 if true is None or not isinstance(result, np.ndarray | np.generic):
                     continue
-                error = distance(np.asarray(result), true)
+                strict = name in outputs and np.shape(result) != true.shape
+                error = np.inf if strict else distance(np.asarray(result), true)
                 found.append(Introduced(node.onnx_node.name or name, node.op_type, name, error))
                 if np.shape(result) == true.shape:
                     values[name] = true.astype(np.asarray(result).dtype)
-    return found, {name: np.asarray(v) for name, v in values.items() if isinstance(v, np.ndarray | np.generic)}
+    return found, _arrays(values)
+
+
+def _arrays(values: Mapping[str, Any]) -> Values:
+    return {name: np.asarray(v) for name, v in values.items() if isinstance(v, np.ndarray | np.generic)}
 
 
 def distance(value: NDArray[Any], true: NDArray[Any]) -> float:

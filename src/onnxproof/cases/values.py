@@ -65,14 +65,17 @@ def _some_rows(g: Generator, shape: Shape) -> Floats:
 
 
 def _nonfinite(g: Generator, shape: Shape) -> Floats:
+    """In most rows one value at a random place is NaN, +inf or −inf; the others stay finite."""
     values = g.standard_normal(shape)
-    places = g.random(shape)
-    values = np.where(places < 0.02, np.nan, values)
-    values = np.where((places > 0.02) & (places < 0.04), np.inf, values)
-    values = np.where((places > 0.04) & (places < 0.06), -np.inf, values)
-    if values.size:
-        values.reshape(-1)[0] = np.nan
-    return np.asarray(values)
+    if not values.size:
+        return np.asarray(values)
+    rows = values.reshape(-1, shape[-1]) if shape else values.reshape(1, 1)
+    kinds = g.choice([np.nan, np.nan, np.inf, -np.inf, 0.0], len(rows))
+    kinds[0] = np.nan
+    places = g.integers(0, rows.shape[1], len(rows))
+    hit = kinds != 0
+    rows[np.arange(len(rows))[hit], places[hit]] = kinds[hit]
+    return rows.reshape(shape)
 
 
 def _integers(g: Generator, shape: Shape, valid: Range) -> Floats:
@@ -127,8 +130,14 @@ def _integer(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats
 
 
 def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
-    """Values at the graph's constants, an ulp and a thousandth beside them, and at their opposites."""
-    chosen = g.choice(np.array(domain.hints), shape) * g.choice([1.0, 1.0, -1.0], shape)
+    """Values at the graph's constants, an ulp and a thousandth beside them, at their opposites, and where a scaling by them
+    lands on an exact half."""
+    hints = np.array(domain.hints)
+    chosen = g.choice(hints, shape) * g.choice([1.0, 1.0, -1.0], shape)
+    scales = hints[hints != 0] if (hints != 0).any() else np.ones(1)
+    scale = g.choice(scales, shape) ** g.choice([-1.0, 1.0], shape)
+    halves = np.clip((g.integers(-8, 8, shape) + 0.5) * scale, -FAIR_LIMIT, FAIR_LIMIT)
+    chosen = np.where(g.random(shape) < 0.4, halves, chosen)
     if domain.dtype.kind == "f":
         exact = chosen.astype(domain.dtype)
         beside = np.nextafter(exact, np.where(g.random(shape) < 0.5, np.inf, -np.inf).astype(domain.dtype))

@@ -65,6 +65,14 @@ class DoubleRunner:
             self._plain = self.narrowest in (torch.float32, torch.float64) and self._same_without_modes(inputs, outputs)
         return outputs
 
+    def _in_range(self, array: NDArray[Any]) -> NDArray[Any]:
+        """What the module's own dtype cannot hold is infinite there."""
+        if array.dtype != np.float64:
+            return array
+        largest = torch.finfo(self.believed).max
+        with np.errstate(invalid="ignore"):
+            return np.where(np.abs(array) > largest, np.copysign(np.inf, array), array)
+
     def _same_without_modes(self, inputs: Arrays, outputs: Arrays) -> bool:
         try:
             plain = self._run_plain(inputs)
@@ -81,7 +89,7 @@ class DoubleRunner:
             raise
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
-        return {name: to_numpy(tensor) for name, tensor in outputs.tensors.items()}
+        return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
 
     def sample(
         self, inputs: Arrays, seed: int, *, constants_only: bool = False, unit: float | None = None
@@ -89,7 +97,7 @@ class DoubleRunner:
         """The truth with legal rounding errors; None if `constants_only` and the module computes no constants."""
         unit = torch.finfo(self.narrowest).eps / 2 if unit is None else unit
         leaves = [_widen(to_torch(inputs[name])) for name in self._names]
-        injector = Injector(unit, torch.finfo(self.narrowest).max, seed, tainted=leaves if constants_only else None)
+        injector = Injector(unit, self.narrowest, seed, tainted=leaves if constants_only else None)
         outputs = self._run(inputs, injector, leaves)
         return None if constants_only and not injector.injected else outputs
 
@@ -116,7 +124,7 @@ class DoubleRunner:
         for dtype in widening.asked:
             if torch.finfo(dtype).eps > torch.finfo(self.narrowest).eps:
                 self.narrowest = dtype
-        return {name: to_numpy(tensor) for name, tensor in outputs.tensors.items()}
+        return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
 
 
 def _agree(a: NDArray[Any], b: NDArray[Any]) -> bool:

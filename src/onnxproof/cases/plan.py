@@ -53,6 +53,8 @@ def make_plan(
     for i, sizes in enumerate(others):
         plan.append(generated(sizes, "normal", seed))
         plan.append(generated(sizes, PROFILES[1 + i % (len(PROFILES) - 1)], seed))
+    # Constants of the graph are hit by chance: one large case more.
+    plan += [generated(sizes, "hints", seed) for sizes in others[-2:]]
     if floats:
         plan += [generated(near, profile, seed) for profile in UNFAIR]
     return list({case.name: case for case in plan}.values())

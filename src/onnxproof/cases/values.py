@@ -130,19 +130,19 @@ def _integer(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats
 
 
 def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
-    """Values at the graph's constants, an ulp and a thousandth beside them, at their opposites, and where a scaling by them
-    lands on an exact half."""
+    """Values at the graph's constants and their opposites, right beside them, and where a scaling by them lands on an exact half."""
     hints = np.array(domain.hints)
-    chosen = g.choice(hints, shape) * g.choice([1.0, 1.0, -1.0], shape)
-    scales = hints[hints != 0] if (hints != 0).any() else np.ones(1)
-    scale = g.choice(scales, shape) ** g.choice([-1.0, 1.0], shape)
+    scales = hints[np.abs(hints) > 1e-6]
+    scale = g.choice(scales if scales.size else np.ones(1), shape) ** g.choice([-1.0, 1.0], shape)
     halves = np.clip((g.integers(-8, 8, shape) + 0.5) * scale, -FAIR_LIMIT, FAIR_LIMIT)
-    chosen = np.where(g.random(shape) < 0.4, halves, chosen)
+    exact = g.choice(hints, shape) * g.choice([1.0, 1.0, -1.0], shape)
+    beside = exact + g.uniform(-1e-3, 1e-3, shape)
     if domain.dtype.kind == "f":
-        exact = chosen.astype(domain.dtype)
-        beside = np.nextafter(exact, np.where(g.random(shape) < 0.5, np.inf, -np.inf).astype(domain.dtype))
-        chosen = np.where(g.random(shape) < 0.5, exact, beside).astype(np.float64)
-    return np.asarray(np.where(g.random(shape) < 0.25, chosen + g.uniform(-1e-3, 1e-3, shape), chosen))
+        direction = np.where(g.random(shape) < 0.5, np.inf, -np.inf).astype(domain.dtype)
+        nearest = np.nextafter(exact.astype(domain.dtype), direction).astype(np.float64)
+        beside = np.where(g.random(shape) < 0.5, nearest, beside)
+    which = g.random(shape)
+    return np.asarray(np.where(which < 0.5, halves, np.where(which < 0.8, exact, beside)))
 
 
 def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:

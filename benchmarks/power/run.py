@@ -103,7 +103,8 @@ def _serve(waiting: queue.SimpleQueue[str], verifiers: list[str], facts: list[Fa
             facts.append({"item": item, "verifier": last.get("verifier", "build"), "state": "died"})
             worker.stop()
             worker = Worker(verifiers)
-        print(f"{total - waiting.qsize()}/{total} {item}", file=sys.stderr)
+        wrong = sorted(what for name, what in _wrong(facts) if name == item)
+        print(f"{total - waiting.qsize()}/{total} {item} {' '.join(wrong)}", file=sys.stderr)
     worker.stop()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxproof.artifact.record import Exporter, ExportOptions
+from onnxproof.blame.record import Blame
 from onnxproof.conductor import Progress, conduct
 from onnxproof.errors import UserError
 from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
@@ -125,6 +126,11 @@ def prove(
 def verify(model: Any, inputs: Any = None, *, onnx: str | Path, **options: Any) -> Proof:
     """Verify a file against the model: `prove` with a given artifact."""
     return prove(model, inputs, onnx=onnx, **options)
+
+
+def locate(model: Any, inputs: Any = None, **options: Any) -> Mapping[str, Blame]:
+    """Case → who is to blame (step, nodes, modules, lines) for the differences found; empty where nothing parts."""
+    return prove(model, inputs, **options).blame
 
 
 def export(

@@ -118,8 +118,11 @@ def _stop(message: str) -> None:
     sys.exit(2)
 
 
-@app.command()
+@app.command("prove", help="Export, verify and judge: the whole proof.")
+@app.command("verify", help="Verify parity only, of a file (--onnx) or of a fresh export.")
+@app.command("locate", help="Verify, and show the step, the nodes, the modules and the lines to blame.")
 def prove(
+    context: typer.Context,
     target: Target,
     onnx: Onnx = None,
     input: Input = None,
@@ -149,43 +152,9 @@ def prove(
     verbose: Verbose = False,
     out: Out = "onnxproof-out",
 ) -> None:
-    """Export, verify and judge: the whole proof."""
-    _prove(dict(locals()))
-
-
-@app.command()
-def verify(
-    target: Target,
-    onnx: Onnx = None,
-    input: Input = None,
-    range: Range_ = None,
-    dynamic: Dynamic = None,
-    batch_sizes: Batches = None,
-    data: Data = None,
-    opset: Opset = None,
-    exporter: ExporterName = "auto",
-    keep_metadata: KeepMetadata = False,
-    provider: Provider = None,
-    optimization: Optimization = "all",
-    threads: Threads = None,
-    atol: Atol = None,
-    rtol: Rtol = None,
-    max_abs: MaxAbs = None,
-    noise: Noise = None,
-    accept: Accept = None,
-    reason: Reason = None,
-    nonfinite: Nonfinite = False,
-    seed: Seed = 0,
-    budget: Budget = "120s",
-    case_timeout: CaseTimeout = "300s",
-    in_process: InProcess = False,
-    json: Json = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    out: Out = "onnxproof-out",
-) -> None:
-    """Verify parity only, of a file (--onnx) or of a fresh export."""
-    _prove(dict(locals()))
+    """The verbs that run both sides share their options."""
+    options = {name: value for name, value in locals().items() if name != "context"}
+    _prove({**options, "verb": context.info_name})
 
 
 @app.command()
@@ -286,7 +255,7 @@ def _save(proof: Proof, folder: Path) -> None:
 
 def _deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None:
     """Print, write and exit."""
-    from onnxproof.report.text import describe_case, render
+    from onnxproof.report.text import culprits, describe_case, render
 
     target = options.get("json")
     if target == "-":
@@ -296,6 +265,8 @@ def _deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None
             proof.save(target)
         text = render(proof)
         print(text.splitlines()[0] if options.get("quiet") else text)
+        if options.get("verb") == "locate":
+            print(culprits(proof))
         if options.get("verbose"):
             print("\n".join(line for case in proof.cases for line in describe_case(case)))
     sys.stdout.flush()

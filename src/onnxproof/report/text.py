@@ -176,6 +176,29 @@ def _next(proof: Proof) -> list[str]:
     return ["", f"  next: onnxproof explain {grave[0].code}"]
 
 
+def culprits(proof: Proof) -> str:
+    """The worst nodes of every located case: at most twenty lines."""
+    if not proof.blame:
+        return "\n  nothing to locate"
+    lines = []
+    for case, blame in proof.blame.items():
+        lines += [
+            "",
+            f"  {case}: stage {blame.stage or 'unknown'}" + (f", rewrite {blame.rewrite}" if blame.rewrite else ""),
+        ]
+        for culprit in blame.culprits[:8]:
+            place = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
+            module = culprit.module if culprit.module else "(top)" if culprit.module == "" else "–"
+            lines.append(
+                f"    {_introduced(culprit.introduced):>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {place}".rstrip()
+            )
+    return "\n".join(lines[:20])
+
+
+def _introduced(error: float) -> str:
+    return "nan/inf" if error >= 1e299 else f"{error:.2g}"
+
+
 def describe_case(case: CaseResult) -> list[str]:
     """One line per output of a case: for `--verbose`."""
     if not case.outputs:

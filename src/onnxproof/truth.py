@@ -300,6 +300,6 @@ class GraphInFloat64:
 
     def _nudged_runners(self) -> list[ReferenceRunner]:
         if self._moved is None:
-            models = [nudge_constants(self._wide, self._known, seed) for seed in (1, 2)]
+            models = [nudge_constants(self._wide, self._known, seed) for seed in (1, 2, 3)]
             self._moved = [ReferenceRunner(model, self._renamed) for model in models if model is not None]
         return self._moved

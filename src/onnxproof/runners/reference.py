@@ -139,48 +139,60 @@ def digests(arrays: Iterable[NDArray[Any]]) -> set[bytes]:
     return known
 
 
+class Nudge:
+    """Moves float constants by up to four float32 ulp: at random, or all the same way (signs at random can cancel out)."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+        self._drift = seed % 2 == 1
+
+    def steps(self, shape: tuple[int, ...] = ()) -> NDArray[Any]:
+        """Relative steps in ulp."""
+        return self._generator.uniform(1 if self._drift else -4, 4, shape)
+
+
 def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx.ModelProto | None:
-    """The widened graph with each derived float constant moved by up to four float32 ulp; None if it has none.
+    """The widened graph with each derived float constant moved a little; None if it has none.
 
     Constants that hold a parameter or buffer of the module are exact; all others (folded, scalars, attributes) were
     computed or stored in float32.
     """
-    generator = np.random.default_rng(seed)
+    nudge = Nudge(seed)
     moved = onnx.ModelProto()
     moved.CopyFrom(wide)
-    count = _nudge_graph(moved.graph, known, generator)
+    count = _nudge_graph(moved.graph, known, nudge)
     for function in moved.functions:
-        count += sum(_nudge_node(node, known, generator) for node in function.node)
+        count += sum(_nudge_node(node, known, nudge) for node in function.node)
     return moved if count else None
 
 
-def _nudge_graph(graph: onnx.GraphProto, known: set[bytes], generator: np.random.Generator) -> int:
-    count = sum(_nudge_tensor(tensor, known, generator) for tensor in graph.initializer)
-    return count + sum(_nudge_node(node, known, generator) for node in graph.node)
+def _nudge_graph(graph: onnx.GraphProto, known: set[bytes], nudge: Nudge) -> int:
+    count = sum(_nudge_tensor(tensor, known, nudge) for tensor in graph.initializer)
+    return count + sum(_nudge_node(node, known, nudge) for node in graph.node)
 
 
-def _nudge_node(node: onnx.NodeProto, known: set[bytes], generator: np.random.Generator) -> int:
+def _nudge_node(node: onnx.NodeProto, known: set[bytes], nudge: Nudge) -> int:
     count = 0
     for attribute in node.attribute:
         if attribute.type == onnx.AttributeProto.TENSOR:
-            count += _nudge_tensor(attribute.t, known, generator)
+            count += _nudge_tensor(attribute.t, known, nudge)
         elif attribute.type == onnx.AttributeProto.GRAPH:
-            count += _nudge_graph(attribute.g, known, generator)
+            count += _nudge_graph(attribute.g, known, nudge)
         elif attribute.type == onnx.AttributeProto.FLOAT and attribute.f not in (0.0, 1.0):
-            attribute.f = float(
-                np.nextafter(np.float32(attribute.f), np.float32(np.inf if generator.random() < 0.5 else -np.inf))
-            )
+            # Attributes are float32 in the file: a whole step at least.
+            step = float(nudge.steps())
+            attribute.f = attribute.f * (1 + np.copysign(max(abs(step), 2.0), step) * 2.0**-24)
             count += 1
     return count
 
 
-def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], generator: np.random.Generator) -> int:
+def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], nudge: Nudge) -> int:
     if tensor.data_type != onnx.TensorProto.DOUBLE:
         return 0
     array = onnx.numpy_helper.to_array(tensor)
     whole = np.all(array == np.round(array * 2.0**10) / 2.0**10) if array.size < 64 else False
     if not array.size or whole or digest(array.astype(np.float32)) in known or digest(array) in known:
         return 0
-    steps = generator.uniform(-4, 4, array.shape) * 2.0**-24
-    tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(array * (1 + steps)), tensor.name))
+    moved = array * (1 + nudge.steps(array.shape) * 2.0**-24)
+    tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(moved), tensor.name))
     return 1

@@ -224,3 +224,27 @@ def test_user_data_joins_the_cases(cli, tmp_path):
     result = cli("verify", target("tutorial"), "--data", "rows.npz", "--json", "p.json")
     assert result.returncode == 0, result.stderr
     assert any(case["profile"] == "data" for case in json.loads((tmp_path / "p.json").read_text())["cases"])
+
+
+def test_a_scripted_file_with_input_specs(cli, tmp_path):
+    import torch
+
+    import models
+
+    module, _ = models.tutorial()
+    torch.jit.save(torch.jit.script(module), tmp_path / "m.pt")
+    result = cli("prove", "m.pt", "--input", "input:4x10:float32")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_target_that_exits_is_a_users_error(cli, tmp_path):
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(3)\n")
+    result = cli("prove", "script.py:model")
+    assert result.returncode == 2
+    assert "raised while it was imported: SystemExit" in result.stderr
+
+
+def test_nothing_compared_cannot_be_accepted(cli):
+    result = cli("prove", target("tutorial"), "--accept", "OX004", "--reason", "please")
+    assert result.returncode == 2
+    assert "cannot be accepted" in result.stderr

@@ -186,7 +186,8 @@ def test_a_renamed_output_of_an_unnamed_one_is_noticed_in_our_own_file(mutated, 
 
 def test_a_module_without_outputs_is_not_a_pass(tmp_path):
     proof = onnxproof.prove(*models.no_tensor(), out=tmp_path)
-    assert (proof.verdict, codes(proof, "block")) == ("block", {"OX216"})
+    assert proof.verdict == "block"
+    assert proof.findings[0].code == "OX216"
 
 
 def test_always_nan_is_a_review(tmp_path):
@@ -276,12 +277,13 @@ def test_no_case_is_an_error(tmp_path):
         onnxproof.prove(*models.tutorial(), out=tmp_path, batch_sizes=())
 
 
-def test_only_rejected_cases_are_nothing_compared(exported, verify):
-    from onnxproof.conductor import _coverage
+def test_only_rejected_cases_are_nothing_compared():
+    from onnxproof.conductor import Progress, Record, _coverage
 
-    rejected = CaseResult("a", "normal", True, "rejected", message="no")
-    assert {f.code for f in _coverage([rejected], [])} == {"OX006", "OX004"}
-    assert {f.code for f in _coverage([], [])} == {"OX004"}
+    record = Record(Progress())
+    assert {f.code for f in _coverage(record)} == {"OX004"}
+    record.cases["a"] = CaseResult("a", "normal", True, "rejected", message="no")
+    assert {f.code for f in _coverage(record)} == {"OX006", "OX004"}
 
 
 def test_what_is_verified_is_the_session_that_ships(exported, verify):
@@ -303,3 +305,88 @@ def test_inputs_are_not_only_random_and_sizes_not_only_one(exported, verify):
         "mixed",
     }
     assert {name.split("/")[0] for name in names} >= {f"batch={n}" for n in (1, 2, 3, 7, 32, 128)}
+
+
+# --- what a user accepts, asks for and declares -----------------------------------------------------------------------
+
+
+def test_accepting_a_failed_export_is_not_a_pass(tmp_path):
+    proof = onnxproof.prove(*models.median(), out=tmp_path, exporter="dynamo", accept={"OX108": "known"})
+    assert proof.verdict == "block"
+    assert "OX004" in codes(proof, "block")
+
+
+def test_an_explained_nan_does_not_hide_a_wrong_value_beside_it():
+    from dataclasses import replace
+
+    from onnxproof.comparison import Noise
+
+    comparison = compare("x", np.array([np.nan, 1.0, 2.0], np.float32), np.array([0.0, 6.0, 2.0], np.float32))
+    pattern = replace(comparison.pattern, unexplained=0)
+    comparison = replace(comparison, pattern=pattern, noise=Noise("float64", 1e-8, 5.0, 1e8, 1e8, 1e6))
+    findings = judge([], [CaseResult("case", "normal", True, "compared", outputs=(comparison,))], Policy())
+    assert {f.code for f in findings} >= {"OX201"}
+
+
+def test_a_flip_far_beyond_what_rounding_reaches_is_not_explained():
+    from onnxproof.comparison import unexplained_mismatches
+
+    baseline, sample = np.array([10_000_000]), np.array([10_000_001])
+    assert unexplained_mismatches(baseline, np.array([10_000_001]), [sample]) == 0
+    assert unexplained_mismatches(baseline, np.array([0]), [sample]) == 1
+
+
+def test_a_truth_that_overflows_excuses_nothing():
+    from onnxproof.comparison import unexplained_error
+
+    baseline, candidate, truth = np.array([1e5, 1.0]), np.array([2e5, 1.0]), np.array([np.inf, 1.0])
+    assert unexplained_error(baseline, candidate, truth, [truth], 6e-8) > 1
+
+
+def test_only_unfair_cases_are_nothing_compared():
+    from onnxproof.conductor import Progress, Record, _coverage
+
+    record = Record(Progress())
+    same = compare("x", np.ones(2, np.float32), np.ones(2, np.float32))
+    record.cases["a"] = CaseResult("a", "huge", False, "compared", outputs=(same,))
+    assert {f.code for f in _coverage(record)} == {"OX004"}
+
+
+def test_data_that_pytorch_rejects_is_a_review(exported, verify, tmp_path):
+    np.save(tmp_path / "rows.npy", np.zeros((5, 7), np.float32))
+    proof = verify("tutorial", exported("tutorial"), data=str(tmp_path / "rows.npy"))
+    assert "OX006" in codes(proof, "review")
+
+
+def test_all_rows_of_small_data_are_run(exported, verify, tmp_path):
+    np.save(tmp_path / "rows.npy", np.zeros((40, 10), np.float32))
+    proof = verify("tutorial", exported("tutorial"), data=str(tmp_path / "rows.npy"))
+    assert {c.name for c in proof.cases if c.profile == "data"} == {"data/rows=0-31", "data/rows=8-39"}
+
+
+def test_a_tolerance_for_no_output_is_refused(exported, verify):
+    with pytest.raises(onnxproof.errors.UserError, match="'logit', which is no output; outputs are 'output'"):
+        verify("tutorial", exported("tutorial"), atol={"logit": 1e-6})
+
+
+def test_batch_sizes_follow_the_users_name_for_the_batch(exported, verify):
+    proof = verify("tutorial", exported("tutorial"), dynamic={"input": {0: "n"}}, batch_sizes=(1, 5))
+    assert {c.name.split("/")[0] for c in proof.cases} == {"n=1", "n=5"}
+    with pytest.raises(onnxproof.errors.InputError, match="no first dimension is dynamic"):
+        onnxproof.prove(*models.tutorial(), dynamic={}, batch_sizes=(1, 64), out=exported("tutorial").parent / "static")
+
+
+class Guarded(torch.nn.Module):
+    def forward(self, x):
+        return torch.nan_to_num(x, nan=0.0) * 2
+
+
+def test_a_file_that_lost_the_nan_guard_is_not_its_judge(tmp_path):
+    onnxproof.export(torch.nn.Sequential(Doubled()), (torch.randn(2, 3),), out=tmp_path)
+    proof = onnxproof.verify(Guarded(), (torch.randn(2, 3),), onnx=tmp_path / "model.onnx", out=tmp_path)
+    assert proof.verdict == "block"
+
+
+class Doubled(torch.nn.Module):
+    def forward(self, x):
+        return x * 2

@@ -89,7 +89,12 @@ Reason = Annotated[list[str] | None, typer.Option("--reason", help="Why: one for
 Nonfinite = Annotated[bool, typer.Option("--nonfinite", help="NaN and infinite inputs gate the verdict too.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of the generated cases.")]
 Budget = Annotated[str, typer.Option("--budget", help="Time for verifying: 120s, 5m.")]
-CaseTimeout = Annotated[str, typer.Option("--case-timeout", help="Longest silence of one stage of one case.")]
+CaseTimeout = Annotated[
+    str | None,
+    typer.Option(
+        "--case-timeout", help="Longest silence of a stage. Default 300s, 30m for the export.", show_default=False
+    ),
+]
 InProcess = Annotated[bool, typer.Option("--in-process", help="Work in this process (for debugging).")]
 Json = Annotated[str | None, typer.Option("--json", help="Write the proof; - for stdout.", show_default=False)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the verdict's line.")]
@@ -145,7 +150,7 @@ def prove(
     nonfinite: Nonfinite = False,
     seed: Seed = 0,
     budget: Budget = "120s",
-    case_timeout: CaseTimeout = "300s",
+    case_timeout: CaseTimeout = None,
     in_process: InProcess = False,
     json: Json = None,
     quiet: Quiet = False,
@@ -166,7 +171,7 @@ def export(
     opset: Opset = None,
     exporter: ExporterName = "auto",
     keep_metadata: KeepMetadata = False,
-    case_timeout: CaseTimeout = "300s",
+    case_timeout: CaseTimeout = None,
     in_process: InProcess = False,
     json: Json = None,
     quiet: Quiet = False,
@@ -288,6 +293,8 @@ def _policy(options: dict[str, Any], base: Policy | None) -> Policy:
     codes, reasons = options.get("accept") or [], options.get("reason") or []
     if len(codes) != len(reasons):
         raise UserError(f"{len(codes)} --accept and {len(reasons)} --reason: give one reason for each accepted code")
+    if "OX004" in codes:
+        raise UserError("--accept OX004: nothing compared is never a pass, so it cannot be accepted")
     unknown = [code for code in codes if code not in CATALOGUE]
     if unknown:
         raise UserError(f"--accept {unknown[0]}: there is no such code; `onnxproof explain --all` lists them")
@@ -326,6 +333,7 @@ def _job(options: dict[str, Any], policy: Policy) -> Any:
             limits=limits_of(policy),
         ),
         case_timeout=specs.parse_seconds(get("case_timeout") or "300s"),
+        export_timeout=specs.parse_seconds(get("case_timeout") or "30m"),
     )
 
 

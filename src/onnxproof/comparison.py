@@ -393,10 +393,16 @@ def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: flo
 def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> float:
     """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
-    finite = np.isfinite(b) & np.isfinite(c) & np.isfinite(t)
-    if t.shape != b.shape or not finite.any():
+    if t.shape != b.shape:
         return 0.0
-    allowed = allowance([as_float64(s) for s in samples], t, local_scale(t), unit)
+    finite = np.isfinite(b) & np.isfinite(c)
+    if not finite.any():
+        return 0.0
+    # Where the truth overflows and the baseline does not, the baseline is the best truth there is.
+    known = np.isfinite(t)
+    t = np.where(known, t, b)
+    legal = [np.where(known, s, b) for s in map(as_float64, samples) if s.shape == t.shape]
+    allowed = allowance(legal, t, local_scale(t), unit)
     excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
     return float(np.nan_to_num(excess, nan=0.0).max())
 
@@ -420,10 +426,22 @@ def unexplained_pattern(baseline: Array, candidate: Array, samples: Sequence[Arr
 def unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
     """Of the discrete values that differ, how many stay the same in every legal rounding."""
     differs = np.asarray(baseline != candidate)
-    for sample in samples:
-        if sample.shape == baseline.shape:
-            differs &= np.asarray(sample == baseline)
-    return int(differs.sum())
+    same_form = [sample for sample in samples if sample.shape == baseline.shape and sample.dtype == baseline.dtype]
+    flips = np.zeros(differs.shape, bool)
+    for sample in same_form:
+        flips |= np.asarray(sample != baseline)
+    return int((differs & ~(flips & _reachable(baseline, candidate, same_form))).sum())
+
+
+def _reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -> NDArray[np.bool_]:
+    """Whether an integer lies about as far from the baseline as some sample does.
+
+    Indices jump anywhere at a tie, so distances count only against the widest jump of the whole output.
+    """
+    if baseline.dtype.kind not in "iu" or not samples:
+        return np.ones(baseline.shape, bool)
+    widest = max(float(_distance(baseline, sample).max(initial=0.0)) for sample in samples)
+    return _distance(baseline, candidate) <= 4 * widest
 
 
 @_quiet

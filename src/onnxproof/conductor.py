@@ -12,7 +12,7 @@ from typing import Any
 
 from onnxproof.artifact.record import Artifact
 from onnxproof.blame.record import Blame
-from onnxproof.errors import NothingToVerify, OnnxproofError, UserError
+from onnxproof.errors import NothingToVerify, OnnxproofError, UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import Job
 from onnxproof.policy import Policy, judge, to_locate
@@ -47,6 +47,7 @@ class Record:
     findings: list[Finding] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
     cases: dict[str, CaseResult] = field(default_factory=dict)
+    unfair: frozenset[str] = frozenset()
     lost: set[str] = field(default_factory=set)
     """Cases in which a child died."""
     at: tuple[str | None, str] = (None, "start")
@@ -80,7 +81,7 @@ class Record:
         self.artifact = Artifact.from_json(event["artifact"])
 
     def _on_plan(self, event: Mapping[str, Any]) -> None:
-        self.planned = event["cases"]
+        self.planned, self.unfair = event["cases"], frozenset(event["unfair"])
 
     def _on_case(self, event: Mapping[str, Any]) -> None:
         result = CaseResult.from_json(event["case"])
@@ -116,8 +117,11 @@ def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, pro
 
 def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: float) -> Proof:
     findings, cases = list(record.findings), list(record.cases.values())
-    if verify and record.artifact is not None:
-        findings += _coverage(cases, findings)
+    if verify:
+        findings += _coverage(record)
+        _check_outputs(policy, cases)
+    elif record.artifact is None:
+        findings.append(found("OX004", "nothing was exported"))
     return Proof(
         subject=record.subject,
         artifact=record.artifact.to_json() if record.artifact else None,
@@ -131,6 +135,16 @@ def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: flo
     )
 
 
+def _check_outputs(policy: Policy, cases: list[CaseResult]) -> None:
+    """A tolerance for an output that does not exist is a promise about nothing."""
+    known = {c.output for case in cases for c in case.outputs}
+    unknown = set(policy.outputs) - known
+    if known and unknown:
+        raise UserError(
+            f"a tolerance was given for {listed(sorted(unknown))}, which is no output; outputs are {listed(sorted(known))}"
+        )
+
+
 def _session_facts(job: Job) -> dict[str, Any]:
     session = job.verify.session
     return {
@@ -140,16 +154,19 @@ def _session_facts(job: Job) -> dict[str, Any]:
     }
 
 
-def _coverage(cases: list[CaseResult], findings: list[Finding]) -> list[Finding]:
+def _coverage(record: Record) -> list[Finding]:
+    """What was not compared. Nothing compared is never a pass, whatever else is accepted."""
+    cases = list(record.cases.values())
     rejected = [case for case in cases if case.status == "rejected"]
     added = []
     if rejected:
-        message = f"PyTorch itself rejects {len(rejected)} cases: {rejected[0].message.splitlines()[0][:200] if rejected[0].message else ''}"
-        added.append(
-            found("OX006", message, where=Where(case=rejected[0].name), evidence={"cases": [c.name for c in rejected]})
-        )
-    answered = any(case.outputs or case.status == "failed" for case in cases)
-    if not answered and not any(f.severity == "block" for f in findings):
+        first = next((c for c in rejected if c.profile == "data"), rejected[0])
+        reason = first.message.splitlines()[0][:200] if first.message else ""
+        message = f"PyTorch itself rejects {len(rejected)} cases: {reason}"
+        severity: Severity = "review" if first.profile == "data" else "note"
+        evidence = {"cases": [c.name for c in rejected]}
+        added.append(found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence))
+    if not any(case.fair and (case.outputs or case.status == "failed") for case in cases):
         added.append(found("OX004", "no case gave outputs on both sides: nothing was compared"))
     return added
 
@@ -269,15 +286,19 @@ def _verify_in_children(job: Job, record: Record) -> None:
         if end is None:
             return
         case, stage = record.at
-        record.findings.append(_death(end, record, _gravity(case, stage)))
+        record.findings.append(_death(end, record, _gravity(record, case, stage)))
         if case is None:
             return
         record.lost.add(case)
+    left = [name for name in record.planned if name not in record.cases and name not in record.lost]
+    if left:
+        message = f"given up after {MAX_CHILDREN} deaths: {len(left)} of {len(record.planned)} cases were not run"
+        record.findings.append(found("OX005", message, severity="review", evidence={"cases": left}))
 
 
-def _gravity(case: str | None, stage: str) -> Severity:
-    """A death of the candidate blocks; one of PyTorch or of our own checks is told."""
-    if case is not None and (stage != "onnxruntime" or "/huge/" in case or "/nonfinite/" in case):
+def _gravity(record: Record, case: str | None, stage: str) -> Severity:
+    """A death of the candidate on a fair input blocks; one of PyTorch or of our own checks is told."""
+    if case is not None and (stage != "onnxruntime" or case in record.unfair):
         return "note"
     return "block"
 
@@ -302,6 +323,7 @@ def _death(end: End, record: Record, severity: Severity) -> Finding:
 
 
 def require_something(proof: Proof) -> None:
-    """Nothing compared is never a pass: raise where the proof has only that to say."""
-    if any(f.code == "OX004" for f in proof.findings):
-        raise NothingToVerify(next(f.message for f in proof.findings if f.code == "OX004"))
+    """Raise where the proof has nothing to say but that nothing was compared."""
+    blocks = [f for f in proof.findings if f.severity == "block" and f.accepted is None]
+    if blocks and all(f.code == "OX004" for f in blocks):
+        raise NothingToVerify(blocks[0].message)

@@ -118,9 +118,22 @@ class Remark:
 
 
 def _remarks(case: CaseResult, c: Comparison, policy: Policy) -> Iterable[Remark]:
-    remark = _form(c) or _pattern(c) or (_discrete(c) if c.kind == "discrete" else _float(c, policy))
-    if remark is None:
-        return
+    for remark in _of_output(c, policy):
+        yield from _of_case(case, c, remark)
+
+
+def _of_output(c: Comparison, policy: Policy) -> Iterable[Remark]:
+    """What is to be said about the form, else about NaN and infinities, and then about the values."""
+    form, pattern = _form(c), _pattern(c)
+    if form is not None:
+        return [form]
+    if pattern is not None and pattern.finding.severity != "note":
+        return [pattern]
+    values = _discrete(c) if c.kind == "discrete" else _float(c, policy)
+    return [remark for remark in (pattern, values) if remark is not None]
+
+
+def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark]:
     finding = replace(remark.finding, where=Where(output=c.output, case=case.name))
     if not case.fair and finding.severity == "note":
         return  # explained differences on inputs that are not fair interest nobody

@@ -46,6 +46,12 @@ class Subject:
         args, kwargs = self.inputs.rebuild(leaves)
         return (module or self.module)(*args, **kwargs)
 
+    @property
+    def batch(self) -> str | None:
+        """The name of the batch: of the first input's first dimension, if that is dynamic."""
+        names = [dims[0] for dims in self.dynamic.values() if 0 in dims]
+        return "batch" if "batch" in names else names[0] if names else None
+
     def sizes(self) -> dict[str, int]:
         """The example's size of each dynamic dimension."""
         tensors = self.inputs.tensors
@@ -165,7 +171,7 @@ def _import_file(path: Path) -> Any:
     sys.modules[name] = module  # so that classes of the file can be pickled and found by dataclasses
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TargetError(f"{path} raised while it was imported: {_raised(error, path)}") from error
     return module
 
@@ -174,7 +180,7 @@ def _import_module(name: str) -> Any:
     sys.path.insert(0, "")
     try:
         return importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TargetError(f"module {name} raised while it was imported: {_raised(error, None)}") from error
 
 
@@ -205,7 +211,7 @@ def resolve(value: Any, name: str) -> tuple[nn.Module, Any]:
 def _build(factory: Callable[[], Any], name: str) -> Any:
     try:
         return factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         frames = traceback.extract_tb(error.__traceback__)
         where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
         raise TargetError(
@@ -226,12 +232,26 @@ def _split(value: Any, name: str) -> tuple[nn.Module, Any]:
     )
 
 
-def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Example inputs as (positional, keyword): a tuple or list is positional, a dict is keyword, a tensor is the only one."""
+def _binds(module: nn.Module, args: Sequence[Any]) -> bool:
+    """Whether forward() takes exactly these positional inputs."""
+    try:
+        inspect.signature(module.forward).bind(*args)
+    except (TypeError, ValueError):
+        return False
+    kinds = [p.kind for p in inspect.signature(module.forward).parameters.values()]
+    return inspect.Parameter.VAR_POSITIONAL not in kinds
+
+
+def split_inputs(inputs: Any, module: nn.Module | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Example inputs as (positional, keyword): a tuple or list is positional, a dict is keyword, a tensor is the only one.
+
+    A pair (args, kwargs) is understood where forward() does not take such a pair as its two inputs.
+    """
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     if isinstance(inputs, (tuple, list)) and not hasattr(inputs, "_fields"):
-        if len(inputs) == 2 and isinstance(inputs[0], tuple) and isinstance(inputs[1], dict):
+        pair = len(inputs) == 2 and isinstance(inputs[0], tuple) and isinstance(inputs[1], dict)
+        if pair and not (module is not None and _binds(module, inputs)):
             return tuple(inputs[0]), dict(inputs[1])
         return tuple(inputs), {}
     return (inputs,), {}
@@ -248,14 +268,14 @@ def make_subject(
 ) -> Subject:
     """Put a subject together and check every name against the module's inputs."""
     if specs:
-        args, kwargs = (), _inputs_from_specs(module, specs, ranges or {})
+        args, kwargs = _as_call(module, _inputs_from_specs(module, specs, ranges or {}))
     elif inputs is None:
         raise InputError(
             f"{name} comes without example inputs: return (module, example_inputs), or give each input with "
             "--input name:4x3x224x224:float32"
         )
     else:
-        args, kwargs = split_inputs(inputs)
+        args, kwargs = split_inputs(inputs, module)
     subject = Subject(module, args, kwargs, name=name)
     known = subject.inputs.tensors
     if not known:
@@ -268,6 +288,14 @@ def make_subject(
             )
     subject = replace(subject, ranges=dict(ranges or {}), asked_dynamic=dynamic is not None)
     return replace(subject, dynamic=_checked(dynamic, known) if dynamic is not None else default_dynamic(known))
+
+
+def _as_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Named inputs as a call: a scripted module takes them by position, in the order of its schema."""
+    order = _script_names(module, [])
+    if order and set(values) == set(order[: len(values)]):
+        return tuple(values[name] for name in order[: len(values)]), {}
+    return (), values
 
 
 def _checked(dynamic: Mapping[str, Mapping[int, str]], known: Mapping[str, torch.Tensor]) -> Dims:
@@ -302,6 +330,8 @@ def _inputs_from_specs(module: nn.Module, specs: Sequence[InputSpec], ranges: Ma
 
 
 def _keyword_names(module: nn.Module) -> list[str] | None:
+    if isinstance(module, torch.jit.ScriptModule):
+        return _script_names(module, [])
     parameters = inspect.signature(module.forward).parameters.values()
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return None

@@ -86,8 +86,9 @@ class Truth:
     ) -> tuple[list[Comparison], Outputs | None]:
         """The comparisons with their noise, and the truth itself where there is one."""
         truth = self._truth(inputs)
-        samples = _Samples(self, inputs, truth if truth is not None else baseline, truth is not None)
-        return [self._with_noise(c, baseline, candidate, samples) for c in comparisons], truth
+        samples = _Samples(self, inputs, baseline, truth)
+        judged = [self._with_noise(c, baseline, candidate, samples) for c in comparisons]
+        return judged, truth if samples.doubled else None
 
     def _truth(self, inputs: Arrays) -> Outputs | None:
         if self._double is None:
@@ -142,12 +143,13 @@ class Truth:
 class _Samples:
     """Legal roundings of one case, made when asked for."""
 
-    def __init__(self, source: Truth, inputs: Arrays, truth: Outputs, doubled: bool) -> None:
+    def __init__(self, source: Truth, inputs: Arrays, baseline: Outputs, truth: Outputs | None) -> None:
         self._source = source
         self._inputs = inputs
+        self._baseline = baseline
         self._made: list[Outputs] = []
-        self.truth = truth
-        self.doubled = doubled
+        self.truth = baseline if truth is None else truth
+        self.doubled = truth is not None
 
     def take(self, count: int, output: str) -> list[NDArray[Any]]:
         """The first `count` samples of an output (fewer where the module refuses)."""
@@ -158,9 +160,9 @@ class _Samples:
             self._made.append(made)
         return [made[output] for made in self._made[:count] if output in made]
 
-    def distrust(self, baseline: Outputs) -> None:
+    def distrust(self) -> None:
         """The truth is none for this case (the module means something else in float64): perturb the inputs instead."""
-        self.truth, self.doubled, self._made = baseline, False, []
+        self.truth, self.doubled, self._made = self._baseline, False, []
 
 
 def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -185,7 +187,7 @@ def _explain_float(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Sa
     if samples.doubled and first and not credible(b, truth, first, unit):
         more = samples.take(SAMPLES[1], c.output)
         if not credible(b, truth, more, unit):
-            samples.distrust({**samples.truth, c.output: b})
+            samples.distrust()
             truth = b
             c = replace(c, noise=measure_noise(b, k, b, "ulp", unit))
     excess, pattern = np.inf, c.pattern.differing

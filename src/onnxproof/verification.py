@@ -19,8 +19,8 @@ from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed
 from onnxproof.cases.plan import Case, Inputs, generated, make_inputs, make_plan
 from onnxproof.cases.values import FAIR_LIMIT
 from onnxproof.comparison import Comparison, compare
-from onnxproof.errors import FindingError, NothingToVerify
-from onnxproof.findings import Finding, Where, found
+from onnxproof.errors import FindingError, InputError, NothingToVerify
+from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import VerifySettings
 from onnxproof.runners.base import Arrays, Rejected
 from onnxproof.runners.double import DoubleRunner, Unavailable
@@ -32,7 +32,7 @@ from onnxproof.truth import GraphInFloat64, Truth
 from onnxproof.verified import CaseResult
 
 DATA_ROWS = 32
-DATA_CASES = 4
+DATA_CASES = 16
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Listener:
     """Where results go while the work is under way."""
 
     finding: Callable[[Finding], None]
-    plan: Callable[[Sequence[str]], None]
+    plan: Callable[[Sequence[Case]], None]
     stage: Callable[[str, str], None]
     """A case and the stage it enters: what to blame if the process dies."""
     case: Callable[[CaseResult], None]
@@ -74,6 +74,7 @@ class Verifier:
         self._outputs: Pairing | None = None
         self._data = self._load_data()
         self._forwards = 0.0
+        self.stage = "start"
         self._rate = 0.0
         """Seconds per input element of the dearest case so far: what a larger case will cost."""
 
@@ -139,11 +140,15 @@ class Verifier:
         return make_inputs(generated({}, "example"), [replace(d, dims={}) for d in self.domains])
 
     def _load_data(self) -> user_data.Table | None:
+        """One array of rows per input; inputs without dimensions come as they are, or from the example."""
         if self._settings.data is None:
             return None
-        return user_data.select_inputs(
-            user_data.load_data(self._settings.data), {d.name: d.dtype for d in self.domains}
-        )
+        table = user_data.load_data(self._settings.data)
+        rows = {d.name: d.dtype for d in self.domains if d.shape}
+        scalars = {
+            d.name: np.asarray(table.get(d.name, d.example)).astype(d.dtype) for d in self.domains if not d.shape
+        }
+        return {**user_data.select_inputs(table, rows), **scalars}
 
     def calibrate(self) -> None:
         """Ask PyTorch which integers it accepts where nothing else tells: wide ones, else the example's."""
@@ -171,8 +176,15 @@ class Verifier:
         """Cases in the order they are run."""
         floats = any(d.role == "float" and not d.declared for d in self.domains)
         sizes = self.subject.sizes()
-        cases = make_plan(sizes, self._settings.batch_sizes, floats=floats, seed=self._settings.seed)
-        if self._settings.nonfinite or self._handles_nonfinite():
+        self._check_batch_sizes()
+        cases = make_plan(
+            sizes,
+            self._settings.batch_sizes,
+            floats=floats,
+            seed=self._settings.seed,
+            batch=self.subject.batch or "batch",
+        )
+        if self._settings.nonfinite or self._handles_nonfinite() or self._module_asks_for_nan():
             cases = [replace(case, fair=True) if case.profile == "nonfinite" else case for case in cases]
         cases = self._data_cases() + cases
         if not cases:
@@ -181,35 +193,62 @@ class Verifier:
             )
         return cases
 
+    def _check_batch_sizes(self) -> None:
+        """Sizes asked for a batch that does not vary are a mistake, unless they are the one it has."""
+        asked = self._settings.batch_sizes
+        if asked and self.subject.batch is None:
+            have = {d.shape[0] for d in self.domains if d.shape}
+            if not set(asked) <= have:
+                raise InputError(
+                    f"--batch-sizes {','.join(map(str, asked))}: no first dimension is dynamic, so the batch is "
+                    f"{' or '.join(map(str, sorted(have)))}. Make it dynamic with --dynamic NAME:0=batch"
+                )
+
     def _handles_nonfinite(self) -> bool:
         """Whether the model itself deals with NaN or infinities."""
         model = load_model(Path(self._artifact.path), weights=False)
         return any(node.op_type in ("IsNaN", "IsInf") for node in model.graph.node)
 
+    def _module_asks_for_nan(self) -> bool:
+        """The same for the module: a file that lost the guard must not be the judge of it."""
+        names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
+        return bool(self._double is not None and self._double.called & names)
+
     def _data_cases(self) -> list[Case]:
+        """Windows of rows over all of the data; where there are too many, evenly spread ones."""
         if self._data is None:
             return []
-        rows = len(next(iter(self._data.values())))
+        rows = self._rows()
         static = {d.shape[0] for d in self.domains if d.shape and 0 not in d.dims}
-        step = next(iter(static)) if static else DATA_ROWS
-        starts = np.linspace(0, max(rows - step, 0), num=min(DATA_CASES, max(1, rows // step)), dtype=int)
-        return [
-            Case(f"data/rows={s}-{min(s + step, rows) - 1}", profile="data", rows=(int(s), min(step, rows - int(s))))
-            for s in dict.fromkeys(starts.tolist())
-        ]
+        step = min(next(iter(static)) if static else DATA_ROWS, rows)
+        wanted = -(-rows // step)
+        starts = np.unique(np.linspace(0, rows - step, num=min(DATA_CASES, wanted), dtype=int)).tolist()
+        if wanted > DATA_CASES:
+            message = f"{len(starts) * step} of the {rows} rows of --data were run, spread evenly"
+            self._listener.finding(found("OX005", message, evidence={"rows": rows, "run": len(starts) * step}))
+        return [Case(f"data/rows={s}-{s + step - 1}", profile="data", rows=(s, step)) for s in starts]
+
+    def _rows(self) -> int:
+        assert self._data is not None  # asked only with data
+        return next(len(array) for array in self._data.values() if array.ndim)
 
     def make_inputs(self, case: Case) -> Inputs:
         """The inputs of a planned case."""
         if case.rows is not None:
             assert self._data is not None  # data cases are planned only with data
             start, count = case.rows
-            return {name: np.ascontiguousarray(array[start : start + count]) for name, array in self._data.items()}
+            return {
+                name: np.ascontiguousarray(array[start : start + count]) if array.ndim else array
+                for name, array in self._data.items()
+            }
         return make_inputs(case, self.domains)
 
     # --- one case
 
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
+        self._listener.stage(case.name, "inputs")
+        self.stage = "inputs"
         inputs = self.make_inputs(case)
         elements = _elements(inputs)
         if self._rate * elements > self._settings.budget / 4:
@@ -247,6 +286,7 @@ class Verifier:
 
     def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
         self._listener.stage(case.name, stage)
+        self.stage = stage
         began = time.perf_counter()
         try:
             return work()
@@ -284,8 +324,11 @@ class Verifier:
                 self._exact = GraphInFloat64(
                     load_model(Path(self._artifact.path)), self._inputs.reverse, weights, keep_lossy_casts=plain
                 )
-            except Rejected:
+            except Exception as error:
+                # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
                 self._exact_failed = True
+                evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
+                self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
         return self._exact
 
 
@@ -293,7 +336,7 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
     """Run the planned cases that are not done yet, until the budget is spent."""
     verifier.calibrate()
     cases = verifier.plan()
-    listener.plan([case.name for case in cases])
+    listener.plan(cases)
     began, left_out = time.perf_counter(), []
     for case in cases:
         if case.name in done:
@@ -304,14 +347,11 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         try:
             result = verifier.run(case)
         except MemoryError as error:
-            listener.finding(
-                found(
-                    "OX003",
-                    f"out of memory in case {case.name}",
-                    where=Where(case=case.name),
-                    evidence={"error": str(error)[:300]},
-                )
-            )
+            # Only the candidate's own lack of memory is held against it.
+            severity: Severity = "block" if verifier.stage == "onnxruntime" else "note"
+            message = f"out of memory in case {case.name}, stage {verifier.stage}"
+            evidence = {"error": str(error)[:300], "stage": verifier.stage}
+            listener.finding(found("OX003", message, where=Where(case=case.name), severity=severity, evidence=evidence))
             continue
         if result is None:
             left_out.append(case.name)

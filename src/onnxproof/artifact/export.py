@@ -17,7 +17,7 @@ from onnxproof.artifact.file import SIGNATURE, read_artifact
 from onnxproof.artifact.record import Artifact, ExportOptions
 from onnxproof.artifact.wrapper import PREFIX, FlatModule, eval_mode, preserved, resized
 from onnxproof.errors import FindingError, InputError
-from onnxproof.findings import Finding, Where, found
+from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.structure import Flat, flatten
 from onnxproof.subject import Subject
 
@@ -228,14 +228,28 @@ def _report_baked(subject: Subject, artifact: Artifact, errors: list[Exception],
         evidence: dict[str, Any] = {"dimension": size, "places": places}
         if errors:
             evidence["error"] = shortest(str(errors[0]))
+        severity: Severity | None = None if subject.asked_dynamic or _accepts_other(subject, size) else "note"
         report(
             found(
                 "OX104",
                 f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}",
                 where=where,
                 evidence=evidence,
+                severity=severity,
             )
         )
+
+
+def _accepts_other(subject: Subject, size: str) -> bool:
+    """Whether the module itself takes another size of this dimension: what it refuses, no export needs to offer."""
+    tensors, sizes = subject.inputs.tensors, subject.sizes()
+    grown = [{d: sizes[n] + 1 for d, n in subject.dynamic.get(name, {}).items() if n == size} for name in tensors]
+    try:
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+            subject.call([leaf.clone() for leaf in resized(list(tensors.values()), grown)])
+    except Exception:
+        return False
+    return True
 
 
 # --- the two exporters ----------------------------------------------------------------------------------------------

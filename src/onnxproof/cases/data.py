@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.comparison import is_narrow_float
 from onnxproof.errors import InputError, listed
 
 Table = dict[str, NDArray[Any]]
@@ -57,9 +58,8 @@ def select_inputs(table: Mapping[str, NDArray[Any]], inputs: Mapping[str, np.dty
 def _as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if array.dtype == dtype:
         return array
-    if array.dtype.kind in "fiub" and (
-        dtype.kind == "f" or array.dtype.kind == dtype.kind or np.array_equal(array.astype(dtype), array)
-    ):
+    exact = array.dtype.kind in "fiub" and np.array_equal(array.astype(dtype), array)
+    if exact or (array.dtype.kind in "fiub" and (dtype.kind == "f" or is_narrow_float(dtype))):
         return array.astype(dtype)
     raise InputError(
         f"--data: {name} holds {array.dtype} and the model takes {dtype}: convert it first, values would be lost"

@@ -36,14 +36,14 @@ def generated(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
 
 
 def make_plan(
-    exported: Mapping[str, int], batch_sizes: Sequence[int] | None, *, floats: bool, seed: int = 0
+    exported: Mapping[str, int], batch_sizes: Sequence[int] | None, *, floats: bool, seed: int = 0, batch: str = "batch"
 ) -> list[Case]:
     """The smallest size (where the costly checks learn what they cost), the example, then values at a small size, then sizes,
     then inputs outside the fair range; cheap before dear."""
     if batch_sizes is not None and not batch_sizes:
         return []
-    sweep = shapes.sweep(exported, batch_sizes)
-    base, near = sweep[0], shapes.small(exported, batch_sizes)
+    sweep = shapes.sweep(exported, batch_sizes, batch)
+    base, near = sweep[0], shapes.small(exported, batch_sizes, batch)
     others = sorted(sweep[1:], key=lambda sizes: float(np.prod(list(sizes.values()))))
     least = min([*others[:1], base], key=lambda sizes: float(np.prod(list(sizes.values()))))
     plan = [

@@ -124,4 +124,13 @@ ENTRIES = (
         "Return the new state as an output and pass it in as an input.",
         "model",
     ),
+    Entry(
+        "OX114",
+        "no exact evaluation of the graph",
+        "note",
+        "The reference evaluator cannot run this graph in float64, so its exactness is unknown.",
+        "Changes of meaning below the rounding noise are not seen.",
+        "Nothing needs to be done; operators outside the standard and quantised graphs are the usual reason.",
+        "precision",
+    ),
 )

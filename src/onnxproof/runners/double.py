@@ -52,6 +52,8 @@ class DoubleRunner:
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
         self._subject = subject
+        self.called: set[str] = set()
+        """Operations the module calls, as seen while it ran under the modes."""
         self._plain: bool | None = None
         """Whether the copy gives the same without the modes: then they are left away, they cost time on every operation."""
         self.narrowest = self.believed
@@ -121,6 +123,7 @@ class DoubleRunner:
             raise
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
+        self.called |= widening.called
         for dtype in widening.asked:
             if torch.finfo(dtype).eps > torch.finfo(self.narrowest).eps:
                 self.narrowest = dtype
@@ -190,10 +193,12 @@ class _Widening(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]  # torch's mode has no types
         self._injector = injector
         self.asked: set[torch.dtype] = set()
+        self.called: set[str] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._assert_tensor_metadata.default:
             return None
+        self.called.add(func.overloadpacket.__name__)
         args, kwargs = tree_map(self._wide, args), tree_map(self._wide, kwargs or {})
         if self._injector is not None:
             return self._injector.call(func, args, kwargs)

@@ -24,7 +24,7 @@ def to_numpy(tensor: torch.Tensor) -> NDArray[Any]:
         tensor = tensor.to_dense()
     if tensor.dtype in NARROW:
         seen, _, dtype = NARROW[tensor.dtype]
-        return np.ascontiguousarray(tensor.contiguous().view(seen).numpy()).view(dtype).copy()
+        return np.ascontiguousarray(tensor.contiguous().view(seen).numpy()).view(dtype).copy().reshape(tensor.shape)
     return np.array(tensor.resolve_conj().resolve_neg().numpy(), copy=True, order="C")
 
 

@@ -189,7 +189,9 @@ def run_verify(
         )
     listener = Listener(
         finding=lambda finding: emit({"event": "finding", "finding": finding.to_json()}),
-        plan=lambda names: emit({"event": "plan", "cases": list(names)}),
+        plan=lambda cases: emit(
+            {"event": "plan", "cases": [c.name for c in cases], "unfair": [c.name for c in cases if not c.fair]}
+        ),
         stage=lambda case, stage: emit({"event": "stage", "case": case, "stage": stage}),
         case=lambda result: emit({"event": "case", "case": result.to_json()}),
     )

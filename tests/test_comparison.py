@@ -80,6 +80,12 @@ def test_zero_dimensional_and_empty_arrays():
     assert compare("x", np.zeros(0, np.float32), np.zeros(0, np.float32)).compared == 0
 
 
+def test_elements_outside_the_tolerance_are_counted():
+    b, c = np.zeros(4, np.float32), np.array([0, 1, 1e-5, np.nan], np.float32)
+    assert compare("x", b, c).outside == 2
+    assert compare("x", b, c, atol=1e-6).outside == 3
+
+
 def test_cosine_and_scale():
     result = compare("x", np.array([3.0, 4.0], np.float32), np.array([6.0, 8.0], np.float32))
     assert result.cosine == pytest.approx(1.0)

@@ -160,3 +160,13 @@ def test_names_that_are_taken_twice(tmp_path):
     proof = onnxproof.prove(Streaming().eval(), (torch.randn(2, 3), torch.randn(2, 3)), out=tmp_path)
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
     assert ports(tmp_path / "model.onnx") == (["x", "state"], ["y", "state_out"])
+
+
+def test_large_weights_go_to_external_data_and_ship(tmp_path, monkeypatch):
+    from onnxproof.artifact import export
+
+    monkeypatch.setattr(export, "EXTERNAL_ABOVE", 0)
+    proof = onnxproof.prove(*models.mlp(), out=tmp_path)
+    assert (tmp_path / "model.onnx.data").is_file()
+    assert proof.artifact["bytes"] > (tmp_path / "model.onnx").stat().st_size
+    assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]

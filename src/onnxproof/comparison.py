@@ -90,6 +90,8 @@ class Comparison:
     max_ulp: float | None = None
     cosine: float | None = None
     scale: float | None = None
+    outside: int | None = None
+    """Elements outside the tolerance that the run was made with."""
     mismatched: int = 0
     """Discrete values that differ."""
     unexplained_mismatches: int | None = None
@@ -147,7 +149,7 @@ def _quiet(function: Callable[..., T]) -> Callable[..., T]:
 
 
 @_quiet
-def compare(output: str, baseline: Array, candidate: Array, rtol: float = 1e-3) -> Comparison:
+def compare(output: str, baseline: Array, candidate: Array, *, atol: float = 1e-4, rtol: float = 1e-3) -> Comparison:
     """Set two arrays side by side."""
     form: dict[str, Any] = {
         "output": output,
@@ -162,7 +164,7 @@ def compare(output: str, baseline: Array, candidate: Array, rtol: float = 1e-3) 
         return Comparison(**form)
     if form["kind"] == "discrete":
         return Comparison(**form, **_discrete_numbers(baseline, candidate))
-    return Comparison(**form, **_float_numbers(baseline, candidate, rtol))
+    return Comparison(**form, **_float_numbers(baseline, candidate, atol, rtol))
 
 
 def kind_of(array: Array) -> Kind:
@@ -195,7 +197,7 @@ def as_float64(array: Array) -> Floats:
 # --- side by side ---------------------------------------------------------------------------------------------------
 
 
-def _float_numbers(baseline: Array, candidate: Array, rtol: float) -> dict[str, Any]:
+def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
     b, c = as_float64(baseline), as_float64(candidate)
     pattern, both = _pattern(b, c)
     difference = np.zeros_like(b)
@@ -221,6 +223,7 @@ def _float_numbers(baseline: Array, candidate: Array, rtol: float) -> dict[str, 
         "max_ulp": _max_ulp(difference, magnitude, baseline.dtype),
         "cosine": _cosine(b[both], c[both]),
         "scale": float(magnitude.max()),
+        "outside": int((difference > atol + rtol * magnitude).sum()) + pattern.differing,
         "envelope": _envelope(magnitude, difference, rtol),
     }
 

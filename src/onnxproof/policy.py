@@ -262,6 +262,8 @@ def _evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
         "max_rel": c.max_rel,
         "atol": tolerance.atol,
         "rtol": tolerance.rtol,
+        "outside": c.outside,
+        "of": c.size,
         "noise_ratio": c.noise_ratio,
     }
     if c.noise is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,6 +35,8 @@ from onnxproof.verified import CaseResult
 
 DATA_ROWS = 32
 DATA_CASES = 16
+EXACT_UP_TO = 300_000_000
+"""Bytes of an artifact up to which its graph is evaluated in float64 as well."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,30 @@ class Listener:
     stage: Callable[[str, str], None]
     """A case and the stage it enters: what to blame if the process dies."""
     case: Callable[[CaseResult], None]
+
+
+class Memory:
+    """What cases cost in memory, learnt from the peak of the process: a larger one must fit into half of what is free."""
+
+    def __init__(self) -> None:
+        self._peak = self._now()
+        self._rate = 0.0
+
+    @staticmethod
+    def _now() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    def learn(self, elements: int) -> None:
+        """Note by how much a case of this size raised the peak."""
+        peak = self._now()
+        if elements > 1000:
+            self._rate = max(self._rate, (peak - self._peak) / elements)
+        self._peak = peak
+
+    def room_for(self, elements: int) -> bool:
+        """Whether a case of this size is likely to fit."""
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return self._rate * elements <= free / 2
 
 
 class Verifier:
@@ -73,6 +101,7 @@ class Verifier:
         self._exact_failed = self._double is None
         self._outputs: Pairing | None = None
         self._data = self._load_data()
+        self._memory = Memory()
         self._forwards = 0.0
         self.stage = "start"
         self._rate = 0.0
@@ -251,7 +280,7 @@ class Verifier:
         self.stage = "inputs"
         inputs = self.make_inputs(case)
         elements = _elements(inputs)
-        if self._rate * elements > self._settings.budget / 4:
+        if self._rate * elements > self._settings.budget / 4 or not self._memory.room_for(elements):
             return None
         seconds: dict[str, float] = {}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds)
@@ -267,14 +296,16 @@ class Verifier:
             return replace(result, status="failed", message=str(error)[:1000])
         outputs = self._pair_outputs(baseline)
         candidate = {name: raw[graph] for name, graph in outputs.pairs.items() if graph in raw}
+        limits = self._settings.limits
         comparisons = [
-            compare(name, baseline[name], candidate[name], self._settings.limits.rtol)
+            compare(name, baseline[name], candidate[name], atol=limits.atol, rtol=limits.rtol)
             for name in candidate
             if name in baseline
         ]
         comparisons, truth = self._timed(
             "float64", case, seconds, lambda: self._truth.judge_case(inputs, baseline, candidate, comparisons)
         )
+        self._memory.learn(elements)
         self._forwards += sum(seconds.values())
         self._rate = max(self._rate, sum(seconds.values()) / max(elements, 1)) if elements > 1000 else self._rate
         if truth is not None and case.fair:
@@ -314,6 +345,8 @@ class Verifier:
         return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
 
     def _graph_in_float64(self) -> GraphInFloat64 | None:
+        if self._artifact.bytes > EXACT_UP_TO:
+            return None  # several float64 copies of the weights would not fit
         if self._exact is None and not self._exact_failed:
             assert self._double is not None  # without a truth, _exact_failed is set
             import torch

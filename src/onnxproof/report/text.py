@@ -24,7 +24,7 @@ def render(proof: Proof) -> str:
 
 def _headline(proof: Proof) -> str:
     name = proof.subject.get("name") or "the model"
-    reasons = [f for f in proof.findings if f.weight]
+    reasons = _grave(proof)
     if not proof.cases and proof.artifact is not None and not reasons:
         return f"EXPORTED  {name}"
     if not reasons:
@@ -101,8 +101,14 @@ def _number(value: float | None) -> str:
 # --- findings -------------------------------------------------------------------------------------------------------
 
 
-def _findings(proof: Proof) -> list[str]:
+def _grave(proof: Proof) -> list[Finding]:
+    """What gates; that nothing was compared goes without saying where the reason is there too."""
     grave = [f for f in proof.findings if f.weight]
+    return [f for f in grave if f.code != "OX004"] or grave
+
+
+def _findings(proof: Proof) -> list[str]:
+    grave = _grave(proof)
     quiet = [f for f in proof.findings if not f.weight]
     lines: list[str] = []
     for finding in grave[:SHOWN_FINDINGS]:
@@ -170,7 +176,7 @@ def _short(text: str, limit: int) -> str:
 
 
 def _next(proof: Proof) -> list[str]:
-    grave = [f for f in proof.findings if f.weight]
+    grave = _grave(proof)
     if not grave:
         return []
     return ["", f"  next: onnxproof explain {grave[0].code}"]

@@ -10,6 +10,8 @@ import onnxproof
 from benchmarks.faults import FAULTS
 from benchmarks.faults.build import build, dynamic_of
 from benchmarks.zoo import ZOO
+from onnxproof.artifact import sourcemap
+from onnxproof.artifact.sourcemap import Origin
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,10 @@ class Item:
     onnx: Path | None
     """None where there is no export: then there is only a diagnosis."""
     culprit: str | None = None
+    module_path: str | None = None
+    line: int | None = None
+    """Where the culprit's node comes from, by the source map of the correct export."""
+    stage: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     problem: str = ""
@@ -48,7 +54,22 @@ def _fault(key: str, folder: Path) -> Item:
     options = dict(fault.options)
     if dynamic_of(fault) is not None:
         options["dynamic"] = dynamic_of(fault)
-    return Item(key, "fault", fault.cls, built.target_module, built.inputs, built.onnx_path, built.culprit, options)
+    origin = Origin()
+    if built.culprit is not None and built.onnx_path is not None:
+        origin = sourcemap.read(built.onnx_path.with_suffix(".sourcemap.json")).get(built.culprit, origin)
+    return Item(
+        key,
+        "fault",
+        fault.cls,
+        built.target_module,
+        built.inputs,
+        built.onnx_path,
+        built.culprit,
+        origin.module,
+        origin.line,
+        fault.stage,
+        options,
+    )
 
 
 def _correct(key: str, folder: Path) -> Item:
@@ -59,5 +80,5 @@ def _correct(key: str, folder: Path) -> Item:
     proof = onnxproof.export(module, inputs, out=folder / key, **exporting)
     if proof.artifact is None:
         problem = next((f.message for f in proof.findings if f.severity == "block"), "no artifact")
-        return Item(key, "zoo", entry.family, module, inputs, None, None, options, problem=problem)
-    return Item(key, "zoo", entry.family, module, inputs, folder / key / "model.onnx", None, options)
+        return Item(key, "zoo", entry.family, module, inputs, None, options=options, problem=problem)
+    return Item(key, "zoo", entry.family, module, inputs, folder / key / "model.onnx", options=options)

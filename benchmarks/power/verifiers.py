@@ -35,6 +35,9 @@ class Result:
     why: str = ""
     located: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
+    module: str | None = None
+    line: int | None = None
+    stage: str | None = None
 
 
 # --- ours -----------------------------------------------------------------------------------------------------------
@@ -46,8 +49,16 @@ def ours(item: Item, folder: Path) -> Result:
     proof = onnxproof.verify(item.module, item.inputs, onnx=item.onnx, out=folder / "ours", **options)
     grave = [f for f in proof.findings if f.weight]
     nodes = tuple(dict.fromkeys(f.where.node for f in grave if f.where.node))
-    why = "; ".join(f"{f.code} {f.message}"[:200] for f in grave[:2])
-    return Result(proof.verdict != "ship", why, nodes, tuple(dict.fromkeys(f.code for f in grave)))
+    blamed = next((f for f in grave if f.where.node), grave[0] if grave else None)
+    return Result(
+        proof.verdict != "ship",
+        "; ".join(f"{f.code} {f.message}"[:200] for f in grave[:2]),
+        nodes,
+        tuple(dict.fromkeys(f.code for f in grave)),
+        blamed.where.module if blamed else None,
+        blamed.where.line if blamed else None,
+        blamed.stage if blamed else None,
+    )
 
 
 # --- recipes --------------------------------------------------------------------------------------------------------

@@ -47,6 +47,9 @@ def main() -> None:
                 kind=item.kind,
                 cls=item.cls,
                 culprit=item.culprit,
+                stage=item.stage,
+                module=item.module_path,
+                line=item.line,
                 problem=item.problem,
             )
             for label, verify in verifiers.items() if item.onnx is not None else ():
@@ -65,6 +68,9 @@ def main() -> None:
                     why=result.why[:400],
                     located=result.located,
                     codes=result.codes,
+                    module=result.module,
+                    line=result.line,
+                    stage=result.stage,
                     seconds=time.perf_counter() - began,
                 )
             tell(item=name, verifier="", state="done")

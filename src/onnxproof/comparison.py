@@ -23,6 +23,7 @@ T = TypeVar("T")
 SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""
 SHOWN = 3
+BLOCK = 2048
 TRIM = 0.99
 """Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it."""
 
@@ -200,30 +201,27 @@ def as_float64(array: Array) -> Floats:
 def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
     b, c = as_float64(baseline), as_float64(candidate)
     pattern, both = _pattern(b, c)
-    difference = np.zeros_like(b)
-    np.subtract(c, b, out=difference, where=both)
-    np.abs(difference, out=difference)
-    magnitude = np.where(both, np.abs(b), 0.0)
-    ranked = np.where(classify(b) == classify(c), difference, np.inf)
+    difference = np.abs(c - b) if both is None else np.abs(np.subtract(c, b, out=np.zeros_like(b), where=both))
+    magnitude = np.abs(b) if both is None else np.where(both, np.abs(b), 0.0)
+    ranked = difference if not pattern.differing else np.where(classify(b) == classify(c), difference, np.inf)
     numbers: dict[str, Any] = {
         "pattern": pattern,
-        "compared": int(both.sum()),
+        "compared": b.size if both is None else int(both.sum()),
         "worst": _worst(ranked, baseline, candidate),
     }
     if not numbers["compared"]:
         return numbers
-    nonzero = both & (magnitude > 0)
-    relative = difference[nonzero] / magnitude[nonzero]
+    relative = np.divide(difference, magnitude, out=np.zeros_like(difference), where=magnitude > 0)
     return {
         **numbers,
         "max_abs": float(difference.max()),
-        "mean_abs": float(difference[both].mean()),
-        "max_rel": float(relative.max()) if relative.size else 0.0,
-        "mean_rel": float(relative.mean()) if relative.size else 0.0,
+        "mean_abs": float(difference.sum()) / numbers["compared"],
+        "max_rel": float(relative.max()),
+        "mean_rel": float(relative.sum()) / numbers["compared"],
         "max_ulp": _max_ulp(difference, magnitude, baseline.dtype),
-        "cosine": _cosine(b[both], c[both]),
+        "cosine": _cosine(b, c) if both is None else _cosine(b[both], c[both]),
         "scale": float(magnitude.max()),
-        "outside": int((difference > atol + rtol * magnitude).sum()) + pattern.differing,
+        "outside": int(np.count_nonzero(difference > atol + rtol * magnitude)) + pattern.differing,
         "envelope": _envelope(magnitude, difference, rtol),
     }
 
@@ -239,37 +237,59 @@ def classify(values: Floats) -> NDArray[np.int8]:
     return classes
 
 
-def _pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_]]:
+def _pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_] | None]:
+    """Where NaN and infinities are, and which pairs are finite (None: all of them, the usual case)."""
+    if np.isfinite(b).all() and np.isfinite(c).all():
+        return Pattern(), None
     kinds_b, kinds_c = classify(b), classify(c)
-    both = (kinds_b == 0) & (kinds_c == 0)
     pattern = Pattern(
         baseline=int((kinds_b != 0).sum()),
         candidate=int((kinds_c != 0).sum()),
         differing=int((kinds_b != kinds_c).sum()),
     )
-    return pattern, both
+    return pattern, (kinds_b == 0) & (kinds_c == 0)
 
 
 def _max_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) -> float:
-    unit = 2 * unit_roundoff(np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype)
-    exponent = np.frexp(magnitude)[1] - 1
-    spacing = np.ldexp(unit, np.maximum(exponent, -1022 if unit < 1e-12 else -126))
-    return float((difference / np.maximum(spacing, np.finfo(np.float64).tiny)).max())
+    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    if is_narrow_float(real):
+        return float((difference / (2 * unit_roundoff(real) * magnitude + np.finfo(np.float32).tiny)).max())
+    return float((difference / np.spacing(magnitude.astype(real)).astype(np.float64)).max())
 
 
 def _cosine(b: Floats, c: Floats) -> float | None:
-    top = max(float(np.abs(b).max()), float(np.abs(c).max()))
-    if top == 0:
+    norms = rms(b) * rms(c)
+    if not norms or not np.isfinite(norms):
         return None
-    b, c = b / top, c / top
-    norms = float(np.linalg.norm(b) * np.linalg.norm(c))
-    return float(np.dot(b, c) / norms) if norms else None
+    return _inner(b.ravel() / rms(b), c.ravel() / rms(c)) / b.size
 
 
 def _envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
     m, d = magnitude.ravel(), difference.ravel()
-    places = {int(np.argmax(d - slope * m)) for slope in {*SLOPES, rtol}}
+    rough = _blocks(m, d)
+    places = {_place_of_largest(m, d, slope, rough) for slope in {*SLOPES, rtol}}
     return tuple(sorted((float(m[i]), float(d[i])) for i in places))
+
+
+def _blocks(m: Floats, d: Floats) -> tuple[Floats, Floats]:
+    """Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach."""
+    starts = np.arange(0, d.size, BLOCK)
+    return np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
+
+
+def _place_of_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Floats]) -> int:
+    """Where d − slope·m is largest; only blocks that can beat what was found are looked at."""
+    bounds = rough[1] - slope * rough[0]
+    best, place = -np.inf, 0
+    for block in np.argsort(-bounds, kind="stable"):
+        if bounds[block] <= best:
+            break
+        start = int(block) * BLOCK
+        values = d[start : start + BLOCK] - slope * m[start : start + BLOCK]
+        top = int(np.argmax(values))
+        if values[top] > best:
+            best, place = float(values[top]), start + top
+    return place
 
 
 def _worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, ...]:
@@ -335,25 +355,37 @@ def _distance(baseline: Array, candidate: Array) -> Floats:
 # --- noise ----------------------------------------------------------------------------------------------------------
 
 
+def _inner(a: Floats, b: Floats) -> float:
+    """Σ a·b without BLAS, whose threads spin for a while after a call and slow down the forwards that follow."""
+    return float(np.einsum("i,i->", a, b))
+
+
 def rms(values: Floats) -> float:
-    """Root mean square; 0 for nothing."""
+    """Root mean square; 0 for nothing. Scaled where squares would overflow or vanish."""
     if not values.size:
         return 0.0
-    top = float(np.abs(values).max())
+    flat = values.ravel()
+    total = _inner(flat, flat)
+    if 1e-200 < total < 1e300:
+        return float(np.sqrt(total / flat.size))
+    top = float(np.abs(flat).max())
     if top == 0 or not np.isfinite(top):
         return top
-    return top * float(np.sqrt(np.mean(np.square(values / top))))
+    return top * float(np.sqrt(np.mean(np.square(flat / top))))
 
 
 def local_scale(truth: Floats) -> Floats:
     """|value| plus the rms of its row: what an element's error is measured against."""
-    finite = np.where(np.isfinite(truth), truth, 0.0)
-    if finite.ndim and finite.shape[-1] > 1:
-        top = np.abs(finite).max(axis=-1, keepdims=True) + np.finfo(np.float64).tiny
-        row = top * np.sqrt(np.mean(np.square(finite / top), axis=-1, keepdims=True))
+    values = truth if np.isfinite(truth).all() else np.where(np.isfinite(truth), truth, 0.0)
+    sizes = np.abs(values)
+    if values.ndim and values.shape[-1] > 1:
+        top = float(sizes.max(initial=0.0)) or 1.0
+        scaled = values / top if not 1e-100 < top < 1e100 else values
+        row = np.sqrt(np.einsum("...i,...i->...", scaled, scaled) / values.shape[-1])[..., None]
+        sizes += row * top if scaled is not values else row
     else:
-        row = np.full_like(finite, rms(finite))
-    return np.asarray(np.abs(finite) + row + np.finfo(np.float64).tiny)
+        sizes += rms(values)
+    return sizes + np.finfo(np.float64).tiny
 
 
 @_quiet
@@ -362,10 +394,12 @@ def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, 
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
     if t.shape != b.shape or c.shape != b.shape:
         return None
-    finite = np.isfinite(b) & np.isfinite(c) & np.isfinite(t)
+    scale = local_scale(t)
+    finite = np.isfinite(b + c + t)
     if not finite.any():
         return None
-    scale, b, c, t = local_scale(t)[finite], b[finite], c[finite], t[finite]
+    if not finite.all():
+        scale, b, c, t = scale[finite], b[finite], c[finite], t[finite]
     error_b, error_c = np.abs(b - t), np.abs(c - t)
     rms_b, rms_c = rms(error_b), rms(error_c)
     floor = 2 * unit * rms(t) + np.finfo(np.float64).tiny

@@ -81,22 +81,27 @@ class Truth:
         self._limits = limits
         self.method = "float64" if double is not None else "ulp"
 
-    def judge_case(
-        self, inputs: Arrays, baseline: Outputs, candidate: Outputs, comparisons: Sequence[Comparison]
-    ) -> tuple[list[Comparison], Outputs | None]:
-        """The comparisons with their noise, and the truth itself where there is one."""
-        truth = self._truth(inputs)
-        samples = _Samples(self, inputs, baseline, truth)
-        judged = [self._with_noise(c, baseline, candidate, samples) for c in comparisons]
-        return judged, truth if samples.doubled else None
-
-    def _truth(self, inputs: Arrays) -> Outputs | None:
+    def of(self, inputs: Arrays) -> Outputs | None:
+        """The outputs in float64; None where the module cannot run so."""
         if self._double is None:
             return None
         try:
             return self._double.run(inputs)
         except Unavailable:
             return None
+
+    def judge_case(
+        self,
+        inputs: Arrays,
+        truth: Outputs | None,
+        baseline: Outputs,
+        candidate: Outputs,
+        comparisons: Sequence[Comparison],
+    ) -> tuple[list[Comparison], Outputs | None]:
+        """The comparisons with their noise, and the truth where it deserves the name."""
+        samples = _Samples(self, inputs, baseline, truth)
+        judged = [self._with_noise(c, baseline, candidate, samples) for c in comparisons]
+        return judged, truth if samples.doubled else None
 
     def sample(self, inputs: Arrays, seed: int, doubled: bool) -> Outputs | None:
         """One legal rounding of the outputs."""

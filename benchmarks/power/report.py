@@ -108,7 +108,9 @@ def _located(faults: dict[str, Fact], answers: dict[tuple[str, str], Fact]) -> l
         "stage": [(f["stage"], ours[n].get("stage")) for n, f in faults.items() if f.get("stage")],
     }
     lines = ["| onnxproof's first culprit | right |", "|---|---|"]
-    lines += [f"| {what} | {_share(sum(a == b for a, b in pairs), len(pairs))} |" for what, pairs in asked.items()]
+    lines += [
+        f"| {what} | {_share(sum(a == b for a, b in pairs), len(pairs))} |" for what, pairs in asked.items() if pairs
+    ]
     stages = [f"`{n.removeprefix('fault:')}` ({f['stage']}, not {ours[n].get('stage')})" for n, f in faults.items()]
     wrong = [
         text
@@ -120,10 +122,7 @@ def _located(faults: dict[str, Fact], answers: dict[tuple[str, str], Fact]) -> l
         for n, f in faults.items()
         if f["culprit"] and (ours[n].get("located") or [None])[0] != f["culprit"]
     ]
-    lines += [
-        "",
-        "The stage is known for faults of the exporter and the runtime themselves. No peer in the table names a node, a module or a line.",
-    ]
+    lines += ["", "No peer in the table names a node, a module or a line."]
     lines += [f"Another node first: {', '.join(nodes)}."] if nodes else []
     lines += [f"Another stage: {', '.join(wrong)}."] if wrong else []
     return lines

@@ -111,10 +111,9 @@ def _located(faults: dict[str, Fact], answers: dict[tuple[str, str], Fact]) -> l
     lines += [
         f"| {what} | {_share(sum(a == b for a, b in pairs), len(pairs))} |" for what, pairs in asked.items() if pairs
     ]
-    stages = [f"`{n.removeprefix('fault:')}` ({f['stage']}, not {ours[n].get('stage')})" for n, f in faults.items()]
     wrong = [
-        text
-        for text, (n, f) in zip(stages, faults.items(), strict=True)
+        f"`{n.removeprefix('fault:')}` ({f['stage']}, not {ours[n].get('stage')})"
+        for n, f in faults.items()
         if f.get("stage") and ours[n].get("stage") != f["stage"]
     ]
     nodes = [

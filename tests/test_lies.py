@@ -341,6 +341,8 @@ def test_a_truth_that_overflows_excuses_nothing():
 
     baseline, candidate, truth = np.array([1e5, 1.0]), np.array([2e5, 1.0]), np.array([np.inf, 1.0])
     assert unexplained_error(baseline, candidate, truth, [truth], 6e-8) > 1
+    beside = np.array([3e38, -1.0]), np.array([3e38, 2.0]), np.array([np.inf, -1.0])
+    assert unexplained_error(*beside, [beside[2]], 6e-8) > 1
 
 
 def test_only_unfair_cases_are_nothing_compared():

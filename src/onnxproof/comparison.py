@@ -436,10 +436,11 @@ def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: 
     if not finite.any():
         return 0.0
     # Where the truth overflows and the baseline does not, the baseline is the best truth there is.
-    known = np.isfinite(t)
+    known, scale = np.isfinite(t), local_scale(t)
     t = np.where(known, t, b)
+    scale = np.where(known, scale, np.abs(t) + np.finfo(np.float64).tiny)
     legal = [np.where(known, s, b) for s in map(as_float64, samples) if s.shape == t.shape]
-    allowed = allowance(legal, t, local_scale(t), unit)
+    allowed = allowance(legal, t, scale, unit)
     excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
     return float(np.nan_to_num(excess, nan=0.0).max())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from onnxproof.findings import Finding, Where, found
+from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.verified import CaseResult
 
 FIXED = re.compile(r"Got invalid dimensions for input: (\S+).*?index: (\d+) Got: (\d+) Expected: (\d+)", re.S)
@@ -34,14 +34,14 @@ def _reason(message: str) -> str:
 def _refusal(key: tuple[str, ...], group: Sequence[CaseResult]) -> Finding:
     where = Where(case=group[0].name)
     evidence = {"cases": [r.name for r in group], "error": group[0].message[:500]}
-    severity = None if any(r.fair for r in group) else "note"
+    severity: Severity | None = None if any(r.fair for r in group) else "note"
     if key[0] == "fixed":
         _, name, dim, size = key
         message = (
             f"the artifact fixes dimension {dim} of {name} to {size}: onnxruntime refuses {len(group)} cases of other sizes "
             "that PyTorch answers"
         )
-        return found("OX222", message, where=where, evidence=evidence, severity=severity)  # type: ignore[arg-type]  # "note" is a severity
+        return found("OX222", message, where=where, evidence=evidence, severity=severity)
     first = group[0].message.splitlines()[0] if group[0].message else ""
     message = f"onnxruntime refuses {len(group)} cases that PyTorch answers: {first[:300]}"
-    return found("OX221", message, where=where, evidence=evidence, severity=severity)  # type: ignore[arg-type]  # "note" is a severity
+    return found("OX221", message, where=where, evidence=evidence, severity=severity)

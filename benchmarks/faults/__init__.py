@@ -1,6 +1,6 @@
 """Faults: wrong exports of known kind, and an input that shows each."""
 
-from benchmarks.faults import architectures, contract, edge, noise, patterns, plain, runtime, shape
+from benchmarks.faults import architectures, contract, deep, edge, noise, patterns, plain, runtime, shape
 from benchmarks.faults.registry import ARCHITECTURES, DYNAMIC, FAULTS, Fault
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Fault",
     "architectures",
     "contract",
+    "deep",
     "edge",
     "noise",
     "patterns",

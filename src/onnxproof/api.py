@@ -14,7 +14,7 @@ from onnxproof.errors import UserError
 from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
 from onnxproof.policy import Policy, Tolerance
 from onnxproof.proof import Proof
-from onnxproof.specs import ProviderSpec, Range, parse_provider
+from onnxproof.specs import ProviderSpec, Range, Role, parse_provider
 
 Threshold = float | Mapping[str, float] | None
 
@@ -91,6 +91,8 @@ def prove(
     nonfinite: bool = False,
     seed: int = 0,
     budget: float = 120.0,
+    search: float = 0.0,
+    role: Mapping[str, Role] | None = None,
     out: str | Path = "onnxproof-out",
     isolate: bool = False,
     case_timeout: float = 300.0,
@@ -116,6 +118,9 @@ def prove(
             seed=seed,
             budget=budget,
             nonfinite=nonfinite,
+            roles=dict(role or {}),
+            search=search,
+            counterexamples=str(Path(out) / "counterexamples"),
             limits=limits_of(policy),
         ),
         case_timeout=case_timeout,

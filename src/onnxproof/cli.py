@@ -34,6 +34,18 @@ Range_ = Annotated[
     list[str] | None,
     typer.Option("--range", help="Valid values, both ends included: ids:0,30521 (repeatable).", show_default=False),
 ]
+RoleOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        help="What an input means: ids:id, x:image, m:mask, m:additive-mask, n:length, n:integer, x:float (repeatable).",
+        show_default=False,
+    ),
+]
+Search = Annotated[
+    str | None,
+    typer.Option("--search", help="Look for an input that breaks it, this long: 30s, 5m.", show_default=False),
+]
 Dynamic = Annotated[
     list[str] | None,
     typer.Option(
@@ -132,6 +144,7 @@ def prove(
     onnx: Onnx = None,
     input: Input = None,
     range: Range_ = None,
+    role: RoleOption = None,
     dynamic: Dynamic = None,
     batch_sizes: Batches = None,
     data: Data = None,
@@ -150,6 +163,7 @@ def prove(
     nonfinite: Nonfinite = False,
     seed: Seed = 0,
     budget: Budget = "120s",
+    search: Search = None,
     case_timeout: CaseTimeout = None,
     in_process: InProcess = False,
     json: Json = None,
@@ -330,6 +344,9 @@ def _job(options: dict[str, Any], policy: Policy) -> Any:
             seed=get("seed") or 0,
             budget=specs.parse_seconds(get("budget") or "120s"),
             nonfinite=bool(get("nonfinite")),
+            roles=dict(specs.parse_role(text) for text in get("role") or ()),
+            search=specs.parse_seconds(get("search") or "0"),
+            counterexamples=str(Path(get("out") or "onnxproof-out") / "counterexamples"),
             limits=limits_of(policy),
         ),
         case_timeout=specs.parse_seconds(get("case_timeout") or "300s"),

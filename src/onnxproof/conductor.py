@@ -18,6 +18,7 @@ from onnxproof.job import Job
 from onnxproof.policy import Policy, judge, to_locate
 from onnxproof.proof import Proof
 from onnxproof.verified import CaseResult
+from onnxproof.worker.look import TRYING, Look
 from onnxproof.worker.supervisor import Child, End
 
 MAX_CHILDREN = 20
@@ -34,6 +35,7 @@ class Progress:
 
     stage: Callable[[str], None] = lambda text: None
     case: Callable[[int, int, str], None] = lambda done, total, name: None
+    search: Callable[[Mapping[str, Any]], None] = lambda outcome: None
 
 
 @dataclass
@@ -56,6 +58,11 @@ class Record:
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Module's output → graph's output."""
     blames: dict[str, Blame] = field(default_factory=dict)
+    search: Mapping[str, Any] | None = None
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+    counterexamples: list[Mapping[str, Any]] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """Cases that a search found → where their inputs are."""
 
     def receive(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -66,7 +73,7 @@ class Record:
         self.at = (event["case"], event["stage"])
         if event["case"] is None:
             self.progress.stage(event["stage"])
-        else:
+        elif not event["case"].startswith("search/"):
             self.progress.case(len(self.cases), len(self.planned), event["case"])
 
     def _on_subject(self, event: Mapping[str, Any]) -> None:
@@ -81,7 +88,7 @@ class Record:
         self.artifact = Artifact.from_json(event["artifact"])
 
     def _on_plan(self, event: Mapping[str, Any]) -> None:
-        self.planned, self.unfair = event["cases"], frozenset(event["unfair"])
+        self.planned, self.unfair, self.coverage = event["cases"], frozenset(event["unfair"]), event["coverage"]
 
     def _on_case(self, event: Mapping[str, Any]) -> None:
         result = CaseResult.from_json(event["case"])
@@ -93,6 +100,19 @@ class Record:
 
     def _on_blame(self, event: Mapping[str, Any]) -> None:
         self.blames[event["case"]] = Blame.from_json(event["blame"])
+
+    def _on_searched(self, event: Mapping[str, Any]) -> None:
+        self.search = event["search"]
+        self.progress.search(event["search"])
+
+    def _on_found(self, event: Mapping[str, Any]) -> None:
+        self.files[event["case"]] = event["file"]
+
+    def _on_counterexample(self, event: Mapping[str, Any]) -> None:
+        self.counterexamples.append(event["counterexample"])
+
+    def _on_trouble(self, event: Mapping[str, Any]) -> None:
+        self.progress.stage(f"{event['stage']}: {event['message']}")
 
     def _on_error(self, event: Mapping[str, Any]) -> None:
         self.error = event
@@ -127,8 +147,11 @@ def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: flo
         artifact=record.artifact.to_json() if record.artifact else None,
         environment={**record.environment, **_session_facts(job)},
         cases=tuple(cases),
-        findings=tuple(judge(findings, cases, policy, record.blames)),
+        findings=tuple(judge(findings, cases, policy, record.blames, record.counterexamples)),
         blame=record.blames,
+        search=record.search,
+        coverage=record.coverage,
+        counterexamples=tuple(record.counterexamples),
         policy=policy,
         planned=tuple(record.planned),
         timing={"seconds": seconds},
@@ -180,16 +203,29 @@ def _in_process(job: Job, record: Record, policy: Policy, verify: bool) -> None:
     subject = stages.load_subject(job)
     stages.run_export(job, record.receive, subject)
     if verify and record.artifact is not None:
-        stages.run_verify(job, record.artifact, frozenset(), record.receive, stateful=record.stateful, subject=subject)
-        wanted = _wanted(record, policy)
-        if wanted:
+        stateful = record.stateful
+        stages.run_verify(job, record.artifact, frozenset(), record.receive, stateful=stateful, subject=subject)
+        if _worth_searching(job, record, policy):
+            look = _look(record, policy)
+            stages.run_search(job, record.artifact, look, record.receive, subject, stateful=stateful)
+        look = _look(record, policy)
+        if look.findings:
             with contextlib.suppress(Exception):  # a cause that cannot be found leaves the finding as it is
-                stages.run_locate(job, record.artifact, wanted, record.outputs, record.receive, subject)
+                stages.run_locate(job, record.artifact, look, record.receive, subject, stateful=stateful)
 
 
-def _wanted(record: Record, policy: Policy) -> list[str]:
-    """Cases whose cause is worth looking for."""
-    return to_locate(judge(record.findings, list(record.cases.values()), policy))
+def _worth_searching(job: Job, record: Record, policy: Policy) -> bool:
+    """A search was asked for, and the planned cases left something to find."""
+    if not job.verify.search or not any(case.outputs for case in record.cases.values()):
+        return False
+    findings = judge(record.findings, list(record.cases.values()), policy)
+    return not any(finding.severity == "block" and finding.weight for finding in findings)
+
+
+def _look(record: Record, policy: Policy) -> Look:
+    """What is worth a closer look."""
+    findings = to_locate(judge(record.findings, list(record.cases.values()), policy))
+    return Look(tuple(findings), record.outputs, record.files, policy)
 
 
 # --- in children ----------------------------------------------------------------------------------------------------
@@ -197,20 +233,38 @@ def _wanted(record: Record, policy: Policy) -> list[str]:
 
 def _in_children(job: Job, record: Record, policy: Policy, verify: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder:
-        job = _portable(job, Path(folder))
+        job = _portable(replace(job, verify=replace(job.verify, isolated=True)), Path(folder))
         _export_in_child(job, record)
         if verify and record.artifact is not None:
             _verify_in_children(job, record)
-            wanted = _wanted(record, policy)
-            if wanted:
-                _locate_in_child(job, record, wanted)
+            if _worth_searching(job, record, policy):
+                _search_in_child(job, record, _look(record, policy))
+            look = _look(record, policy)
+            if look.findings:
+                _locate_in_child(job, record, look)
 
 
-def _locate_in_child(job: Job, record: Record, cases: list[str]) -> None:
+def _locate_in_child(job: Job, record: Record, look: Look) -> None:
     """A child of its own, since it exports again; what it cannot find leaves the findings as they are."""
-    order = {"stage": "locate", "job": job, "artifact": record.artifact, "cases": cases, "outputs": record.outputs}
+    order = {"stage": "locate", "job": job, "artifact": record.artifact, "look": look, "stateful": record.stateful}
     with contextlib.suppress(InternalError, UserError):
         _run_child(order, record, job.case_timeout)
+
+
+def _search_in_child(job: Job, record: Record, look: Look) -> None:
+    """An input that kills the child is what the search was for: it is kept."""
+    order = {"stage": "search", "job": job, "artifact": record.artifact, "look": look, "stateful": record.stateful}
+    end = _run_child(order, record, job.case_timeout)
+    if end is None:
+        return
+    case, stage = record.at
+    death = _death(end, record, "note" if case is None else _gravity(record, case, stage))
+    trying = Path(str(job.verify.counterexamples)) / TRYING
+    if case is not None and trying.is_file():
+        kept = trying.with_name(f"{record.subject.get('name', 'model')}-{death.code}.npz")
+        trying.replace(kept)
+        death = replace(death, evidence={**death.evidence, "file": str(kept)})
+    record.findings.append(death)
 
 
 def _portable(job: Job, folder: Path) -> Job:
@@ -290,6 +344,8 @@ def _verify_in_children(job: Job, record: Record) -> None:
         if case is None:
             return
         record.lost.add(case)
+        if set(record.planned) <= record.cases.keys() | record.lost:
+            return
     left = [name for name in record.planned if name not in record.cases and name not in record.lost]
     if left:
         message = f"given up after {MAX_CHILDREN} deaths: {len(left)} of {len(record.planned)} cases were not run"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from onnxproof.artifact.record import ExportOptions
-from onnxproof.specs import InputSpec, ProviderSpec, Range
+from onnxproof.specs import InputSpec, ProviderSpec, Range, Role
 
 CPU = ProviderSpec("CPUExecutionProvider")
 
@@ -41,6 +42,13 @@ class VerifySettings:
     seed: int = 0
     budget: float = 120.0
     nonfinite: bool = False
+    isolated: bool = False
+    """Whether a crash costs a child only: then inputs that are known to kill onnxruntime are tried too."""
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    search: float = 0.0
+    """Seconds to look for an input on which the two sides part."""
+    counterexamples: str | None = None
+    """The folder of counterexamples: kept ones are tried first, new ones are written there."""
     limits: Limits = Limits()
 
 

@@ -63,7 +63,11 @@ def verdict_of(findings: Iterable[Finding]) -> Verdict:
 
 
 def judge(
-    observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Policy, blames: Mapping[str, Blame] | None = None
+    observed: Sequence[Finding],
+    cases: Sequence[CaseResult],
+    policy: Policy,
+    blames: Mapping[str, Blame] | None = None,
+    counterexamples: Sequence[Mapping[str, Any]] = (),
 ) -> list[Finding]:
     """What the stages observed, and what the comparisons say under this policy; the gravest first."""
     findings = [finding for finding in observed if finding.code not in JUDGED]
@@ -76,7 +80,7 @@ def judge(
         for remark in _remarks(case, comparison, policy)
     )
     findings += [*refusals(cases), *_nothing_finite(cases)]
-    findings = [_blamed(finding, blames or {}) for finding in findings]
+    findings = [_shown(_blamed(finding, blames or {}), counterexamples) for finding in findings]
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
     ]
@@ -87,10 +91,18 @@ LOCATABLE = frozenset({"OX201", "OX202", "OX203", "OX205", "OX207", "OX215", "OX
 """Findings whose cause can be looked for: the two sides answer differently, or one does not answer."""
 
 
-def to_locate(findings: Iterable[Finding], limit: int = 2) -> list[str]:
-    """Cases worth locating: of the gravest parity findings."""
-    cases = [f.where.case for f in findings if f.weight and f.code in LOCATABLE and f.where.case]
-    return list(dict.fromkeys(cases))[:limit]
+def to_locate(findings: Iterable[Finding], limit: int = 2) -> list[Finding]:
+    """Findings whose case is worth a closer look: the gravest about parity, one per case."""
+    worth = [f for f in findings if f.weight and f.code in LOCATABLE and f.where.case]
+    return list({f.where.case: f for f in reversed(worth)}.values())[::-1][:limit]
+
+
+def _shown(finding: Finding, counterexamples: Sequence[Mapping[str, Any]]) -> Finding:
+    """The finding with the smallest input that shows it."""
+    for one in counterexamples:
+        if (one["code"], one["output"]) == (finding.code, finding.where.output):
+            return replace(finding, evidence={**finding.evidence, "counterexample": dict(one)})
+    return finding
 
 
 def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from onnxproof.conductor import Progress
 
@@ -13,7 +14,9 @@ STAGES = {
     "examine": "examining the module",
     "export": "exporting",
     "session": "building the session",
+    "search": "searching",
     "locate": "looking for the cause",
+    "shrink": "making the failing input small",
 }
 
 
@@ -29,4 +32,12 @@ def shown(quiet: bool) -> Iterator[Progress]:
         yield Progress(
             stage=lambda stage: status.update(STAGES.get(stage, stage)),
             case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {name}"),
+            search=lambda outcome: status.update(_searched(outcome)),
         )
+
+
+def _searched(outcome: Mapping[str, Any]) -> str:
+    return (
+        f"searching: {outcome['seconds']:.0f} of {outcome['budget']:.0f} s, {outcome['inputs']} inputs, {outcome['reached']} of "
+        f"{outcome['regimes']} regimes, worst {outcome['worst']:.2g} of what rounding explains"
+    )

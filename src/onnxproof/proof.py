@@ -35,6 +35,12 @@ class Proof:
     timing: Mapping[str, float] = field(default_factory=dict)
     blame: Mapping[str, Blame] = field(default_factory=dict)
     """Case → who is to blame for what happened in it."""
+    search: Mapping[str, Any] | None = None
+    """What a search did: inputs, regimes reached, how near it came."""
+    coverage: Mapping[str, Any] = field(default_factory=dict)
+    """Per input: how much of the user's data lies where generated cases have been."""
+    counterexamples: tuple[Mapping[str, Any], ...] = ()
+    """The smallest failing inputs, and where they are kept."""
 
     @property
     def verdict(self) -> Verdict:
@@ -48,7 +54,11 @@ class Proof:
 
     def judged(self, policy: Policy) -> Proof:
         """The same facts under another policy."""
-        return replace(self, policy=policy, findings=tuple(judge(self.findings, self.cases, policy, self.blame)))
+        return replace(
+            self,
+            policy=policy,
+            findings=tuple(judge(self.findings, self.cases, policy, self.blame, self.counterexamples)),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The proof as plain data, every number finite."""
@@ -63,6 +73,9 @@ class Proof:
             "cases": [case.to_json() for case in self.cases],
             "findings": [finding.to_json() for finding in self.findings],
             "blame": {case: blame.to_json() for case, blame in self.blame.items()},
+            "search": dict(self.search) if self.search is not None else None,
+            "coverage": dict(self.coverage),
+            "counterexamples": [dict(one) for one in self.counterexamples],
             "latency": self.latency,
             "quality": self.quality,
             "timing": dict(self.timing),
@@ -92,6 +105,9 @@ class Proof:
             findings=tuple(Finding.from_json(finding) for finding in data["findings"]),
             policy=Policy.from_json(data["policy"]),
             planned=tuple(data.get("planned", ())),
+            search=data.get("search"),
+            coverage=data.get("coverage") or {},
+            counterexamples=tuple(data.get("counterexamples") or ()),
             latency=data.get("latency"),
             quality=data.get("quality"),
             timing=data.get("timing") or {},

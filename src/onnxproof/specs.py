@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from onnxproof.errors import InputError, UserError
+
+Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "length"]
+"""What an input means, which decides what is tried in it."""
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,15 @@ def parse_range(text: str) -> tuple[str, Range]:
     if not name or not low <= high:
         raise InputError(f"--range {text!r}: expected name:low,high with low ≤ high")
     return name, Range(low, high)
+
+
+def parse_role(text: str) -> tuple[str, Role]:
+    """`name:role`."""
+    name, _, role = text.rpartition(":")
+    for known in ROLES:
+        if name and role == known:
+            return name, known
+    raise InputError(f"--role {text!r}: expected name:role with a role of {', '.join(ROLES)}")
 
 
 def parse_dynamic(texts: Iterable[str]) -> dict[str, dict[int, str]] | None:

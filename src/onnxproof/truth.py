@@ -75,7 +75,14 @@ def time_limit(seconds: float) -> Iterator[None]:
 class Truth:
     """The float64 truth of a subject, or the best stand-in there is."""
 
-    def __init__(self, eager: EagerRunner, double: DoubleRunner | None, limits: Limits) -> None:
+    def __init__(
+        self,
+        eager: EagerRunner,
+        double: DoubleRunner | None,
+        limits: Limits,
+        counts: tuple[int, ...] = SAMPLES,
+    ) -> None:
+        self.counts = counts
         self._eager = eager
         self._double = double
         self._limits = limits
@@ -153,6 +160,7 @@ class _Samples:
         self._inputs = inputs
         self._baseline = baseline
         self._made: list[Outputs] = []
+        self.counts = source.counts
         self.truth = baseline if truth is None else truth
         self.doubled = truth is not None
 
@@ -178,7 +186,7 @@ def _explain_discrete(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: 
     if not c.mismatched:
         return c
     left = c.mismatched
-    for count in SAMPLES:
+    for count in samples.counts:
         legal = [*samples.take(count, c.output), samples.truth[c.output]]
         left = unexplained_mismatches(b, k, legal)
         if not left:
@@ -187,16 +195,16 @@ def _explain_discrete(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: 
 
 
 def _explain_float(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Samples, unit: float) -> Comparison:
-    first = samples.take(SAMPLES[0], c.output)
+    first = samples.take(samples.counts[0], c.output)
     truth = samples.truth[c.output]
     if samples.doubled and first and not credible(b, truth, first, unit):
-        more = samples.take(SAMPLES[1], c.output)
+        more = samples.take(samples.counts[1], c.output)
         if not credible(b, truth, more, unit):
             samples.distrust()
             truth = b
             c = replace(c, noise=measure_noise(b, k, b, "ulp", unit))
     excess, pattern = np.inf, c.pattern.differing
-    for count in SAMPLES:
+    for count in samples.counts:
         legal = samples.take(count, c.output)
         # The baseline is one legal rounding too, where the truth is another thing than the baseline.
         known = [*legal, b] if samples.doubled else legal

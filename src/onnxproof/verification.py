@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from onnxproof.artifact.file import load_model
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
 from onnxproof.artifact.record import Artifact
-from onnxproof.cases import data as user_data
-from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed, scalar_constants, table_sizes
-from onnxproof.cases.plan import Case, Inputs, generated, make_inputs, make_plan
-from onnxproof.cases.values import FAIR_LIMIT
+from onnxproof.cases.plan import Case, Inputs
+from onnxproof.cases.supply import Supply
 from onnxproof.comparison import Comparison, compare
-from onnxproof.errors import FindingError, InputError, NothingToVerify
+from onnxproof.errors import FindingError
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import VerifySettings
 from onnxproof.runners.base import Arrays, Rejected
@@ -30,11 +28,9 @@ from onnxproof.runners.eager import EagerRunner
 from onnxproof.runners.session import SessionRunner
 from onnxproof.runners.tensors import to_numpy
 from onnxproof.subject import Subject
-from onnxproof.truth import GraphInFloat64, Truth
+from onnxproof.truth import SAMPLES, GraphInFloat64, Truth
 from onnxproof.verified import CaseResult
 
-DATA_ROWS = 32
-DATA_CASES = 16
 EXACT_UP_TO = 300_000_000
 """Bytes of an artifact up to which its graph is evaluated in float64 as well."""
 
@@ -44,10 +40,13 @@ class Listener:
     """Where results go while the work is under way."""
 
     finding: Callable[[Finding], None]
-    plan: Callable[[Sequence[Case]], None]
+    plan: Callable[[Sequence[Case], Mapping[str, Any]], None]
+    """The cases, and how much of the user's data they cover."""
     stage: Callable[[str, str], None]
     """A case and the stage it enters: what to blame if the process dies."""
     case: Callable[[CaseResult], None]
+    outputs: Callable[[Mapping[str, str]], None] = lambda pairs: None
+    """Module's output → graph's output, as soon as it is known."""
 
 
 class Memory:
@@ -85,22 +84,25 @@ class Verifier:
         listener: Listener,
         *,
         stateful: bool = False,
+        samples: tuple[int, ...] = SAMPLES,
+        unhurried: bool = False,
     ) -> None:
+        self._unhurried = unhurried
+        """Whether the reference evaluator may take its time: for single inputs that are looked at closely."""
         self.subject = with_symbols(subject, artifact)
         self._artifact = artifact
         self._settings = settings
         self._listener = listener
         self.eager = EagerRunner(subject, stateful=stateful)
-        self.domains = self._infer_domains()
+        self.supply = Supply(self.subject, artifact, settings)
         self._inputs = self._pair_inputs()
         self.session = SessionRunner(artifact.path, settings.session, self._inputs.reverse)
         self._report_placement()
         self._double = self._make_double()
-        self._truth = Truth(self.eager, self._double, settings.limits)
+        self._truth = Truth(self.eager, self._double, settings.limits, samples)
         self._exact: GraphInFloat64 | None = None
         self._exact_failed = self._double is None
         self._outputs: Pairing | None = None
-        self._data = self._load_data()
         self._memory = Memory()
         self._forwards = 0.0
         self.stage = "start"
@@ -119,25 +121,8 @@ class Verifier:
 
     # --- before the first case
 
-    def _infer_domains(self) -> list[Domain]:
-        model = load_model(Path(self._artifact.path), weights=False)
-        tables, hints = table_sizes(model), scalar_constants(model, FAIR_LIMIT)
-        subject = self.subject
-        renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), self._artifact.inputs).pairs
-        return [
-            infer_domain(
-                name,
-                to_numpy(tensor),
-                subject.dynamic.get(name, {}),
-                subject.ranges.get(name),
-                tables.get(renamed.get(name, name)),
-                hints,
-            )
-            for name, tensor in subject.inputs.tensors.items()
-        ]
-
     def _pair_inputs(self) -> Pairing:
-        pairing = pair_inputs({d.name: d.dtype.name for d in self.domains}, self._artifact.inputs)
+        pairing = pair_inputs({d.name: d.dtype.name for d in self.supply.domains}, self._artifact.inputs)
         for finding in pairing.findings:
             self._listener.finding(finding)
         blocking = next((f for f in pairing.findings if f.code == "OX218"), None)
@@ -153,7 +138,7 @@ class Verifier:
     def _make_double(self) -> DoubleRunner | None:
         try:
             double = DoubleRunner(self.subject)
-            double.run(self._example())
+            double.run(self.supply.example())
         except Unavailable as error:
             self._listener.finding(
                 found(
@@ -165,112 +150,25 @@ class Verifier:
             return None
         return double
 
-    def _example(self) -> Inputs:
-        return make_inputs(generated({}, "example"), [replace(d, dims={}) for d in self.domains])
-
-    def _load_data(self) -> user_data.Table | None:
-        """One array of rows per input; inputs without dimensions come as they are, or from the example."""
-        if self._settings.data is None:
-            return None
-        table = user_data.load_data(self._settings.data)
-        rows = {d.name: d.dtype for d in self.domains if d.shape}
-        scalars = {
-            d.name: np.asarray(table.get(d.name, d.example)).astype(d.dtype) for d in self.domains if not d.shape
-        }
-        return {**user_data.select_inputs(table, rows), **scalars}
-
     def calibrate(self) -> None:
-        """Ask PyTorch which integers it accepts where nothing else tells: wide ones, else the example's."""
-        for i, domain in enumerate(self.domains):
-            if domain.role == "integer" and domain.valid is None:
-                narrow = observed(domain)
-                self.domains[i] = replace(domain, valid=WIDE_INTEGERS)
-                if not self._accepts(i):
-                    self.domains[i] = replace(domain, valid=narrow)
+        """Ask PyTorch which integers it accepts where nothing else tells."""
+        self.supply.calibrate(self._accepts)
 
-    def _accepts(self, index: int) -> bool:
-        inputs = self._example()
-        domain = self.domains[index]
-        for profile in ("normal", "tiny"):
-            inputs[domain.name] = make_inputs(generated({}, profile), [replace(domain, dims={})])[domain.name]
-            try:
-                self.eager.run(inputs)
-            except Rejected:
-                return False
+    def _accepts(self, inputs: Inputs) -> bool:
+        try:
+            self.eager.run(inputs)
+        except Rejected:
+            return False
         return True
-
-    # --- the plan
 
     def plan(self) -> list[Case]:
         """Cases in the order they are run."""
-        floats = any(d.role == "float" and not d.declared for d in self.domains)
-        sizes = self.subject.sizes()
-        self._check_batch_sizes()
-        cases = make_plan(
-            sizes,
-            self._settings.batch_sizes,
-            floats=floats,
-            seed=self._settings.seed,
-            batch=self.subject.batch or "batch",
-        )
-        if self._settings.nonfinite or self._handles_nonfinite() or self._module_asks_for_nan():
-            cases = [replace(case, fair=True) if case.profile == "nonfinite" else case for case in cases]
-        cases = self._data_cases() + cases
-        if not cases:
-            raise NothingToVerify(
-                "there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2"
-            )
-        return cases
-
-    def _check_batch_sizes(self) -> None:
-        """Sizes asked for a batch that does not vary are a mistake, unless they are the one it has."""
-        asked = self._settings.batch_sizes
-        if asked and self.subject.batch is None:
-            have = {d.shape[0] for d in self.domains if d.shape}
-            if not set(asked) <= have:
-                raise InputError(
-                    f"--batch-sizes {','.join(map(str, asked))}: no first dimension is dynamic, so the batch is "
-                    f"{' or '.join(map(str, sorted(have)))}. Make it dynamic with --dynamic NAME:0=batch"
-                )
-
-    def _handles_nonfinite(self) -> bool:
-        """Whether the model itself deals with NaN or infinities."""
-        model = load_model(Path(self._artifact.path), weights=False)
-        return any(node.op_type in ("IsNaN", "IsInf") for node in model.graph.node)
+        return self.supply.plan(asks_for_nan=self._module_asks_for_nan())
 
     def _module_asks_for_nan(self) -> bool:
-        """The same for the module: a file that lost the guard must not be the judge of it."""
+        """Whether the module itself deals with NaN: a file that lost the guard must not be the judge of it."""
         names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
         return bool(self._double is not None and self._double.called & names)
-
-    def _data_cases(self) -> list[Case]:
-        """Windows of rows over all of the data; where there are too many, evenly spread ones."""
-        if self._data is None:
-            return []
-        rows = self._rows()
-        static = {d.shape[0] for d in self.domains if d.shape and 0 not in d.dims}
-        step = min(next(iter(static)) if static else DATA_ROWS, rows)
-        wanted = -(-rows // step)
-        starts = np.unique(np.linspace(0, rows - step, num=min(DATA_CASES, wanted), dtype=int)).tolist()
-        if wanted > DATA_CASES:
-            message = f"{len(starts) * step} of the {rows} rows of --data were run, spread evenly"
-            self._listener.finding(found("OX005", message, evidence={"rows": rows, "run": len(starts) * step}))
-        return [Case(f"data/rows={s}-{s + step - 1}", profile="data", rows=(s, step)) for s in starts]
-
-    def _rows(self) -> int:
-        assert self._data is not None  # asked only with data
-        return next(len(array) for array in self._data.values() if array.ndim)
-
-    def make_inputs(self, case: Case) -> Inputs:
-        """The inputs of a planned case."""
-        if case.rows is not None:
-            assert self._data is not None  # data cases are planned only with data
-            start, count = case.rows
-            return {
-                name: np.ascontiguousarray(array[start : start + count]) if array.ndim else array
-                for name, array in self._data.items()
-            }
-        return make_inputs(case, self.domains)
 
     # --- one case
 
@@ -278,10 +176,15 @@ class Verifier:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
         self._listener.stage(case.name, "inputs")
         self.stage = "inputs"
-        inputs = self.make_inputs(case)
+        inputs = self.supply.make_inputs(case)
         elements = _elements(inputs)
         if self._rate * elements > self._settings.budget / 4 or not self._memory.room_for(elements):
             return None
+        return self.evaluate(case, inputs)
+
+    def evaluate(self, case: Case, inputs: Inputs) -> CaseResult:
+        """Run some inputs on both sides and compare."""
+        elements = _elements(inputs)
         seconds: dict[str, float] = {}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds)
         try:
@@ -332,13 +235,16 @@ class Verifier:
             self._outputs = pair_outputs(list(baseline), ports, promised, named=self.eager.named)
             for finding in self._outputs.findings:
                 self._listener.finding(finding)
+            self._listener.outputs(self._outputs.pairs)
         return self._outputs
 
     def _with_exactness(
         self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison]
     ) -> list[Comparison]:
         graph = self._graph_in_float64()
-        if graph is None or self._double is None or not graph.affordable(self._forwards, _elements(inputs)):
+        if graph is None or self._double is None:
+            return comparisons
+        if not self._unhurried and not graph.affordable(self._forwards, _elements(inputs)):
             return comparisons
         try:
             measured = graph.measure(inputs, truth, outputs, self._double)
@@ -371,7 +277,9 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
     """Run the planned cases that are not done yet, until the budget is spent."""
     verifier.calibrate()
     cases = verifier.plan()
-    listener.plan(cases)
+    listener.plan(cases, verifier.supply.coverage(cases))
+    for finding in verifier.supply.remarks():
+        listener.finding(finding)
     began, left_out = time.perf_counter(), []
     for case in cases:
         if case.name in done:

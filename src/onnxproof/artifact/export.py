@@ -294,7 +294,27 @@ def _run_dynamo(
         verbose=False,
     )
     assert program is not None  # a dynamo export that fails raises
-    _save(program.model, path, names, outputs, options.keep_metadata)
+    bounds = _bounds(program.exported_program, dims) if program.exported_program is not None else {}
+    _save(program.model, path, names, outputs, options.keep_metadata, bounds)
+
+
+def _bounds(
+    program: torch.export.ExportedProgram, dims: Sequence[Mapping[int, str] | None]
+) -> dict[str, tuple[int, int | None]]:
+    """The sizes of each dynamic dimension that the captured program says it is good for (None: no upper end)."""
+    inputs = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    ranges = {str(symbol): limits for symbol, limits in program.range_constraints.items()}
+    bounds: dict[str, tuple[int, int | None]] = {}
+    for name, wished in zip(program.graph_signature.user_inputs, dims, strict=False):
+        value = inputs.get(str(name))
+        if not isinstance(value, torch.Tensor):
+            continue
+        for dim, size in (wished or {}).items():
+            limits = ranges.get(str(value.shape[dim]))
+            if limits is not None:
+                high = int(limits.upper) if limits.upper < 2**31 else None
+                bounds[size] = (int(limits.lower), high)
+    return bounds
 
 
 def _dims(wished: Mapping[int, str], static: frozenset[str]) -> dict[int, str] | None:
@@ -332,14 +352,21 @@ def _run_torchscript(
     _save(model, path, names, outputs, options.keep_metadata)
 
 
-def _save(model: Any, path: Path, inputs: list[str], outputs: list[str], keep_metadata: bool) -> None:
+def _save(
+    model: Any,
+    path: Path,
+    inputs: list[str],
+    outputs: list[str],
+    keep_metadata: bool,
+    bounds: Mapping[str, tuple[int, int | None]] | None = None,
+) -> None:
     import onnx_ir as ir
 
     origins = _name_and_map(model)
     _unwrap_names(model)
     if not keep_metadata:
         _strip(model)
-    model.metadata_props[SIGNATURE] = json.dumps({"inputs": inputs, "outputs": outputs})
+    model.metadata_props[SIGNATURE] = json.dumps({"inputs": inputs, "outputs": outputs, "bounds": bounds or {}})
     weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
     ir.save(model, path, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
     sourcemap.write(path.with_suffix(".sourcemap.json"), origins)

@@ -34,6 +34,7 @@ def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifac
         outputs=tuple(_port(value) for value in model.graph.output),
         promised_inputs=promised[0],
         promised_outputs=promised[1],
+        bounds=promised[2],
         **made,
     )
 
@@ -144,9 +145,12 @@ def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:
     return str(dim.dim_param) if dim.dim_param else None
 
 
-def _promised(model: onnx.ModelProto) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+def _promised(
+    model: onnx.ModelProto,
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, dict[str, tuple[int, int | None]]]:
     for entry in model.metadata_props:
         if entry.key == SIGNATURE:
             data = json.loads(entry.value)
-            return tuple(data["inputs"]), tuple(data["outputs"])
-    return None, None
+            bounds = {name: (low, high) for name, (low, high) in data.get("bounds", {}).items()}
+            return tuple(data["inputs"]), tuple(data["outputs"]), bounds
+    return None, None, {}

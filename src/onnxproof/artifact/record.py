@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Exporter = Literal["auto", "dynamo", "torchscript"]
@@ -42,6 +42,8 @@ class Artifact:
     promised_inputs: tuple[str, ...] | None = None
     """Names the file itself says it was exported with (onnxproof writes them into its artifacts)."""
     promised_outputs: tuple[str, ...] | None = None
+    bounds: Mapping[str, tuple[int, int | None]] = field(default_factory=dict)
+    """The sizes that torch.export says a dynamic dimension may have."""
     sourcemap: str | None = None
     optimized: bool | None = None
     log: str = ""
@@ -58,6 +60,7 @@ class Artifact:
             values[side] = tuple(Port.from_json(port) for port in values[side])
         for side in ("promised_inputs", "promised_outputs"):
             values[side] = tuple(values[side]) if values.get(side) is not None else None
+        values["bounds"] = {name: (low, high) for name, (low, high) in (values.get("bounds") or {}).items()}
         return Artifact(**values)
 
 

@@ -55,6 +55,20 @@ def select_inputs(table: Mapping[str, NDArray[Any]], inputs: Mapping[str, np.dty
     return {name: _as_dtype(name, array, inputs[name]) for name, array in chosen.items()}
 
 
+def stratified(labels: NDArray[Any]) -> NDArray[np.intp] | None:
+    """Rows in an order that takes one of every label, then a second one of every label, and so on; None without classes."""
+    if labels.ndim != 1 or not labels.size:
+        return None
+    classes, codes = np.unique(labels, return_inverse=True)
+    if not 2 <= len(classes) <= min(1000, len(labels) // 2):
+        return None
+    turn = np.zeros(len(labels), np.intp)
+    for code in range(len(classes)):
+        places = np.flatnonzero(codes == code)
+        turn[places] = np.arange(len(places))
+    return np.lexsort((codes, turn))
+
+
 def _as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if array.dtype == dtype:
         return array

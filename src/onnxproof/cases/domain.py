@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
+from onnxproof.cases.roles import Use
 from onnxproof.comparison import is_narrow_float
-from onnxproof.specs import Range
+from onnxproof.specs import Range, Role
 
-Role = Literal["float", "integer", "id", "mask"]
 WIDE_INTEGERS = Range(-100, 100)
 """Tried first for integers of unknown meaning; PyTorch says whether it accepts them."""
-PASSED_THROUGH = {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Identity", "Expand", "Slice"}
+LENGTH_NAMES = ("len", "lens", "length", "lengths", "seqlen", "seqlens")
+FULLY_MASKED = -1e9
+"""What an additive mask holds where nothing may pass, if the example does not show it."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,29 @@ class Domain:
     """Whether the user declared the range: then nothing outside it is ever used."""
     hints: tuple[float, ...] = ()
     """Constants of the graph (limits, thresholds) that values are tried at."""
+    extremes: bool = False
+    """Whether integers of any size may be tried: nothing is as large as this input says."""
+    measures: str | int | None = None
+    """For a length: the dimension (its name, or its fixed size) that it counts."""
     example: NDArray[Any] | None = field(default=None, compare=False)
+    sample: NDArray[Any] | None = field(default=None, compare=False)
+    """Rows of the user's data, where there are any."""
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it holds numbers of any size (a mask of floats does not)."""
+        return self.role in ("float", "image")
 
     def sized(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape at these sizes of the dynamic dims."""
         return tuple(sizes.get(self.dims.get(i, ""), size) for i, size in enumerate(self.shape))
+
+    def within(self, sizes: Mapping[str, int]) -> Range | None:
+        """The valid range at these sizes: a length cannot exceed what it counts."""
+        if self.role != "length" or self.declared:
+            return self.valid
+        size = self.measures if isinstance(self.measures, int) else sizes.get(str(self.measures))
+        return Range(0.0, float(size)) if size is not None else self.valid
 
 
 def infer_domain(
@@ -45,24 +64,71 @@ def infer_domain(
     example: NDArray[Any],
     dims: Mapping[int, str],
     declared: Range | None,
-    table: int | None,
+    use: Use,
     hints: tuple[float, ...] = (),
+    role: Role | None = None,
 ) -> Domain:
     """Declared beats the graph, the graph beats the example."""
-    domain = Domain(name, example.dtype, example.shape, "float", dims, declared, declared is not None, hints, example)
-    if example.dtype.kind == "f" or example.dtype.kind == "c" or is_narrow_float(example.dtype):
-        return domain
-    if example.dtype.kind == "b" or (declared is None and table is None and _looks_like_mask(name, example)):
-        return replace(domain, role="mask", valid=Range(0, 1))
-    if declared is not None:
-        return replace(domain, role="id")
-    if table is not None:
-        return replace(domain, role="id", valid=Range(0, max(table - 1, 0)))
-    return replace(domain, role="integer")
+    domain = Domain(name, example.dtype, example.shape, "float", dims, declared, declared is not None, hints)
+    domain = replace(domain, example=example, extremes=not use.sizes)
+    role = role or (_float_role(domain, use) if _is_float(example) else _integer_role(domain, use))
+    domain = replace(domain, role=role)
+    if declared is None and role == "mask":
+        return replace(domain, valid=Range(0, 1))
+    if declared is None and role == "id" and use.table is not None:
+        return replace(domain, valid=Range(0, max(use.table - 1, 0)))
+    return domain
 
 
-def _looks_like_mask(name: str, example: NDArray[Any]) -> bool:
-    return "mask" in name.lower() and example.dtype.kind in "iu" and bool(np.isin(example, (0, 1)).all())
+def _is_float(example: NDArray[Any]) -> bool:
+    return example.dtype.kind in "fc" or is_narrow_float(example.dtype)
+
+
+def _float_role(domain: Domain, use: Use) -> Role:
+    example = domain.example
+    assert example is not None  # set by the caller
+    if domain.declared or example.dtype.kind != "f" or not example.size:
+        return "float"
+    low = float(np.min(example))
+    dips = bool(((example == 0) | (example == low)).all())
+    if dips and low <= -1e3 and (use.added_before_softmax or "mask" in domain.name.lower()):
+        return "additive-mask"
+    if use.added_before_softmax and "mask" in domain.name.lower() and not example.any():
+        return "additive-mask"
+    if "mask" in domain.name.lower() and bool(np.isin(example, (0, 1)).all()):
+        return "mask"
+    return "image" if use.convolved and example.ndim == 4 and example.shape[1] in (1, 3, 4) else "float"
+
+
+def _integer_role(domain: Domain, use: Use) -> Role:
+    example = domain.example
+    assert example is not None  # set by the caller
+    if example.dtype.kind == "b":
+        return "mask"
+    if domain.declared or use.table is not None:
+        return "id"
+    binary = bool(np.isin(example, (0, 1)).all()) and example.size > 0
+    if binary and ("mask" in domain.name.lower() or (use.selects and example.ndim > 1)):
+        return "mask"
+    named = any(part in domain.name.lower().replace(".", "_").split("_") for part in LENGTH_NAMES)
+    if example.ndim <= 1 and (named or use.compared) and example.size and int(example.min()) >= 0:
+        return "length"
+    return "integer"
+
+
+def with_lengths(domains: Sequence[Domain]) -> list[Domain]:
+    """Lengths know which dimension they count: the smallest one of another input, beside the batch, that they fit into."""
+    return [_measured(d, [o for o in domains if o is not d]) if d.role == "length" else d for d in domains]
+
+
+def _measured(domain: Domain, others: Sequence[Domain]) -> Domain:
+    assert domain.example is not None  # domains of a subject come from its example
+    most = int(domain.example.max(initial=0))
+    counted = [(d.shape[i], d.dims.get(i)) for d in others for i in range(1, len(d.shape)) if d.shape[i] >= most]
+    if not counted:
+        return domain if domain.declared else replace(domain, role="integer")
+    size, dim = min(counted, key=lambda one: one[0])
+    return replace(domain, measures=dim if dim is not None else size)
 
 
 def observed(domain: Domain) -> Range:
@@ -70,57 +136,3 @@ def observed(domain: Domain) -> Range:
     if domain.example is None or not domain.example.size:
         return Range(0, 1)
     return Range(float(domain.example.min()), float(domain.example.max()))
-
-
-def table_sizes(model: onnx.ModelProto) -> dict[str, int]:
-    """Inputs that index a table (through Gather), with the table's size."""
-    shapes = _shapes(model)
-    uses: dict[str, list[onnx.NodeProto]] = {}
-    for node in model.graph.node:
-        for value in node.input:
-            uses.setdefault(value, []).append(node)
-    return {
-        value.name: size
-        for value in model.graph.input
-        if value.type.tensor_type.elem_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
-        and (size := _table(value.name, uses, shapes)) is not None
-    }
-
-
-def _shapes(model: onnx.ModelProto) -> dict[str, list[int]]:
-    shapes = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
-    for value in model.graph.value_info:
-        shapes.setdefault(value.name, [d.dim_value for d in value.type.tensor_type.shape.dim])
-    return shapes
-
-
-def _table(name: str, uses: Mapping[str, list[onnx.NodeProto]], shapes: Mapping[str, list[int]]) -> int | None:
-    found: list[int] = []
-    waiting, seen = [name], {name}
-    while waiting:
-        value = waiting.pop()
-        for node in uses.get(value, ()):
-            if node.op_type == "Gather" and node.input[1] == value and node.input[0] in shapes:
-                axis = next((int(a.i) for a in node.attribute if a.name == "axis"), 0)
-                shape = shapes[node.input[0]]
-                if -len(shape) <= axis < len(shape) and shape[axis] > 0:
-                    found.append(shape[axis])
-            elif node.op_type in PASSED_THROUGH and node.input[0] == value:
-                waiting += [out for out in node.output if out not in seen]
-                seen.update(node.output)
-    return min(found, default=None)
-
-
-def scalar_constants(model: onnx.ModelProto, limit: float) -> tuple[float, ...]:
-    """Numbers written into the graph, such as the limits of a Clip or the threshold of a comparison."""
-    tensors = [t for t in model.graph.initializer if not t.external_data]
-    tensors += [a.t for n in model.graph.node if n.op_type == "Constant" for a in n.attribute if a.name == "value"]
-    floats: set[float] = set()
-    for tensor in tensors:
-        if int(np.prod(tensor.dims)) == 1:
-            array = onnx.numpy_helper.to_array(tensor)
-            if array.dtype.kind in "fi" and np.isfinite(array).all():
-                floats.add(float(array.reshape(-1)[0]))
-    for node in model.graph.node:
-        floats |= {float(a.f) for a in node.attribute if a.type == onnx.AttributeProto.FLOAT}
-    return tuple(sorted(v for v in floats if abs(v) <= limit))[:64]

@@ -27,6 +27,8 @@ class Case:
     fair: bool = True
     rows: tuple[int, int] | None = None
     """For a case of the user's data: first row and count."""
+    file: str | None = None
+    """For a counterexample that was kept: where its inputs are."""
 
 
 def generated(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
@@ -36,28 +38,57 @@ def generated(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
 
 
 def make_plan(
-    exported: Mapping[str, int], batch_sizes: Sequence[int] | None, *, floats: bool, seed: int = 0, batch: str = "batch"
+    exported: Mapping[str, int],
+    batch_sizes: Sequence[int] | None,
+    *,
+    floats: bool,
+    seed: int = 0,
+    batch: str = "batch",
+    bounds: shapes.Bounds | None = None,
+    sampled: bool = False,
+    empty: bool = False,
 ) -> list[Case]:
     """The smallest size (where the costly checks learn what they cost), the example, then values at a small size, then sizes,
-    then inputs outside the fair range; cheap before dear."""
+    then inputs outside the fair range; cheap before dear. `sampled`: values like the user's data are tried too;
+    `empty`: an empty batch too."""
     if batch_sizes is not None and not batch_sizes:
         return []
-    sweep = shapes.sweep(exported, batch_sizes, batch)
+    sweep = shapes.sweep(exported, batch_sizes, batch, bounds)
     base, near = sweep[0], shapes.small(exported, batch_sizes, batch)
-    others = sorted(sweep[1:], key=lambda sizes: float(np.prod(list(sizes.values()))))
-    least = min([*others[:1], base], key=lambda sizes: float(np.prod(list(sizes.values()))))
+    others = sorted(sweep[1:], key=_volume)
+    least = min([*others[:1], base], key=_volume)
+    profiles = (*PROFILES, "like-data") if sampled else PROFILES
     plan = [
         generated(sizes, profile, seed) for sizes, profile in ((least, "normal"), (base, "example"), (base, "normal"))
     ]
-    plan += [generated(near, profile, seed) for profile in PROFILES]
+    plan += [generated(near, profile, seed) for profile in profiles]
     for i, sizes in enumerate(others):
         plan.append(generated(sizes, "normal", seed))
-        plan.append(generated(sizes, PROFILES[1 + i % (len(PROFILES) - 1)], seed))
+        if _alone(sizes, base):
+            plan.append(generated(sizes, profiles[1 + i % (len(profiles) - 1)], seed))
     # Constants of the graph are hit by chance: one large case more.
     plan += [generated(sizes, "hints", seed) for sizes in others[-2:]]
     if floats:
         plan += [generated(near, profile, seed) for profile in UNFAIR]
+    if empty:
+        plan += _empty(exported, batch_sizes, batch, seed)
     return list({case.name: case for case in plan}.values())
+
+
+def _volume(sizes: Mapping[str, int]) -> float:
+    return float(np.prod(list(sizes.values())))
+
+
+def _alone(sizes: Mapping[str, int], base: Mapping[str, int]) -> bool:
+    return sum(sizes[name] != base[name] for name in sizes) <= 1
+
+
+def _empty(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str, seed: int) -> list[Case]:
+    """An empty batch comes last, and does not gate unless it was asked for: onnxruntime dies of it in some operators."""
+    if batch not in exported or batch_sizes is not None:
+        return []
+    case = generated({**exported, batch: 0}, "normal", seed)
+    return [Case(case.name, case.sizes, case.profile, fair=False)]
 
 
 def make_inputs(case: Case, domains: Sequence[Domain]) -> Inputs:
@@ -70,7 +101,7 @@ def _make(case: Case, domain: Domain) -> NDArray[Any]:
     if case.profile == "example":
         return resized(domain, shape)
     generator = np.random.default_rng(zlib.crc32(f"{case.name}\0{domain.name}".encode()))
-    return fill(domain, case.profile, shape, generator)
+    return fill(domain, case.profile, shape, generator, case.sizes)
 
 
 def resized(domain: Domain, shape: tuple[int, ...]) -> NDArray[Any]:

@@ -3,32 +3,113 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations, zip_longest
+from typing import TypeVar
+
+T = TypeVar("T")
 
 BATCHES = (1, 2, 3, 7, 32, 128)
+SMALL = (1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 23, 31, 32, 33)
+LARGE = (47, 49, 63, 64, 65, 97, 101, 127, 128, 129, 191, 255, 256, 257, 511, 512, 513)
+"""Landmarks that a search tries: odd ones, primes, powers of two and their neighbours."""
+EVERY = 320
+"""After the landmarks, a search tries every size up to this one."""
 Sizes = dict[str, int]
+Bounds = Mapping[str, tuple[int, int | None]]
+"""The sizes torch.export says a dimension may have."""
 
 
-def sweep(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch") -> list[Sizes]:
-    """Combinations of sizes: the exported ones first, then each dimension alone, then all small and all large together."""
+def sweep(
+    exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch", bounds: Bounds | None = None
+) -> list[Sizes]:
+    """Combinations of sizes: the exported ones first, then each dimension alone, then every pair of a few sizes of each two."""
     if not exported:
         return [{}]
-    choices = {name: _choices(name == batch, size, batch_sizes) for name, size in exported.items()}
+    choices = {
+        name: _choices(name == batch, size, batch_sizes, (bounds or {}).get(name)) for name, size in exported.items()
+    }
     base = {name: size if size in choices[name] else choices[name][0] for name, size in exported.items()}
     wanted = [base]
     for name, sizes in choices.items():
         wanted += [{**base, name: size} for size in sizes]
     if len(choices) > 1:
-        wanted.append({name: sizes[0] for name, sizes in choices.items()})
-        wanted.append({name: sizes[len(sizes) // 2] for name, sizes in choices.items()})
-        # Every pair of neighbours in one combination, so that sizes that only work when equal are seen apart.
-        wanted.append({name: sizes[(i + 1) % len(sizes)] for i, (name, sizes) in enumerate(choices.items())})
+        wanted += covering({name: _few(sizes, base[name], name == batch) for name, sizes in choices.items()})
+    return _distinct(wanted)
+
+
+def wide_sweep(
+    exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch", bounds: Bounds | None = None
+) -> list[Sizes]:
+    """What a search tries: landmarks of each dimension alone, some large ones together, then pairs and every size in turns."""
+    free = [name for name in exported if name != batch or batch_sizes is None]
+    narrow = {
+        name: _choices(name == batch, size, batch_sizes, (bounds or {}).get(name)) for name, size in exported.items()
+    }
+    landmarks = {name: [*SMALL, *LARGE] if name in free else narrow[name] for name in exported}
+    alone = _turns([[{**exported, name: size} for size in _outwards(sizes)] for name, sizes in landmarks.items()])
+    large = [{**exported, a: x, b: y} for a, b in combinations(free, 2) for x, y in ((129, 257), (257, 129), (65, 65))]
+    pairs = covering({n: sorted({*SMALL, *narrow[n]}) if n in free else narrow[n] for n in exported})
+    every = [{**exported, name: size} for size in range(1, EVERY + 1) for name in reversed(free)]
+    return _distinct([*alone, *large, *_turns([pairs, every])])
+
+
+def _outwards(sizes: Sequence[int]) -> list[int]:
+    """Small and large ones in turns: what only shows at a large size should not wait for all small ones."""
+    ordered = sorted(sizes)
+    half = len(ordered) // 2
+    return _turns([ordered[:half], ordered[half:]])
+
+
+def _turns(lists: Sequence[Sequence[T]]) -> list[T]:
+    """One of each, then the next one of each."""
+    return [one for group in zip_longest(*lists) for one in group if one is not None]
+
+
+def _distinct(wanted: Sequence[Sizes]) -> list[Sizes]:
     return list({tuple(sizes.items()): sizes for sizes in wanted}.values())
 
 
-def _choices(is_batch: bool, exported: int, batch_sizes: Sequence[int] | None) -> list[int]:
+def _choices(
+    is_batch: bool, exported: int, batch_sizes: Sequence[int] | None, bound: tuple[int, int | None] | None
+) -> list[int]:
     if is_batch:
         return sorted(set(batch_sizes)) if batch_sizes is not None else sorted({*BATCHES, exported})
-    return sorted({1, 2, 3, max(exported - 1, 1), exported, exported + 1, 2 * exported + 1})
+    sizes = {1, 2, 3, max(exported - 1, 1), exported, exported + 1, 2 * exported + 1}
+    if bound is not None:
+        low, high = bound
+        # The ends that the exporter states, as long as they are no giants.
+        sizes |= {size for size in (low, high) if size is not None and 0 < size <= 4 * exported + 1024}
+    return sorted(sizes)
+
+
+def _few(sizes: Sequence[int], exported: int, is_batch: bool) -> list[int]:
+    """Three sizes that stand for all: the smallest, one that is not the exported one, and a larger one."""
+    small = [size for size in sizes if not is_batch or size <= 8] or list(sizes[:1])
+    other = next((size for size in reversed(small) if size != exported), small[-1])
+    near = next((size for size in small if size > 1 and size not in (exported, other)), small[0])
+    return sorted({small[0], near, other})
+
+
+def covering(choices: Mapping[str, Sequence[int]]) -> list[Sizes]:
+    """Combinations in which every two sizes of every two dimensions meet: far fewer than all combinations."""
+    if len(choices) < 2:
+        return [{name: size} for name, sizes in choices.items() for size in sizes]
+    open_pairs = {
+        frozenset({(a, x), (b, y)}) for a, b in combinations(choices, 2) for x in choices[a] for y in choices[b]
+    }
+    rows: list[Sizes] = []
+    while open_pairs:
+        row: Sizes = dict(min(open_pairs, key=sorted))
+        for name, sizes in choices.items():
+            if name not in row:
+                row[name] = max(sizes, key=lambda size: (_closed(row, name, size, open_pairs), -size))
+        open_pairs -= {frozenset(pair) for pair in combinations(row.items(), 2)}
+        rows.append({name: row[name] for name in choices})
+    return rows
+
+
+def _closed(row: Sizes, name: str, size: int, open_pairs: set[frozenset[tuple[str, int]]]) -> int:
+    return sum(frozenset({(name, size), other}) in open_pairs for other in row.items())
 
 
 def small(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch") -> Sizes:

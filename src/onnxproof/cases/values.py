@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.cases.domain import WIDE_INTEGERS, Domain, Role
-from onnxproof.specs import Range
+from onnxproof.cases.domain import FULLY_MASKED, WIDE_INTEGERS, Domain
+from onnxproof.specs import Range, Role
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -17,6 +17,9 @@ Shape = tuple[int, ...]
 
 FAIR_LIMIT = 1e3
 """Finite floats up to this size are fair inputs for any model that declares no range."""
+
+EXPONENTS = (5e-39, 16.6, 17.4, 20.0, 44.3, 87.3, 88.0, 88.7, 89.0, 103.9, 104.0, 709.0, 710.0, 745.0)
+"""Where exp, softplus, tanh, sigmoid and their squares under- or overflow or saturate in float32 and float64."""
 
 FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "normal": lambda g, s: g.standard_normal(s),
@@ -31,11 +34,28 @@ FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "constant": lambda g, s: np.broadcast_to(g.standard_normal((*s[:-1], 1)), s).copy() if s else g.standard_normal(s),
     "hints": lambda g, s: g.standard_normal(s) * 10,
     "sparse": lambda g, s: g.standard_normal(s) * (g.random(s) < 0.2) * _some_rows(g, s),
+    "ties": lambda g, s: g.choice(g.standard_normal(3), s),
+    "sorted": lambda g, s: _sorted(g, s),
+    "onehot": lambda g, s: _single(g, s) * g.choice([1.0, -1.0, 5.0, 100.0], s),
+    "alternating": lambda g, s: _alternating(g, s),
+    "exponents": lambda g, s: g.choice(EXPONENTS, s) * g.choice([1.0, -1.0], s) * _some_rows(g, s),
+    "denormal": lambda g, s: g.standard_normal(s) * 1e-40,
     "huge": lambda g, s: g.standard_normal(s) * 1e30,
-    "nonfinite": lambda g, s: _nonfinite(g, s),
+    "largest": lambda g, s: g.choice([3.4028234663852886e38, 1.8446743e19, 1.0], s) * g.choice([1.0, -1.0], s),
+    "nonfinite": lambda g, s: _nonfinite(g, s, (np.nan, np.nan, np.inf, -np.inf, 0.0)),
+    "infinite": lambda g, s: _nonfinite(g, s, (np.inf, -np.inf)),
 }
-UNFAIR = ("huge", "nonfinite")
+UNFAIR = ("huge", "largest", "nonfinite", "infinite")
+NONFINITE = ("nonfinite", "infinite")
 PROFILES = tuple(name for name in FLOATS if name not in UNFAIR)
+
+IMAGES: dict[str, Callable[[Generator, Shape], Floats]] = {
+    "large": lambda g, s: g.integers(0, 256, s).astype(np.float64),
+    "constant": lambda g, s: np.broadcast_to(g.random((*s[:2], 1, 1)), s).copy(),
+    "sorted": lambda g, s: np.broadcast_to(np.linspace(0, 1, s[-1]), s).copy(),
+    "halves": lambda g, s: g.integers(0, 2, s).astype(np.float64),
+}
+"""Images; profiles not named here are as for any floats."""
 
 INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
     "zeros": lambda g, s, r: np.full(s, min(max(0.0, r.low), r.high)),
@@ -45,6 +65,12 @@ INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
     "negative": lambda g, s, r: _integers(g, s, Range(r.low, min(r.high, max(r.low, -1)))),
     "halves": lambda g, s, r: g.choice(_near_ends(r), s),
     "constant": lambda g, s, r: np.full(s, r.low),
+    "ties": lambda g, s, r: np.broadcast_to(_integers(g, (*s[:-1], 1) if s else s, r), s).copy(),
+    "sorted": lambda g, s, r: r.low + np.arange(int(np.prod(s)), dtype=np.float64).reshape(s) % (r.high - r.low + 1),
+    "alternating": lambda g, s, r: g.choice([v for v in (-1.0, 0.0, 1.0) if r.low <= v <= r.high] or [r.low], s),
+    "exponents": lambda g, s, r: np.clip(
+        2.0 ** g.integers(0, 31, s) * g.choice([1.0, -1.0], s) + g.integers(-1, 2, s), r.low, r.high
+    ),
 }
 """Ids and integers; profiles not named here are uniform over the valid range."""
 
@@ -53,8 +79,11 @@ MASKS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "ones": lambda g, s: np.ones(s),
     "uniform": lambda g, s: np.ones(s),
     "tiny": lambda g, s: _single(g, s),
+    "onehot": lambda g, s: _single(g, s),
     "halves": lambda g, s: (g.random(s) < 0.5).astype(np.float64),
     "sparse": lambda g, s: (g.random(s) < 0.2).astype(np.float64) * _some_rows(g, s),
+    "alternating": lambda g, s: 1 - _ragged(g, s),
+    "sorted": lambda g, s: 1 - _single(g, s),
 }
 """Masks; profiles not named here are ragged: a prefix of each row is on."""
 
@@ -64,14 +93,29 @@ def _some_rows(g: Generator, shape: Shape) -> Floats:
     return np.ones(shape) if len(shape) < 2 else (g.random((*shape[:-1], 1)) < 0.7).astype(np.float64)
 
 
-def _nonfinite(g: Generator, shape: Shape) -> Floats:
-    """In most rows one value at a random place is NaN, +inf or −inf; the others stay finite."""
+def _sorted(g: Generator, shape: Shape) -> Floats:
+    """Ascending rows, each second one descending."""
+    values = np.sort(g.standard_normal(shape), axis=-1) if shape else g.standard_normal(shape)
+    if len(shape) > 1:
+        rows = values.reshape(-1, shape[-1])
+        rows[1::2] = rows[1::2, ::-1].copy()
+    return np.asarray(values)
+
+
+def _alternating(g: Generator, shape: Shape) -> Floats:
+    """Signs that alternate along each row."""
+    values = np.abs(g.standard_normal(shape))
+    return np.asarray(values * (1 - 2 * (np.arange(shape[-1]) % 2)) if shape else values)
+
+
+def _nonfinite(g: Generator, shape: Shape, choice: tuple[float, ...]) -> Floats:
+    """In most rows one value at a random place is one of these (0: none); the others stay finite."""
     values = g.standard_normal(shape)
     if not values.size:
         return np.asarray(values)
     rows = values.reshape(-1, shape[-1]) if shape else values.reshape(1, 1)
-    kinds = g.choice([np.nan, np.nan, np.inf, -np.inf, 0.0], len(rows))
-    kinds[0] = np.nan
+    kinds = g.choice(choice, len(rows))
+    kinds[0] = choice[0]
     places = g.integers(0, rows.shape[1], len(rows))
     hit = kinds != 0
     rows[np.arange(len(rows))[hit], places[hit]] = kinds[hit]
@@ -108,25 +152,61 @@ def _ragged(g: Generator, shape: Shape) -> Floats:
     return (np.arange(shape[-1]) < lengths).astype(np.float64)
 
 
-def fill(domain: Domain, profile: str, shape: Shape, g: Generator) -> NDArray[Any]:
+def fill(
+    domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mapping[str, int] | None = None
+) -> NDArray[Any]:
     """An array for this input in this profile, in its dtype and inside its valid range."""
+    valid = domain.within(sizes or {})
     makers: dict[Role, Callable[[], Floats]] = {
         "float": lambda: _float(domain, profile, shape, g),
+        "image": lambda: _float(domain, profile, shape, g),
+        "additive-mask": lambda: _additive(domain, profile, shape, g),
         "mask": lambda: MASKS.get(profile, _ragged)(g, shape),
-        "id": lambda: _integer(domain, profile, shape, g),
-        "integer": lambda: _integer(domain, profile, shape, g),
+        "id": lambda: _integer(domain, valid, profile, shape, g),
+        "integer": lambda: _integer(domain, valid, profile, shape, g),
+        "length": lambda: _integer(domain, valid, profile, shape, g),
     }
     values = np.asarray(makers[domain.role]())
-    if domain.valid is not None and profile not in UNFAIR:
-        values = np.clip(values, domain.valid.low, domain.valid.high)
+    if valid is not None and (domain.declared or profile not in UNFAIR) and not _takes_extremes(domain, profile):
+        values = np.clip(values, valid.low, valid.high)
+    return _as_dtype(values, domain.dtype).reshape(shape)
+
+
+def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype.kind in "iu" and values.dtype.kind == "f":
+        # A float64 cannot hold the largest integers: what is beyond becomes the largest.
+        info = np.iinfo(dtype)
+        whole = np.clip(values, float(info.min), float(info.max))
+        return np.where(whole >= float(info.max), info.max, np.minimum(whole, 2.0**62).astype(dtype)).astype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(values.astype(domain.dtype)).reshape(shape)
+        return np.asarray(values.astype(dtype))
 
 
-def _integer(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
-    valid = domain.valid or WIDE_INTEGERS
+def _additive(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
+    """0 where the mask is on, and the example's lowest value (or −1e9) where it is off."""
+    low = float(domain.example.min(initial=0.0)) if domain.example is not None else 0.0
+    on = MASKS.get(profile, _ragged)(g, shape)
+    return np.asarray(np.where(on > 0, 0.0, low if low < 0 else FULLY_MASKED))
+
+
+def _takes_extremes(domain: Domain, profile: str) -> bool:
+    return profile == "exponents" and domain.role == "integer" and domain.extremes and not domain.declared
+
+
+def _integer(domain: Domain, valid: Range | None, profile: str, shape: Shape, g: Generator) -> Floats:
+    if _takes_extremes(domain, profile):
+        return _powers(g, shape, np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64))
+    valid = valid or WIDE_INTEGERS
     maker = INTEGERS.get(profile)
     return _integers(g, shape, valid) if maker is None else np.asarray(maker(g, shape, valid), dtype=np.float64)
+
+
+def _powers(g: Generator, shape: Shape, info: np.iinfo[Any]) -> Floats:
+    """Powers of two and their neighbours up to the largest. The lowest is left out: divided by −1 it kills the process."""
+    powers = 2.0 ** g.integers(0, info.bits - 1, shape) * g.choice([1.0, -1.0] if info.min < 0 else [1.0], shape)
+    return np.asarray(
+        np.clip(powers + g.integers(-1, 2, shape), -float(info.max) if info.min < 0 else 0, float(info.max))
+    )
 
 
 def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
@@ -146,15 +226,31 @@ def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
 
 
 def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
-    values = _at_hints(domain, shape, g) if profile == "hints" and domain.hints else FLOATS[profile](g, shape)
+    if profile == "like-data" and domain.sample is not None:
+        return _like(domain.sample, shape, g)
+    images = IMAGES if domain.role == "image" and len(shape) == 4 else {}
+    if profile == "hints" and domain.hints:
+        values = _at_hints(domain, shape, g)
+    else:
+        values = images.get(profile, FLOATS.get(profile, FLOATS["normal"]))(g, shape)
     if domain.valid is None or profile in UNFAIR:
         return values
     low, high = domain.valid.low, domain.valid.high
     middle, half = (low + high) / 2, (high - low) / 2
-    if profile in ("normal", "mixed", "sparse", "constant"):
+    if profile in ("normal", "mixed", "sparse", "constant", "ties", "sorted", "alternating"):
         return middle + half * values / max(1.0, float(np.abs(values).max(initial=0.0)))
     if profile == "uniform":
         return low + values * (high - low)
     if profile == "large":
         return np.where(g.random(shape) < 0.5, low, high)
     return values
+
+
+def _like(sample: NDArray[Any], shape: Shape, g: Generator) -> Floats:
+    """The user's data with every place drawn anew from what was seen at that place."""
+    rows = g.integers(0, len(sample), shape)
+    if sample.shape[1:] != shape[1:]:
+        return np.asarray(g.choice(sample.reshape(-1), shape), dtype=np.float64)
+    grid = np.indices(shape)
+    places = (rows, *grid[1:])
+    return np.asarray(sample[places], dtype=np.float64)

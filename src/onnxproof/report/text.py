@@ -18,7 +18,14 @@ SHOWN_GROUPS = 9
 
 def render(proof: Proof) -> str:
     """The summary."""
-    lines = [_headline(proof), *_artifact(proof), *_groups(proof.cases), *_findings(proof), *_next(proof)]
+    lines = [
+        _headline(proof),
+        *_artifact(proof),
+        *_groups(proof.cases),
+        *_looked(proof),
+        *_findings(proof),
+        *_next(proof),
+    ]
     return "\n".join(lines)
 
 
@@ -98,6 +105,21 @@ def _number(value: float | None) -> str:
     )
 
 
+def _looked(proof: Proof) -> list[str]:
+    """What a search did, and how much of the user's data the generated cases cover."""
+    lines = [
+        f"  data: {cover['share']:.0%} of {name} lies where generated cases have been too"
+        for name, cover in list(proof.coverage.items())[:3]
+    ]
+    if proof.search is not None:
+        s = proof.search
+        lines.append(
+            f"  search: {s['inputs']} inputs in {s['seconds']:.0f} s, {s['reached']} of {s['regimes']} regimes reached, "
+            + (f"found {s['found']}" if s["found"] else f"worst {s['worst']:.2g} of what rounding explains")
+        )
+    return lines
+
+
 # --- findings -------------------------------------------------------------------------------------------------------
 
 
@@ -129,8 +151,16 @@ def _finding(finding: Finding) -> list[str]:
     if place:
         lines.append(f"    where: {place}")
     lines += [f"    {line}" for line in _worst(finding.evidence.get("worst") or [])]
+    lines += _counterexample(finding.evidence.get("counterexample"))
     lines.append(f"    help: {finding.help}")
     return lines
+
+
+def _counterexample(one: dict[str, Any] | None) -> list[str]:
+    if one is None:
+        return []
+    shapes = ", ".join(f"{name} of shape {shape}" for name, shape in one["shapes"].items())
+    return [f"    smallest input: {one['text'] or shapes}", f"    kept: {one['script'] or one['file']}"]
 
 
 def _note(finding: Finding) -> str:

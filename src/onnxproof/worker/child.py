@@ -47,7 +47,9 @@ def _work(order: Mapping[str, Any], emit: Any) -> None:
     if order["stage"] == "export":
         stages.run_export(order["job"], emit)
     elif order["stage"] == "locate":
-        stages.run_locate(order["job"], order["artifact"], order["cases"], order["outputs"], emit)
+        stages.run_locate(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
+    elif order["stage"] == "search":
+        stages.run_search(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
     else:
         stages.run_verify(
             order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"], weights=order["weights"]

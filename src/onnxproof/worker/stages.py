@@ -13,16 +13,21 @@ from typing import Any
 import torch
 
 from onnxproof.artifact.export import export
-from onnxproof.artifact.file import complaint, read_artifact
+from onnxproof.artifact.file import complaint, load_model, read_artifact
 from onnxproof.artifact.record import Artifact
+from onnxproof.cases.plan import Case, Inputs
 from onnxproof.errors import FindingError, TargetError
 from onnxproof.examination import examine
 from onnxproof.findings import Finding
 from onnxproof.job import Job
 from onnxproof.subject import Subject, load_target, make_subject, resolve
 from onnxproof.verification import EXACT_UP_TO, Listener, Verifier, verify
+from onnxproof.verified import CaseResult
+from onnxproof.worker.look import FOUND, TRYING, Look
 
 Emit = Callable[[Mapping[str, Any]], None]
+SEARCH_SAMPLES = (8, 32, 96)
+"""Legal roundings tried before a difference that was searched for counts as unexplained."""
 
 
 def seed_everything() -> None:
@@ -144,32 +149,121 @@ def _beside(path: Path) -> str | None:
     return str(side) if side.is_file() else None
 
 
-def run_locate(
-    job: Job,
-    artifact: Artifact,
-    cases: list[str],
-    outputs: Mapping[str, str],
-    emit: Emit,
-    subject: Subject | None = None,
-) -> None:
-    """Look for the cause of what happened in some cases; emits one blame per case."""
-    from onnxproof.blame.locate import Locator
+SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
 
-    if artifact.bytes > EXACT_UP_TO:
-        return  # every value of every node, in float64, would not fit
+
+def run_locate(
+    job: Job, artifact: Artifact, look: Look, emit: Emit, subject: Subject | None = None, *, stateful: bool = False
+) -> None:
+    """Look for the cause of some findings, and for the smallest input that shows each; emits blames and counterexamples."""
     emit({"event": "stage", "case": None, "stage": "locate"})
     subject = subject or load_subject(job)
-    silent = Listener(lambda finding: None, lambda names: None, lambda case, stage: None, lambda result: None)
-    verifier = Verifier(subject, artifact, job.verify, silent)
+    verifier = Verifier(subject, artifact, job.verify, SILENT, stateful=stateful, unhurried=True)
     verifier.calibrate()
     planned = {case.name: case for case in verifier.plan()}
-    locator = Locator(verifier.subject, artifact, job.verify.session, verifier.input_pairs, outputs)
-    for name in cases:
-        case = planned.get(name) or planned.get(name.replace("/example/", "/normal/"))
-        if case is not None:
-            case = replace(case, name=name, profile="example") if "/example/" in name else case
-            blame = locator.locate(verifier.make_inputs(case))
-            emit({"event": "blame", "case": name, "blame": blame.to_json()})
+    cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
+    known = [(finding, case) for finding, case in cases if case is not None]
+    if artifact.bytes <= EXACT_UP_TO:  # every value of every node, in float64, would not fit beyond
+        _blame(verifier, artifact, job, look, [case for _, case in known], emit)
+    if job.verify.counterexamples is not None:
+        _keep(verifier, artifact, job, look, known, planned, emit)
+
+
+def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
+    if name in files:
+        return Case(name, profile="search", file=files[name])
+    case = planned.get(name) or planned.get(name.replace("/example/", "/normal/"))
+    if case is not None and "/example/" in name:
+        return replace(case, name=name, profile="example")
+    return case
+
+
+def _blame(verifier: Verifier, artifact: Artifact, job: Job, look: Look, cases: list[Case], emit: Emit) -> None:
+    from onnxproof.blame.locate import Locator
+
+    try:
+        locator = Locator(verifier.subject, artifact, job.verify.session, verifier.input_pairs, look.outputs)
+        for case in cases:
+            blame = locator.locate(verifier.supply.make_inputs(case))
+            emit({"event": "blame", "case": case.name, "blame": blame.to_json()})
+    except MemoryError:
+        raise
+    except Exception as error:
+        # A cause that cannot be found leaves the finding as it is.
+        emit({"event": "trouble", "stage": "locate", "message": f"{type(error).__name__}: {error}"[:500]})
+
+
+def _keep(
+    verifier: Verifier,
+    artifact: Artifact,
+    job: Job,
+    look: Look,
+    known: list[tuple[Finding, Case]],
+    planned: Mapping[str, Case],
+    emit: Emit,
+) -> None:
+    from onnxproof.search.counterexample import Keeper
+    from onnxproof.search.script import Sides
+
+    emit({"event": "stage", "case": None, "stage": "shrink"})
+    sides = Sides(job.target, Path(artifact.path), job.verify.session, verifier.input_pairs, look.outputs)
+    keeper = Keeper(verifier, look.policy, Path(str(job.verify.counterexamples)), job.target, sides)
+    for finding, case in known:
+        before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
+        kept = keeper.keep(planned[before[0]] if before else case, finding)
+        emit({"event": "counterexample", "counterexample": kept.to_json()})
+
+
+def run_search(
+    job: Job,
+    artifact: Artifact,
+    look: Look,
+    emit: Emit,
+    subject: Subject | None = None,
+    *,
+    stateful: bool = False,
+) -> None:
+    """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
+    from onnxproof.cases import keep
+    from onnxproof.search.counterexample import nearness, surely_gating
+    from onnxproof.search.guide import Guide
+    from onnxproof.search.hunt import Hunt, Outcome, Trial
+
+    emit({"event": "stage", "case": None, "stage": "search"})
+    subject = subject or load_subject(job)
+    listener = replace(SILENT, stage=lambda case, stage: emit({"event": "stage", "case": case, "stage": stage}))
+    verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful, samples=SEARCH_SAMPLES)
+    verifier.calibrate()
+    folder = Path(str(job.verify.counterexamples))
+    trying = folder / TRYING
+    kept: dict[str, CaseResult] = {}
+    known = {(finding.code, finding.where.output) for finding in look.findings}
+
+    def attempt(name: str, inputs: Inputs) -> Trial:
+        keep.write(trying, inputs)  # so that an input that kills the process is not lost with it
+        result = verifier.evaluate(Case(name, profile="search"), inputs)
+        kept[name] = result
+        score, row = nearness(result, look.policy.noise)
+        news = [f for f in surely_gating(result, look.policy) if (f.code, f.where.output) not in known]
+        return Trial(score, row, max((f.weight for f in news), default=0))
+
+    def tell(outcome: Outcome) -> None:
+        for name in [name for name in kept if name != outcome.found]:
+            del kept[name]
+        emit({"event": "searched", "search": {"budget": job.verify.search, **outcome.to_json()}})
+
+    supply = verifier.supply
+    model = load_model(Path(artifact.path))
+    renamed = {graph: name for name, graph in verifier.input_pairs.items()}
+    guide = Guide(verifier.subject, model, job.verify.session, renamed, supply.example())
+    hunt = Hunt(supply, guide, attempt, job.verify.seed)
+    find = hunt.run(job.verify.search, tell)
+    trying.unlink(missing_ok=True)
+    if find is not None:
+        file = folder / FOUND
+        keep.write(file, find.inputs)
+        emit({"event": "found", "case": find.name, "file": str(file)})
+        emit({"event": "case", "case": kept[find.name].to_json()})
 
 
 def run_verify(
@@ -191,16 +285,21 @@ def run_verify(
         )
     listener = Listener(
         finding=lambda finding: emit({"event": "finding", "finding": finding.to_json()}),
-        plan=lambda cases: emit(
-            {"event": "plan", "cases": [c.name for c in cases], "unfair": [c.name for c in cases if not c.fair]}
+        plan=lambda cases, coverage: emit(
+            {
+                "event": "plan",
+                "cases": [c.name for c in cases],
+                "unfair": [c.name for c in cases if not c.fair],
+                "coverage": coverage,
+            }
         ),
         stage=lambda case, stage: emit({"event": "stage", "case": case, "stage": stage}),
         case=lambda result: emit({"event": "case", "case": result.to_json()}),
+        outputs=lambda pairs: emit({"event": "outputs", "pairs": dict(pairs)}),
     )
     try:
         emit({"event": "stage", "case": None, "stage": "session"})
         verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful)
         verify(verifier, listener, done, job.verify.budget)
-        emit({"event": "outputs", "pairs": dict(verifier.output_pairs)})
     except FindingError as error:
         listener.finding(error.finding)

@@ -1,0 +1,5 @@
+"""`python -m onnxproof`."""
+
+from onnxproof.cli import main
+
+main()

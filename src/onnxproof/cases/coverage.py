@@ -1,0 +1,40 @@
+"""How far the generated values reach, compared with the user's data: a gap should be visible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BINS = 64
+
+
+def spread(arrays: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
+    """All finite values of some arrays, sorted."""
+    values = [np.asarray(array, np.float64).ravel() for array in arrays]
+    joined = np.concatenate(values) if values else np.zeros(0)
+    return np.sort(joined[np.isfinite(joined)])
+
+
+def cover(data: NDArray[Any], generated: NDArray[np.float64]) -> dict[str, float]:
+    """The data's range, the generated range, and the share of the data that lies in cells where generated values lie too.
+
+    Cells split the data's range evenly: values beyond the generated range and gaps inside it both count as not covered.
+    """
+    values = np.asarray(data, np.float64).ravel()
+    values = values[np.isfinite(values)]
+    if not values.size or not generated.size:
+        return {"share": 0.0}
+    low, high = float(values.min()), float(values.max())
+    edges = np.linspace(low, high, BINS + 1) if high > low else np.array([low, np.nextafter(low, np.inf)])
+    there, _ = np.histogram(generated, bins=edges)
+    counts, _ = np.histogram(values, bins=edges)
+    return {
+        "data_low": low,
+        "data_high": high,
+        "generated_low": float(generated[0]),
+        "generated_high": float(generated[-1]),
+        "share": float(counts[there > 0].sum() / counts.sum()),
+    }

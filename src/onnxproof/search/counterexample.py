@@ -1,0 +1,151 @@
+"""Counterexamples: a failing case, shrunk, kept as a file and a script, and described."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onnxproof.cases import keep
+from onnxproof.cases.plan import Case, Inputs
+from onnxproof.findings import Finding
+from onnxproof.policy import Policy, judge
+from onnxproof.search.script import NoScript, Sides, write_script
+from onnxproof.search.shrink import Budget, Shrinker, in_full
+from onnxproof.verification import Verifier
+from onnxproof.verified import CaseResult
+
+SURE = 2.0
+"""How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""
+SMALL_MODULE = 100_000_000
+"""Bytes up to which a module that is only in memory is saved beside its counterexample."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A failing input. `text` has it in full where it fits one line."""
+
+    name: str
+    code: str
+    output: str | None
+    case: str
+    """The case it was shrunk from."""
+    file: str
+    script: str | None = None
+    text: str | None = None
+    shapes: Mapping[str, list[int]] = field(default_factory=dict)
+    evaluations: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Counterexample:
+        """Read it back; fields of a later version are ignored."""
+        return Counterexample(**{name: data[name] for name in Counterexample.__dataclass_fields__ if name in data})
+
+
+def gating(result: CaseResult, policy: Policy) -> list[Finding]:
+    """What one case says against the candidate. That nothing finite was compared says nothing about one case alone."""
+    return [f for f in judge((), [result], policy) if f.weight and f.code != "OX206"]
+
+
+def surely_gating(result: CaseResult, policy: Policy) -> list[Finding]:
+    """The same for an input that was searched for."""
+    return [finding for finding in gating(result, policy) if _sure(finding, result)]
+
+
+def _sure(finding: Finding, result: CaseResult) -> bool:
+    c = next((c for c in result.outputs if c.output == finding.where.output), None)
+    if c is None:
+        return True
+    if finding.code in ("OX201", "OX202") and c.noise is not None and c.noise.unexplained is not None:
+        return c.noise.unexplained > SURE
+    return not (finding.code == "OX203" and c.exactness is not None) or c.exactness.ratio > SURE
+
+
+def nearness(result: CaseResult, threshold: float) -> tuple[float, int]:
+    """How near a case is to what rounding cannot explain (1 is the border), and the row of its worst element."""
+    score, row = 0.0, 0
+    for c in result.outputs:
+        if c.noise is None:
+            continue
+        ratio = max(c.noise.ratio, c.noise.worst_ratio) / threshold
+        one = ratio if c.noise.unexplained is None else c.noise.unexplained
+        if one > score:
+            score, row = one, c.worst[0].index[0] if c.worst and c.worst[0].index else 0
+    return score, row
+
+
+class Keeper:
+    """Shrinks and writes counterexamples of one subject."""
+
+    def __init__(self, verifier: Verifier, policy: Policy, folder: Path, target: str | None, sides: Sides) -> None:
+        self._verifier = verifier
+        self._policy = policy
+        self._folder = folder
+        self._target = target
+        self._sides = sides
+
+    def keep(self, case: Case, finding: Finding) -> Counterexample:
+        """Shrink a failing case (one that was kept before stays as it is), write it and describe it."""
+        supply = self._verifier.supply
+        inputs = supply.make_inputs(case)
+        budget = Budget()
+        old = case.name.startswith("kept/")
+        if not old:
+            shrinker = Shrinker(supply.domains, lambda trial: self._fails(trial, finding), budget)
+            inputs = shrinker.shrink(inputs)
+        name = Path(case.name).name if old else self._free_name(finding)
+        file = self._folder / f"{name}.npz"
+        keep.write(file, inputs)
+        script = self._script(file.with_suffix(".py"), finding, inputs)
+        return Counterexample(
+            name,
+            finding.code,
+            finding.where.output,
+            case.name,
+            str(file),
+            str(script) if script else None,
+            in_full(inputs),
+            {key: list(array.shape) for key, array in inputs.items()},
+            budget.spent,
+        )
+
+    def _fails(self, inputs: Inputs, finding: Finding) -> bool:
+        """Whether these inputs fail in the same way: another fault would be another counterexample."""
+        result = self._verifier.evaluate(Case("shrink"), inputs)
+        return any(
+            found.code == finding.code and found.where.output == finding.where.output
+            for found in surely_gating(result, self._policy)
+        )
+
+    def _free_name(self, finding: Finding) -> str:
+        parts = [self._verifier.subject.name, finding.code, finding.where.output or ""]
+        stem = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(part for part in parts if part)).strip("-.")
+        taken = {file.stem for file in keep.kept(self._folder)}
+        return next(name for name in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if name not in taken)
+
+    def _script(self, file: Path, finding: Finding, inputs: Inputs) -> Path | None:
+        """The script, where the module can be loaded again and its call be written down."""
+        title = f"{finding.code}: {finding.message}"
+        try:
+            module_file = None if self._target is not None else self._saved_module(file)
+            write_script(file, title, self._verifier.subject, self._sides, module_file)
+        except (NoScript, OSError, AttributeError, TypeError, ValueError, RuntimeError):
+            return None  # not picklable, or an input that no code can build: the npz remains
+        return file
+
+    def _saved_module(self, file: Path) -> str:
+        module = self._verifier.subject.module
+        size = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()))
+        if size > SMALL_MODULE:
+            raise NoScript("the module is only in memory, and too large to be saved beside each counterexample")
+        saved = file.with_suffix(".module.pt")
+        torch.save(module, saved)
+        return saved.name

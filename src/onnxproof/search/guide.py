@@ -1,0 +1,86 @@
+"""The guide: the decisions of both sides, and slopes towards them. It shows where to look and never judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from onnxproof.cases.plan import Inputs
+from onnxproof.job import SessionSettings
+from onnxproof.search.goals import Numbers, split
+from onnxproof.search.graph import Decision, GraphWatcher
+from onnxproof.search.watch import ModuleWatcher
+from onnxproof.subject import Subject
+
+
+class Guide:
+    """What can be seen inside both sides."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        model: onnx.ModelProto,
+        settings: SessionSettings,
+        renamed: Mapping[str, str],
+        example: Inputs,
+    ) -> None:
+        self._module = ModuleWatcher(subject)
+        self._graph = _graph_watcher(model, settings, renamed)
+        self._calls = self._aligned(example)
+
+    def observe(self, inputs: Inputs) -> Numbers:
+        """The numbers of all goals on these inputs."""
+        return {**self._module.observe(inputs), **(self._graph.observe(inputs) if self._graph else {})}
+
+    def number(self, inputs: Inputs, goal: str) -> float:
+        """How near these inputs are to one goal; positive where they reach it."""
+        graph = goal.startswith("graph ")
+        seen = self._graph.observe(inputs) if graph and self._graph else self._module.observe(inputs)
+        return seen.get(goal, -np.inf)
+
+    def slope(self, inputs: Inputs, goal: str) -> dict[str, NDArray[np.float64]] | None:
+        """The gradient of a goal's number; None where there is none."""
+        decision, _ = split(goal)
+        at_call = self._calls.get(decision)
+        if decision.startswith("graph ") and at_call is None:
+            return None
+        found = self._module.slope(inputs, goal, at_call)
+        if found is None or not any(np.abs(gradient).max(initial=0.0) > 0 for gradient in found.values()):
+            return None
+        return found
+
+    def _aligned(self, example: Inputs) -> dict[str, tuple[int, float]]:
+        """Decisions of the graph on values that the module computes too, found by comparing the values themselves."""
+        if self._graph is None:
+            return {}
+        values, results = self._graph.values(example), self._module.results(example)
+        aligned: dict[str, tuple[int, float]] = {}
+        for decision in self._graph.decisions:
+            call = _same_value(decision, values, results)
+            if call is not None and isinstance(decision.place, float) and not decision.name.endswith("="):
+                aligned[decision.name] = (call, decision.place)
+        return aligned
+
+
+def _graph_watcher(
+    model: onnx.ModelProto, settings: SessionSettings, renamed: Mapping[str, str]
+) -> GraphWatcher | None:
+    try:
+        return GraphWatcher(model, settings, renamed)
+    except Exception:
+        return None  # a graph that cannot be watched (a value of an unknown type, more than 2 GB) is searched without
+
+
+def _same_value(
+    decision: Decision, values: Mapping[str, NDArray[np.generic]], results: Mapping[int, NDArray[np.float64]]
+) -> int | None:
+    value = values.get(decision.value)
+    if value is None or value.dtype.kind != "f" or decision.size:
+        return None
+    for call, result in results.items():
+        if result.shape == value.shape and np.allclose(result, value, rtol=1e-3, atol=1e-5):
+            return call
+    return None

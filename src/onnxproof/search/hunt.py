@@ -1,0 +1,339 @@
+"""The hunt: within a budget, look for an input on which the two sides part.
+
+Several moves take turns: mixtures of value profiles, sizes, every id of a table, one extreme feature at a time, regimes that no
+input has reached yet (by gradient where the module is differentiable, by evolution where not), and climbing from the inputs on
+which the error came nearest to what rounding cannot explain. The order depends on the seed alone, the clock only ends it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.cases import shapes
+from onnxproof.cases.domain import Domain
+from onnxproof.cases.plan import Inputs
+from onnxproof.cases.supply import Supply
+from onnxproof.cases.values import FAIR_LIMIT
+from onnxproof.search.goals import Coverage, Numbers
+from onnxproof.search.guide import Guide
+from onnxproof.search.mutate import bounded, mixture, mutated, repeated
+
+ROWS = 16
+ARCHIVE = 8
+TRIES = 12
+STEPS = 24
+MOST_ELEMENTS = 2_000_000
+MOST_IDS = 400_000
+MANY_ROWS = 128
+AFTERWARDS = 0.2
+"""Share of the time in which the search goes on after something to be reviewed."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What an input showed: how near it came to failing (1 is the border), the worst row, and how gravely it failed."""
+
+    score: float
+    row: int = 0
+    fails: int = 0
+    """0 not at all, 1 to be reviewed, 2 blocking."""
+
+
+@dataclass
+class Outcome:
+    """What the hunt did."""
+
+    seconds: float = 0.0
+    inputs: int = 0
+    rows: int = 0
+    regimes: int = 0
+    reached: int = 0
+    worst: float = 0.0
+    moves: dict[str, int] = field(default_factory=dict)
+    found: str | None = None
+    """The name of the failing input."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as plain data."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Find:
+    """A failing input and the move that led to it."""
+
+    name: str
+    inputs: Inputs
+    fails: int
+
+
+class Hunt:
+    """One search."""
+
+    def __init__(self, supply: Supply, guide: Guide, attempt: Callable[[str, Inputs], Trial], seed: int = 0) -> None:
+        self._supply = supply
+        self._domains = supply.domains
+        self._guide = guide
+        self._attempt = attempt
+        self._seed = seed
+        self._batch = supply.subject.batch
+        self._sizes = self._population()
+        self._coverage = Coverage()
+        self._starts: dict[str, Inputs] = {}
+        """The input that came nearest to a goal."""
+        self._tries: dict[str, int] = {}
+        self._archive: list[tuple[float, Inputs]] = []
+        self.outcome = Outcome()
+
+    def _population(self) -> dict[str, int]:
+        """Many rows where the batch is dynamic: each is an input of its own."""
+        sizes = self._supply.subject.sizes()
+        if self._batch is None:
+            return sizes
+        asked = self._supply.settings.batch_sizes
+        rows = ROWS if asked is None else max([size for size in asked if size <= 2 * ROWS], default=min(asked))
+        return {**sizes, self._batch: rows}
+
+    def _rng(self, *numbers: int) -> np.random.Generator:
+        return np.random.default_rng([self._seed, *numbers])
+
+    # --- the loop
+
+    def run(self, seconds: float, tell: Callable[[Outcome], None] = lambda outcome: None) -> Find | None:
+        """Search until something fails gravely, the time is over or there is nothing left to try.
+
+        After something that is to be reviewed only, the search goes on for a while: the same fault may show more gravely.
+        """
+        began = time.perf_counter()
+        best: Find | None = None
+        moves: dict[str, Iterator[Inputs]] = {
+            "mixture": self._mixtures(),
+            "regime": self._regimes(),
+            "size": self._wide_sizes(),
+            "id": self._ids(),
+            "feature": self._features(),
+            "climb": self._climbs(),
+        }
+        while moves and time.perf_counter() - began < seconds:
+            for move in list(moves):
+                inputs = next(moves[move], None)
+                if inputs is None:
+                    del moves[move]
+                    continue
+                find = self._take(move, inputs)
+                self.outcome.seconds = time.perf_counter() - began
+                if find is not None and (best is None or find.fails > best.fails):
+                    best, self.outcome.found = find, find.name
+                    seconds = min(seconds, self.outcome.seconds + AFTERWARDS * seconds)
+                tell(self.outcome)
+                if (best is not None and best.fails > 1) or self.outcome.seconds >= seconds:
+                    return best
+        return best
+
+    def _take(self, move: str, inputs: Inputs) -> Find | None:
+        """Run one input on both sides, and learn from it."""
+        count = self.outcome.moves[move] = self.outcome.moves.get(move, 0) + 1
+        name = f"search/{move}/{count}"
+        self.outcome.inputs += 1
+        self.outcome.rows += next((a.shape[0] for a in inputs.values() if a.ndim), 1)
+        trial = self._attempt(name, inputs)
+        self._learn(inputs)
+        self._remember(trial, inputs)
+        return Find(name, inputs, trial.fails) if trial.fails else None
+
+    def _learn(self, inputs: Inputs) -> Numbers:
+        seen = self._guide.observe(inputs)
+        for goal, number in seen.items():
+            if number <= 0 and number > self._coverage.best.get(goal, -np.inf):
+                self._starts[goal] = inputs
+        for goal in self._coverage.add(seen):
+            self._starts.pop(goal, None)
+        self.outcome.regimes, self.outcome.reached = len(self._coverage.best), self._coverage.reached
+        return seen
+
+    def _remember(self, trial: Trial, inputs: Inputs) -> None:
+        self.outcome.worst = max(self.outcome.worst, trial.score)
+        if len(self._archive) < ARCHIVE or trial.score > self._archive[-1][0]:
+            best = repeated(inputs, self._domains, self._batch, trial.row)
+            self._archive.append((trial.score, best))
+            self._archive.sort(key=lambda one: -one[0])
+            del self._archive[ARCHIVE:]
+
+    # --- moves
+
+    def _mixtures(self) -> Iterator[Inputs]:
+        count = 0
+        while True:
+            count += 1
+            yield mixture(self._domains, self._sizes, self._batch, self._rng(1, count))
+
+    def _wide_sizes(self) -> Iterator[Inputs]:
+        exported = self._supply.subject.sizes()
+        if not exported:
+            return
+        wide = shapes.wide_sweep(
+            exported, self._supply.settings.batch_sizes, self._batch or "batch", self._supply.bounds
+        )
+        for count, sizes in enumerate(wide):
+            if sum(int(np.prod(d.sized(sizes))) for d in self._domains) <= MOST_ELEMENTS:
+                yield mixture(self._domains, sizes, self._batch, self._rng(2, count))
+
+    def _ids(self) -> Iterator[Inputs]:
+        """Every id of every table once, then every two ids of two inputs together."""
+        tables = {d.name: _all_ids(d) for d in self._domains if d.role == "id" and len(_all_ids(d))}
+        sizes = dict(self._sizes)
+        if self._batch is not None and self._supply.settings.batch_sizes is None:
+            sizes[self._batch] = MANY_ROWS
+        g = self._rng(3)
+        yield from self._laid({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
+        for a, b in combinations(tables, 2):
+            if len(tables[a]) * len(tables[b]) <= MOST_IDS and self._alike(a, b):
+                left, right = np.meshgrid(tables[a], tables[b])
+                yield from self._laid({a: left.reshape(-1), b: right.reshape(-1)}, sizes, g)
+
+    def _alike(self, a: str, b: str) -> bool:
+        """Whether two inputs have one shape, so that their values stand beside each other."""
+        shapes_ = [d.shape for d in self._domains if d.name in (a, b)]
+        return shapes_[0] == shapes_[1]
+
+    def _laid(
+        self, left: dict[str, NDArray[np.int64]], sizes: dict[str, int], g: np.random.Generator
+    ) -> Iterator[Inputs]:
+        while any(len(ids) for ids in left.values()):
+            inputs = mixture(self._domains, sizes, self._batch, g)
+            for name, ids in left.items():
+                if len(ids):
+                    inputs[name], left[name] = _laid_out(ids, inputs[name])
+            yield inputs
+
+    def _features(self) -> Iterator[Inputs]:
+        """One extreme feature at a time in an ordinary row."""
+        floats = [d for d in self._domains if d.is_float and d.dtype.kind == "f" and d.shape]
+        count = 0
+        while floats:
+            count += 1
+            g = self._rng(4, count)
+            domain = floats[count % len(floats)]
+            inputs = mixture(self._domains, self._sizes, self._batch, g)
+            array = bounded(domain, g.standard_normal(inputs[domain.name].shape)).reshape(inputs[domain.name].shape)
+            rows = array.reshape(len(array), -1) if array.ndim and self._batch else array.reshape(1, -1)
+            if not rows.size:
+                return
+            low, high = (domain.valid.low, domain.valid.high) if domain.valid else (-FAIR_LIMIT, FAIR_LIMIT)
+            ends = np.array([low, high, low / 10, high / 10, low / 100, high / 100, 0.0])
+            places = (count // len(floats) * len(rows) + np.arange(len(rows))) % rows.shape[1]
+            rows[np.arange(len(rows)), places] = g.choice(np.clip(ends, low, high), len(rows))
+            inputs[domain.name] = rows.reshape(array.shape)
+            yield inputs
+
+    def _climbs(self) -> Iterator[Inputs]:
+        count = 0
+        while True:
+            count += 1
+            g = self._rng(5, count)
+            if not self._archive:
+                yield mixture(self._domains, self._sizes, self._batch, g)
+                continue
+            _, start = self._archive[int(g.integers(len(self._archive)))]
+            yield mutated(start, self._domains, g)
+
+    # --- regimes
+
+    def _regimes(self) -> Iterator[Inputs]:
+        """Inputs that reach what no input has reached, and inputs right at the border."""
+        count = 0
+        while True:
+            goals = [goal for goal in self._coverage.missing() if self._tries.get(goal, 0) < TRIES]
+            if not goals:
+                yield mixture(self._domains, self._sizes, self._batch, self._rng(6, count))
+                count += 1
+                continue
+            goal = min(goals, key=lambda one: (self._tries.get(one, 0), one))
+            self._tries[goal] = self._tries.get(goal, 0) + 1
+            count += 1
+            yield from self._reach(goal, self._rng(7, count))
+
+    def _reach(self, goal: str, g: np.random.Generator) -> Iterator[Inputs]:
+        start = self._starts.get(goal)
+        if start is None or self._tries[goal] % 2 == 0:
+            start = mixture(self._domains, self._sizes, self._batch, g)
+        before, after = self._ascend(goal, start, g)
+        if after is None:
+            yield before
+            return
+        yield after
+        near, beyond = self._border(goal, before, after)
+        yield near
+        yield beyond
+        yield self._between(before, after, 3.0)
+
+    def _ascend(self, goal: str, start: Inputs, g: np.random.Generator) -> tuple[Inputs, Inputs | None]:
+        """The last input before the goal and the first one that reaches it (None: not reached)."""
+        here, number, step = start, self._guide.number(start, goal), 1.0
+        for _ in range(STEPS):
+            slope = self._guide.slope(here, goal)
+            trial = self._stepped(here, slope, step) if slope else mutated(here, self._domains, g)
+            reached = self._guide.number(trial, goal)
+            if reached > 0:
+                return here, trial
+            if reached > number:
+                here, number, step = trial, reached, step * 2
+            else:
+                step = step / 4 if step > 1e-3 else 8.0
+        return here, None
+
+    def _stepped(self, inputs: Inputs, slope: dict[str, NDArray[np.float64]], step: float) -> Inputs:
+        moved = dict(inputs)
+        for domain in self._domains:
+            gradient = slope.get(domain.name)
+            if gradient is None or not domain.is_float or not np.isfinite(gradient).all():
+                continue
+            # Every row takes a step of the same length, whatever its slope.
+            rows = gradient.reshape(len(gradient), -1) if gradient.ndim and gradient.size else gradient.reshape(1, -1)
+            largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
+            unit = (rows / np.where(largest > 0, largest, 1.0)).reshape(gradient.shape)
+            moved[domain.name] = bounded(domain, inputs[domain.name].astype(np.float64) + step * unit).reshape(
+                unit.shape
+            )
+        return moved
+
+    def _between(self, a: Inputs, b: Inputs, share: float) -> Inputs:
+        """On the line from one input to the other (or beyond), for the floats."""
+        mixed = dict(b)
+        for domain in self._domains:
+            if domain.is_float and b[domain.name].dtype.kind == "f" and a[domain.name].shape == b[domain.name].shape:
+                start, end = a[domain.name].astype(np.float64), b[domain.name].astype(np.float64)
+                mixed[domain.name] = bounded(domain, start + share * (end - start)).reshape(end.shape)
+        return mixed
+
+    def _border(self, goal: str, before: Inputs, after: Inputs) -> tuple[Inputs, Inputs]:
+        """The two sides of the place where the goal is reached, as near as the dtype allows."""
+        low, high = 0.0, 1.0
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            if self._guide.number(self._between(before, after, middle), goal) > 0:
+                high = middle
+            else:
+                low = middle
+        return self._between(before, after, low), self._between(before, after, high)
+
+
+def _all_ids(domain: Domain) -> NDArray[np.int64]:
+    if domain.valid is None or domain.valid.high - domain.valid.low > MOST_IDS:
+        return np.zeros(0, np.int64)
+    return np.arange(int(domain.valid.low), int(domain.valid.high) + 1)
+
+
+def _laid_out(ids: NDArray[np.int64], array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """As many ids as fit into the array, and the rest."""
+    flat = array.reshape(-1).copy()
+    count = min(len(flat), len(ids))
+    flat[:count] = ids[:count].astype(array.dtype)
+    return flat.reshape(array.shape), ids[count:]

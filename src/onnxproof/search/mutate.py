@@ -1,0 +1,123 @@
+"""Small changes to inputs that stay inputs: inside their ranges, ids remain ids, masks remain masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.cases.domain import Domain
+from onnxproof.cases.plan import Inputs
+from onnxproof.cases.values import FAIR_LIMIT, PROFILES, fill
+
+Generator = np.random.Generator
+Array = NDArray[Any]
+SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 10.0, -10.0, 100.0, -100.0, 1e3, -1e3, 1e-6)
+
+
+def bounded(domain: Domain, values: Array) -> Array:
+    """Floats inside the declared range, or the fair one."""
+    low, high = (domain.valid.low, domain.valid.high) if domain.valid is not None else (-FAIR_LIMIT, FAIR_LIMIT)
+    return np.asarray(np.clip(np.nan_to_num(values, nan=0.0), low, high).astype(domain.dtype))
+
+
+def mutated(inputs: Inputs, domains: Sequence[Domain], g: Generator) -> Inputs:
+    """Every input changed a little, most rows differently."""
+    sizes = {name: inputs[d.name].shape[i] for d in domains for i, name in d.dims.items()}
+    changed = dict(inputs)
+    for domain in domains:
+        if g.random() < 0.8 or len(domains) == 1:
+            changed[domain.name] = _mutate(inputs[domain.name], domain, sizes, g)
+    return changed
+
+
+def _mutate(array: Array, domain: Domain, sizes: dict[str, int], g: Generator) -> Array:
+    if not array.size:
+        return array
+    if domain.is_float and array.dtype.kind == "f":
+        move = _FLOAT_MOVES[int(g.integers(len(_FLOAT_MOVES)))]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return bounded(domain, move(array.astype(np.float64), domain, g)).reshape(array.shape)
+    profile = PROFILES[int(g.integers(len(PROFILES)))]
+    other = fill(domain, profile, array.shape, g, sizes)
+    return np.where(g.random(array.shape) < g.choice([0.05, 0.3, 1.0]), other, array)
+
+
+def _rows(array: Array) -> tuple[int, ...]:
+    return (array.shape[0], *[1] * (array.ndim - 1)) if array.ndim else ()
+
+
+def _scale(array: Array, domain: Domain, g: Generator) -> Array:
+    return np.asarray(array * 2.0 ** g.uniform(-3, 3, _rows(array)))
+
+
+def _shift(array: Array, domain: Domain, g: Generator) -> Array:
+    return np.asarray(array + g.standard_normal(_rows(array)) * (np.abs(array).mean() + 1e-3))
+
+
+def _perturb(array: Array, domain: Domain, g: Generator) -> Array:
+    where = g.random(array.shape) < g.choice([0.05, 0.3, 1.0])
+    size = np.abs(array).mean() * g.choice([1e-3, 0.1, 1.0]) + 1e-6
+    return np.asarray(array + where * g.standard_normal(array.shape) * size)
+
+
+def _special(array: Array, domain: Domain, g: Generator) -> Array:
+    values = np.array([*SPECIAL, *domain.hints])
+    where = g.random(array.shape) < g.choice([0.02, 0.2, 0.6])
+    return np.where(where, g.choice(values, array.shape), array)
+
+
+def _copy(array: Array, domain: Domain, g: Generator) -> Array:
+    """Some values of a row repeat its others: ties."""
+    if not array.ndim:
+        return array
+    from_ = g.integers(0, array.shape[-1], array.shape[-1])
+    where = g.random(array.shape[-1]) < 0.5
+    return np.where(where, array[..., from_], array)
+
+
+def _negate(array: Array, domain: Domain, g: Generator) -> Array:
+    return np.asarray(array * g.choice([1.0, -1.0], array.shape))
+
+
+_FLOAT_MOVES: tuple[Callable[[Array, Domain, Generator], Array], ...] = (
+    _scale,
+    _shift,
+    _perturb,
+    _special,
+    _copy,
+    _negate,
+)
+
+
+def repeated(inputs: Inputs, domains: Sequence[Domain], batch: str | None, row: int) -> Inputs:
+    """One row of the batch in every row."""
+    if batch is None:
+        return dict(inputs)
+    copied = dict(inputs)
+    for domain in domains:
+        for axis, name in domain.dims.items():
+            array = copied[domain.name]
+            if name == batch and row < array.shape[axis]:
+                copied[domain.name] = np.take(array, np.full(array.shape[axis], row), axis=axis)
+    return copied
+
+
+def mixture(domains: Sequence[Domain], sizes: dict[str, int], batch: str | None, g: Generator) -> Inputs:
+    """Inputs whose rows come from different profiles."""
+    made: Inputs = {}
+    together = [PROFILES[int(i)] for i in g.integers(0, len(PROFILES), 4)]
+    pick: Array | None = None
+    for domain in domains:
+        shape = domain.sized(sizes)
+        profiles = together if g.random() < 0.5 else [PROFILES[int(i)] for i in g.integers(0, len(PROFILES), 4)]
+        drawn = [fill(domain, profile, shape, g, sizes) for profile in profiles]
+        if batch is None or domain.dims.get(0) != batch or not shape:
+            made[domain.name] = drawn[0]
+            continue
+        if pick is None or len(pick) != shape[0]:
+            pick = g.integers(0, len(drawn), shape[0])
+        made[domain.name] = np.stack([drawn[int(which)][i] for i, which in enumerate(pick)]) if shape[0] else drawn[0]
+    return made

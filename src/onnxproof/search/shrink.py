@@ -1,0 +1,214 @@
+"""Shrinking: a failing input becomes one that a person can read: smaller, then emptier, then rounder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.cases.domain import Domain
+
+Inputs = dict[str, NDArray[Any]]
+Fails = Callable[[Inputs], bool]
+ONE_LINE = 100
+
+
+@dataclass
+class Budget:
+    """How long shrinking may take, in evaluations and in seconds."""
+
+    evaluations: int = 600
+    seconds: float = 6.0
+
+    def __post_init__(self) -> None:
+        self._began = time.perf_counter()
+        self.spent = 0
+
+    @property
+    def left(self) -> bool:
+        """Whether there is some."""
+        return self.spent < self.evaluations and time.perf_counter() - self._began < self.seconds
+
+
+class Shrinker:
+    """Takes a step where the input still fails in the same way."""
+
+    def __init__(self, domains: Sequence[Domain], fails: Fails, budget: Budget | None = None) -> None:
+        self._domains = list(domains)
+        self._fails = fails
+        self._budget = budget or Budget()
+
+    def shrink(self, inputs: Inputs) -> Inputs:
+        """The smallest failing input found: shape, then values that are not trivial, then magnitude and digits."""
+        for step in (self._smaller, self._emptier, self._rounder):
+            inputs = step(inputs)
+        return inputs
+
+    def _still(self, inputs: Inputs) -> bool:
+        if not self._budget.left:
+            return False
+        self._budget.spent += 1
+        return self._fails(inputs)
+
+    # --- shape
+
+    def _smaller(self, inputs: Inputs) -> Inputs:
+        for name in dict.fromkeys(size for d in self._domains for size in d.dims.values()):
+            inputs = self._along(inputs, name)
+        return inputs
+
+    def _along(self, inputs: Inputs, dim: str) -> Inputs:
+        """Leave out runs of rows along a dimension, long runs first."""
+        size = self._size(inputs, dim)
+        run = size // 2
+        while run >= 1 and size > 1:
+            start = 0
+            while start < size and size > run:
+                kept = np.r_[0:start, min(start + run, size) : size]
+                smaller = self._taken(inputs, dim, kept)
+                if self._still(smaller):
+                    inputs, size = smaller, len(kept)
+                else:
+                    start += run
+            run //= 2
+        return inputs
+
+    def _size(self, inputs: Inputs, dim: str) -> int:
+        sizes = (inputs[d.name].shape[i] for d in self._domains for i, name in d.dims.items() if name == dim)
+        return int(next(sizes))
+
+    def _taken(self, inputs: Inputs, dim: str, kept: NDArray[np.intp]) -> Inputs:
+        taken = dict(inputs)
+        for domain in self._domains:
+            for axis, name in domain.dims.items():
+                if name == dim:
+                    taken[domain.name] = np.ascontiguousarray(np.take(taken[domain.name], kept, axis=axis))
+        sizes = {name: taken[d.name].shape[i] for d in self._domains for i, name in d.dims.items()}
+        for domain in self._domains:
+            if domain.role == "length":
+                valid = domain.within(sizes)
+                if valid is not None:
+                    most = np.asarray(valid.high, taken[domain.name].dtype)
+                    taken[domain.name] = np.minimum(taken[domain.name], most)
+        return taken
+
+    # --- values
+
+    def _emptier(self, inputs: Inputs) -> Inputs:
+        """Replace values by the input's trivial one, large groups first."""
+        for domain in self._domains:
+            trivial = _trivial(domain)
+            array = inputs[domain.name]
+            places = np.flatnonzero(array.reshape(-1) != trivial)
+            inputs = self._replaced(inputs, domain.name, places, partial(np.full_like, fill_value=trivial))
+        return inputs
+
+    def _replaced(
+        self, inputs: Inputs, name: str, places: NDArray[np.intp], change: Callable[[NDArray[Any]], NDArray[Any]]
+    ) -> Inputs:
+        """Change values at some places, all at once if that still fails, else half by half."""
+        waiting = [places] if places.size else []
+        while waiting and self._budget.left:
+            group = waiting.pop()
+            flat = inputs[name].reshape(-1)
+            new = change(flat[group])
+            if _same(new, flat[group]):
+                continue
+            changed = flat.copy()
+            changed[group] = new
+            trial = {**inputs, name: changed.reshape(inputs[name].shape)}
+            if self._still(trial):
+                inputs = trial
+            elif len(group) > 1:
+                middle = len(group) // 2
+                waiting += [group[middle:], group[:middle]]
+        return inputs
+
+    # --- magnitude and digits
+
+    def _rounder(self, inputs: Inputs) -> Inputs:
+        for domain in self._domains:
+            if domain.role in ("mask", "additive-mask"):
+                continue
+            for change in _roundings(domain):
+                array = inputs[domain.name].reshape(-1)
+                places = np.flatnonzero(array != _trivial(domain))
+                inputs = self._replaced(inputs, domain.name, places, change)
+        return inputs
+
+
+def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+
+def _trivial(domain: Domain) -> Any:
+    """The value that says nothing: zero, or what is nearest to it in the valid range; on for a mask."""
+    value = 1.0 if domain.role == "mask" else 0.0
+    if domain.valid is not None:
+        value = min(max(value, domain.valid.low), domain.valid.high)
+    return np.asarray(value).astype(domain.dtype)
+
+
+def _roundings(domain: Domain) -> Iterator[Callable[[NDArray[Any]], NDArray[Any]]]:
+    """Ever gentler ways to make numbers shorter, inside the valid range."""
+    low, high = (domain.valid.low, domain.valid.high) if domain.valid is not None else (-np.inf, np.inf)
+
+    def bounded(change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Callable[[NDArray[Any]], NDArray[Any]]:
+        def apply(values: NDArray[Any]) -> NDArray[Any]:
+            with np.errstate(invalid="ignore", over="ignore"):
+                changed = np.clip(change(values.astype(np.float64)), low, high)
+                kept = np.where(np.isfinite(values.astype(np.float64)), changed, values.astype(np.float64))
+                return np.asarray(kept.astype(values.dtype))
+
+        return apply
+
+    yield bounded(np.sign)
+    if domain.dtype.kind != "f":
+        for base in (100.0, 10.0, 2.0):
+            yield bounded(partial(_multiples, base=base))
+        yield bounded(lambda v: np.sign(v) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(v), 1.0))))
+        return
+    for halved in range(4):
+        yield bounded(partial(_lowered, factor=0.5 ** (4 - halved)))
+    for digits in (1, 2, 3, 4, 6):
+        yield bounded(partial(_significant, digits=digits))
+
+
+def _lowered(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+    return np.where(np.abs(values) > 1, values * factor, values)
+
+
+def _multiples(values: NDArray[np.float64], base: float) -> NDArray[np.float64]:
+    return np.asarray(np.trunc(values / base) * base)
+
+
+def _significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """Rounded to some significant digits."""
+    magnitude = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
+    step = 10.0 ** (magnitude - digits + 1)
+    return np.asarray(np.round(values / step) * step)
+
+
+def in_full(inputs: Mapping[str, NDArray[Any]], limit: int = ONE_LINE) -> str | None:
+    """The inputs as one line of text; None where they do not fit."""
+    if sum(array.size for array in inputs.values()) > limit:
+        return None
+    text = ", ".join(f"{name} = {_text(array)}" for name, array in inputs.items())
+    return text if len(text) <= limit else None
+
+
+def _text(array: NDArray[Any]) -> str:
+    if array.dtype.kind == "f":
+        return _nested(array, lambda v: f"{float(str(v)):.9g}")
+    return _nested(array, lambda v: str(v.item() if hasattr(v, "item") else v))
+
+
+def _nested(array: NDArray[Any], show: Callable[[Any], str]) -> str:
+    if array.ndim == 0:
+        return show(array[()])
+    return "[" + ", ".join(_nested(part, show) for part in array) + "]"

@@ -1,0 +1,222 @@
+"""The module's decisions, seen while it runs, with gradients from each of them back to the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.overrides import TorchFunctionMode
+
+from onnxproof.artifact.wrapper import eval_mode, preserved
+from onnxproof.runners.base import Arrays
+from onnxproof.runners.tensors import to_numpy, to_torch
+from onnxproof.search.goals import Numbers, numbers, off_half, off_integer, split, towards
+from onnxproof.subject import Subject
+
+Place = float | torch.Tensor
+Levels = Callable[[tuple[Any, ...], Mapping[str, Any]], list[tuple[Any, Any]]]
+"""(arguments) → pairs of a value and the place where the function changes its behaviour."""
+NEAR_ZERO = 1e-6
+TOO_LARGE = 50_000_000
+"""Elements of a value beyond which it is not watched."""
+
+
+def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], index: int, name: str, default: Any) -> Any:
+    return args[index] if len(args) > index else kwargs.get(name, default)
+
+
+def _at(*places: float) -> Levels:
+    return lambda args, kwargs: [(args[0], place) for place in places]
+
+
+def _clamp(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    low, high = _argument(args, kwargs, 1, "min", None), _argument(args, kwargs, 2, "max", None)
+    return [(args[0], place) for place in (low, high) if place is not None]
+
+
+def _hardtanh(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    return [
+        (args[0], _argument(args, kwargs, 1, "min_val", -1.0)),
+        (args[0], _argument(args, kwargs, 2, "max_val", 1.0)),
+    ]
+
+
+def _softplus(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    beta, threshold = _argument(args, kwargs, 1, "beta", 1.0), _argument(args, kwargs, 2, "threshold", 20.0)
+    return [(args[0], threshold / beta)]
+
+
+def _shrink(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    width = _argument(args, kwargs, 1, "lambd", 0.5)
+    return [(args[0], width), (args[0], -width)]
+
+
+def _pair(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    other = _argument(args, kwargs, 1, "other", None)
+    return [(args[0], other)] if isinstance(args[0], torch.Tensor) and other is not None else []
+
+
+def _near_zero(index: int) -> Levels:
+    """Poles: whether the size of an argument comes down to nothing."""
+
+    def levels(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+        value = _argument(args, kwargs, index, "other", None)
+        return [(value.abs(), NEAR_ZERO)] if isinstance(value, torch.Tensor) else []
+
+    return levels
+
+
+def _norm(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """A norm is nothing where a whole row is."""
+    return [(args[0].abs(), NEAR_ZERO)]
+
+
+DECISIONS: dict[str, Levels] = {
+    **dict.fromkeys(("relu", "leaky_relu", "elu", "selu", "celu", "prelu", "abs", "sign", "floor", "trunc"), _at(0.0)),
+    **dict.fromkeys(("round", "ceil", "frac"), _at(0.0)),
+    "relu6": _at(0.0, 6.0),
+    **dict.fromkeys(("hardswish", "hardsigmoid"), _at(-3.0, 3.0)),
+    "hardtanh": _hardtanh,
+    **dict.fromkeys(("clamp", "clip"), _clamp),
+    "clamp_min": _pair,
+    "clamp_max": _pair,
+    "threshold": _pair,
+    "softplus": _softplus,
+    **dict.fromkeys(("hardshrink", "softshrink"), _shrink),
+    **dict.fromkeys(
+        ("gt", "lt", "ge", "le", "eq", "ne", "maximum", "minimum", "fmax", "fmin", "greater", "less"), _pair
+    ),
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal"), _near_zero(0)),
+    **dict.fromkeys(("div", "truediv", "true_divide", "divide"), _near_zero(1)),
+    **dict.fromkeys(("norm", "normalize", "vector_norm"), _norm),
+    **dict.fromkeys(("exp", "expm1", "exp2"), _at(88.8, -104.0)),
+    **dict.fromkeys(
+        ("softmax", "log_softmax", "logsumexp", "sigmoid", "tanh", "logsigmoid", "gelu", "silu"), _at(17.0, -17.0)
+    ),
+}
+"""Functions of PyTorch that change their behaviour somewhere, and where."""
+
+
+HITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "round": off_half,
+    **dict.fromkeys(("floor", "ceil", "trunc", "floor_divide", "floordiv"), off_integer),
+}
+"""Functions that jump, and where they do: places to be hit exactly."""
+
+
+class _Watch(TorchFunctionMode):
+    """Notes every decision, or the one that is wanted; optionally the results of all calls."""
+
+    def __init__(self, note: Callable[[str, torch.Tensor], None], result: Callable[[int, torch.Tensor], None]) -> None:
+        super().__init__()
+        self._note = note
+        self._result = result
+        self._counts: dict[str, int] = {}
+        self._calls = 0
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "").strip("_")
+        levels = DECISIONS.get(name)
+        if levels is not None and args and isinstance(args[0], torch.Tensor):
+            index = self._counts[name] = self._counts.get(name, -1) + 1
+            for i, (value, place) in enumerate(levels(args, kwargs or {})):
+                if _watchable(value, place):
+                    self._note(f"{name}#{index}.{i}", value - place)
+            hit = HITS.get(name)
+            if hit is not None and args[0].is_floating_point() and args[0].numel():
+                self._note(f"{name}#{index}=", hit(args[0]))
+        out = func(*args, **(kwargs or {}))
+        if isinstance(out, torch.Tensor) and name != "get":
+            self._calls += 1
+            self._result(self._calls, out)
+        return out
+
+
+def _watchable(value: Any, place: Any) -> bool:
+    numeric = isinstance(value, torch.Tensor) and value.dtype != torch.bool and not value.is_complex()
+    fits = isinstance(place, (int, float)) or (isinstance(place, torch.Tensor) and place.dtype != torch.bool)
+    return bool(numeric and fits and 0 < value.numel() < TOO_LARGE)
+
+
+class ModuleWatcher:
+    """Runs the module and tells its decisions."""
+
+    def __init__(self, subject: Subject) -> None:
+        self._subject = subject
+        self._names = list(subject.inputs.tensors)
+
+    def observe(self, inputs: Arrays) -> Numbers:
+        """The numbers of all goals on these inputs; nothing where the module rejects them."""
+        seen: Numbers = {}
+
+        def note(decision: str, difference: torch.Tensor) -> None:
+            seen.update(numbers(f"module {decision}", difference.detach().double().cpu().numpy()))
+
+        with torch.no_grad():
+            self._run(inputs, note, lambda call, out: None)
+        return seen
+
+    def results(self, inputs: Arrays) -> dict[int, NDArray[np.float64]]:
+        """The float results of all calls, by their order."""
+        kept: dict[int, NDArray[np.float64]] = {}
+
+        def result(call: int, out: torch.Tensor) -> None:
+            if out.is_floating_point() and out.numel() < TOO_LARGE:
+                kept[call] = to_numpy(out.detach()).astype(np.float64)
+
+        with torch.no_grad():
+            self._run(inputs, lambda decision, difference: None, result)
+        return kept
+
+    def slope(
+        self, inputs: Arrays, goal: str, at_call: tuple[int, float] | None = None
+    ) -> dict[str, NDArray[np.float64]] | None:
+        """The gradient towards a goal for every float input; None where nothing can be differentiated.
+
+        `at_call` gives the goal of a graph's node: the result of that call minus that place.
+        """
+        decision, side = split(goal)
+        wanted: list[torch.Tensor] = []
+
+        def note(name: str, difference: torch.Tensor) -> None:
+            if at_call is None and f"module {name}" == decision:
+                wanted.append(towards(difference, side))
+
+        def result(call: int, out: torch.Tensor) -> None:
+            if at_call is not None and call == at_call[0]:
+                wanted.append(towards(out - at_call[1], side))
+
+        leaves = [to_torch(inputs[name]) for name in self._names]
+        floats = [leaf.requires_grad_() for leaf in leaves if leaf.is_floating_point()]
+        with torch.enable_grad():
+            self._run(inputs, note, result, leaves)
+            if not wanted or not wanted[0].requires_grad or not floats:
+                return None
+            gradients = torch.autograd.grad(wanted[0], floats, allow_unused=True)
+        named = [name for name, leaf in zip(self._names, leaves, strict=True) if leaf.is_floating_point()]
+        return {
+            name: gradient.double().cpu().numpy()
+            for name, gradient in zip(named, gradients, strict=True)
+            if gradient is not None
+        }
+
+    def _run(
+        self,
+        inputs: Arrays,
+        note: Callable[[str, torch.Tensor], None],
+        result: Callable[[int, torch.Tensor], None],
+        leaves: list[torch.Tensor] | None = None,
+    ) -> None:
+        leaves = leaves if leaves is not None else [to_torch(inputs[name]) for name in self._names]
+        module = self._subject.module
+        try:
+            with eval_mode(module), preserved(module), _Watch(note, result):
+                # A copy, so that a module which changes its inputs in place does not change the leaves.
+                self._subject.call([leaf.clone() for leaf in leaves])
+        except MemoryError:
+            raise
+        except Exception:
+            return  # it rejects this input, or cannot be watched: what was seen until then counts

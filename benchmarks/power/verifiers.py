@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +44,52 @@ class Result:
 # --- ours -----------------------------------------------------------------------------------------------------------
 
 
-def ours(item: Item, folder: Path) -> Result:
-    """onnxproof with its defaults."""
+SEARCH_FAULTS, SEARCH_ZOO = 30.0, 10.0
+"""Seconds that a search has on a fault and on a correct model."""
+
+
+class Ours:
+    """onnxproof: with its defaults, with what its defaults say on normal inputs alone, and with a search after them."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._proof: onnxproof.Proof | None = None
+
+    def defaults(self, item: Item, folder: Path) -> Result:
+        """What a user gets without any flag."""
+        return _result(self._default_proof(item, folder))
+
+    def normal_only(self, item: Item, folder: Path) -> Result:
+        """The same judgement on the cases with random normal inputs (and the example), at the same sizes."""
+        proof = self._default_proof(item, folder)
+        normal = tuple(case for case in proof.cases if case.profile in ("normal", "example") and case.fair)
+        return _result(replace(proof, cases=normal).judged(proof.policy))
+
+    def search(self, item: Item, folder: Path) -> Result:
+        """With --search; where the planned cases block already, nothing is searched."""
+        proof = self._default_proof(item, folder)
+        if proof.verdict == "block":
+            return _result(proof)
+        seconds = SEARCH_FAULTS if item.kind == "fault" else SEARCH_ZOO
+        return _result(_verified(item, folder, search=seconds))
+
+    def _default_proof(self, item: Item, folder: Path) -> onnxproof.Proof:
+        key = f"{item.kind}:{item.name}"
+        if self._proof is None or self._name != key:
+            self._name, self._proof = key, _verified(item, folder)
+        return self._proof
+
+
+OURS = Ours()
+
+
+def _verified(item: Item, folder: Path, search: float = 0.0) -> onnxproof.Proof:
     options = {k: v for k, v in item.options.items() if k not in ("opset", "exporter")}
-    proof = onnxproof.verify(item.module, item.inputs, onnx=item.onnx, out=folder / "ours", **options)
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        return onnxproof.verify(item.module, item.inputs, onnx=item.onnx, out=out, search=search, **options)
+
+
+def _result(proof: onnxproof.Proof) -> Result:
     grave = [f for f in proof.findings if f.weight]
     nodes = tuple(dict.fromkeys(f.where.node for f in grave if f.where.node))
     blamed = next((f for f in grave if f.where.node), grave[0] if grave else None)
@@ -219,7 +262,9 @@ class Polygraphy:
 
 
 VERIFIERS: dict[str, Callable[[], Callable[[Item, Path], Result]]] = {
-    "onnxproof": lambda: ours,
+    "onnxproof": lambda: OURS.defaults,
+    "onnxproof --search": lambda: OURS.search,
+    "onnxproof, normal inputs only": lambda: OURS.normal_only,
     "tutorial allclose 1e-4/1e-3": lambda: _recipe((1, 2, 4), _allclose),
     "max diff 1e-3": lambda: _recipe((None,), _max_diff),
     "torch.testing.assert_close": lambda: _recipe((None,), _assert_close),

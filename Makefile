@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -57,6 +57,9 @@ power: setup .venv/.weights .venv-polygraphy/.installed
 
 power-sample: setup .venv/.weights
 	$(BIN)/python -m benchmarks.power.run --sample
+
+counterexamples: setup
+	$(BIN)/python -m benchmarks.search
 
 clean:
 	rm -rf .venv onnxproof-out

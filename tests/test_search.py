@@ -225,7 +225,11 @@ def test_shrinking_stops_with_its_budget():
 
 
 def test_inputs_that_do_not_fit_one_line_are_not_shown():
-    assert in_full({"x": np.zeros((100, 100))}) is None
+    assert in_full({"x": np.random.default_rng(0).standard_normal((100, 100))}) is None
+    assert in_full({"x": np.zeros((100, 100))}) == "x = 0 in [100, 100]"
+    sparse = np.zeros((2, 100))
+    sparse[1, 7] = 2.5
+    assert in_full({"x": sparse}) == "x = 0 in [2, 100] but 2.5 at [1, 7]"
     assert in_full({"ids": np.array([[3, 4]]), "x": np.float32([0.1])}) == "ids = [[3, 4]], x = [0.1]"
 
 

@@ -196,16 +196,25 @@ def _significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64
 
 def in_full(inputs: Mapping[str, NDArray[Any]], limit: int = ONE_LINE) -> str | None:
     """The inputs as one line of text; None where they do not fit."""
-    if sum(array.size for array in inputs.values()) > limit:
-        return None
-    text = ", ".join(f"{name} = {_text(array)}" for name, array in inputs.items())
+    text = ", ".join(f"{name} = {_text(array, limit)}" for name, array in inputs.items())
     return text if len(text) <= limit else None
 
 
-def _text(array: NDArray[Any]) -> str:
-    if array.dtype.kind == "f":
-        return _nested(array, lambda v: f"{float(str(v)):.9g}")
-    return _nested(array, lambda v: str(v.item() if hasattr(v, "item") else v))
+def _text(array: NDArray[Any], limit: int) -> str:
+    """Every number, or what most of them are and where the others stand."""
+    if array.size <= limit // 2:
+        dense = _nested(array, _number)
+        if len(dense) <= limit // 2:
+            return dense
+    values, counts = np.unique(array, return_counts=True)
+    common = values[counts.argmax()]
+    others = np.argwhere(array != common)
+    places = ", ".join(f"{_number(array[tuple(place)])} at {place.tolist()}" for place in others[:limit])
+    return f"{_number(common)} in {list(array.shape)}" + (f" but {places}" if places else "")
+
+
+def _number(value: Any) -> str:
+    return f"{float(str(value)):.9g}" if np.asarray(value).dtype.kind == "f" else str(value.item())
 
 
 def _nested(array: NDArray[Any], show: Callable[[Any], str]) -> str:

@@ -46,6 +46,10 @@ Search = Annotated[
     str | None,
     typer.Option("--search", help="Look for an input that breaks it, this long: 30s, 5m.", show_default=False),
 ]
+Memory = Annotated[
+    str | None,
+    typer.Option("--memory", help="Memory for inner values while locating: 512MB. Default 2GB.", show_default=False),
+]
 Dynamic = Annotated[
     list[str] | None,
     typer.Option(
@@ -164,6 +168,7 @@ def prove(
     seed: Seed = 0,
     budget: Budget = "120s",
     search: Search = None,
+    memory: Memory = None,
     case_timeout: CaseTimeout = None,
     in_process: InProcess = False,
     json: Json = None,
@@ -345,6 +350,7 @@ def _job(options: dict[str, Any], policy: Policy) -> Any:
             budget=specs.parse_seconds(get("budget") or "120s"),
             nonfinite=bool(get("nonfinite")),
             roles=dict(specs.parse_role(text) for text in get("role") or ()),
+            memory=specs.parse_bytes(str(get("memory"))) if get("memory") else None,
             search=specs.parse_seconds(get("search") or "0"),
             counterexamples=str(Path(get("out") or "onnxproof-out") / "counterexamples"),
             limits=limits_of(policy),

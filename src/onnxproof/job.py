@@ -45,6 +45,8 @@ class VerifySettings:
     isolated: bool = False
     """Whether a crash costs a child only: then inputs that are known to kill onnxruntime are tried too."""
     roles: Mapping[str, Role] = field(default_factory=dict)
+    memory: int | None = None
+    """Bytes for inner values while locating; None for the default."""
     search: float = 0.0
     """Seconds to look for an input on which the two sides part."""
     counterexamples: str | None = None

@@ -128,6 +128,17 @@ def parse_threshold(texts: Iterable[str], flag: str) -> tuple[float | None, dict
     return general, special
 
 
+def parse_bytes(text: str) -> int:
+    """`512MB`, `2GB`, `500000`."""
+    units = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "K": 1e3, "M": 1e6, "G": 1e9}
+    upper = text.strip().upper()
+    unit = next((u for u in units if upper.endswith(u)), "")
+    try:
+        return int(float(upper[: len(upper) - len(unit)] if unit else upper) * units.get(unit, 1.0))
+    except ValueError:
+        raise UserError(f"{text!r}: expected a size such as 512MB or 2GB") from None
+
+
 def parse_seconds(text: str) -> float:
     """`30`, `30s`, `2m`, `500ms`."""
     units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}

@@ -118,7 +118,9 @@ def _script_names(module: nn.Module, names: list[str]) -> list[str]:
 def load_target(target: str) -> tuple[Any, str]:
     """The object TARGET names, and a short name for it."""
     path, colon, attribute = target.rpartition(":")
-    if target.endswith((".pt2", ".pt", ".pth", ".ts")) and (not colon or "/" in attribute or "\\" in attribute):
+    if target.endswith((".pt2", ".pt", ".pth", ".ts", ".onnx")) and (
+        not colon or "/" in attribute or "\\" in attribute
+    ):
         return _load_file(Path(target)), Path(target).stem
     if not colon or not path or not attribute:
         raise TargetError(
@@ -137,6 +139,10 @@ def load_target(target: str) -> tuple[Any, str]:
 def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise TargetError(f"there is no file {path}")
+    if path.suffix == ".onnx":
+        from onnxproof.graphmodule import GraphModule, example_inputs
+
+        return GraphModule(str(path)), example_inputs(str(path))
     try:
         if path.suffix == ".pt2":
             program = torch.export.load(path)

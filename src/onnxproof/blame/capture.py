@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from onnxproof.runners.double import Unavailable, widened
 from onnxproof.runners.tensors import to_numpy, to_torch
 from onnxproof.subject import Subject
 
-Values = dict[str, NDArray[Any]]
+Values = MutableMapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,9 @@ def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
 class _Recorder(torch.fx.Interpreter):
     """Runs the program and keeps every tensor under its node's name."""
 
-    def __init__(self, module: torch.nn.Module) -> None:
+    def __init__(self, module: torch.nn.Module, values: Values) -> None:
         super().__init__(module)
-        self.values: Values = {}
+        self.values = values
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
@@ -95,22 +95,63 @@ class _Recorder(torch.fx.Interpreter):
         elif isinstance(result, (int, float, bool)):
             self.values[n.name] = np.asarray(result)
         elif isinstance(result, (tuple, list)):
-            self.values |= {f"{n.name}__{i}": to_numpy(v) for i, v in enumerate(result) if isinstance(v, torch.Tensor)}
+            for i, value in enumerate(result):
+                if isinstance(value, torch.Tensor):
+                    self.values[f"{n.name}__{i}"] = to_numpy(value)
         return result
 
 
-def true_values(captured: Captured, subject: Subject, inputs: Arrays, believed: torch.dtype) -> Values:
-    """Every value of the captured program, in float64."""
+def true_values(captured: Captured, subject: Subject, inputs: Arrays, believed: torch.dtype, values: Values) -> Values:
+    """Every value of the captured program, in float64, put into `values`."""
     program = captured.program
     leaves = iter([to_torch(inputs[name]) for name in subject.inputs.tensors])
     arguments = [_argument(program, spec, leaves) for spec in program.graph_signature.input_specs]
-    recorder = _Recorder(program.graph_module)
+    recorder = _Recorder(program.graph_module, values)
     try:
         with widened(believed):
             recorder.run(*[a.to(torch.float64) if a.is_floating_point() else a for a in arguments])
     except Exception as error:
         raise Unavailable(f"{type(error).__name__}: {error}") from error
     return recorder.values
+
+
+class _Birth(torch.fx.Interpreter):
+    """Runs the program in its own dtypes and notes the first node whose result is not finite."""
+
+    first: str | None = None
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        candidate = self.first is None and n.op == "call_function" and isinstance(result, torch.Tensor)
+        if candidate and result.is_floating_point() and not bool(result.isfinite().all()):
+            self.first = n.name
+        return result
+
+
+def first_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) -> str | None:
+    """The value of the captured program in which the first NaN or infinity appears, if one does."""
+    program = captured.program
+    leaves = iter([to_torch(inputs[name]) for name in subject.inputs.tensors])
+    arguments = [_argument(program, spec, leaves) for spec in program.graph_signature.input_specs]
+    birth = _Birth(program.graph_module)
+    try:
+        with torch.no_grad():
+            birth.run(*arguments)
+    except Exception:
+        return birth.first  # it refuses these sizes: what was seen until then counts
+    return birth.first
+
+
+def traced_outputs(subject: Subject, inputs: Arrays) -> list[NDArray[Any]] | None:
+    """What the module says after it was traced on its example, as the TorchScript exporter does; None where it cannot be."""
+    names = list(subject.inputs.tensors)
+    try:
+        with caught(), eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+            traced = torch.jit.trace(FlatModule(subject), tuple(subject.inputs.tensors.values()), check_trace=False)
+            outputs = traced(*[to_torch(inputs[name]) for name in names])
+    except Exception:
+        return None
+    return [to_numpy(output) for output in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
 def _argument(program: torch.export.ExportedProgram, spec: Any, leaves: Any) -> torch.Tensor:

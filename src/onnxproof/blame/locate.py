@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +14,42 @@ import torch
 from numpy.typing import NDArray
 
 from onnxproof.artifact import sourcemap
-from onnxproof.artifact.file import load_model
+from onnxproof.artifact.file import load_model, real_inputs
 from onnxproof.artifact.record import Artifact
-from onnxproof.blame.capture import Captured, Values, capture, true_values
-from onnxproof.blame.nodes import Introduced, distance, exposed, first_departure, follow, suspects
-from onnxproof.blame.record import Blame, Culprit
+from onnxproof.artifact.sourcemap import Origin
+from onnxproof.blame import runtime
+from onnxproof.blame.align import ENOUGH, by_structure, share_by_name
+from onnxproof.blame.capture import Captured, capture, first_nonfinite_call, traced_outputs, true_values
+from onnxproof.blame.nodes import Introduced, distance, follow, suspects
+from onnxproof.blame.record import Birth, Blame, Culprit
+from onnxproof.blame.reproduce import NotAlone, reproduce
 from onnxproof.blame.rewrites import healing_rewrite
+from onnxproof.blame.store import Store
 from onnxproof.findings import Stage
+from onnxproof.graphmodule import GraphModule
 from onnxproof.job import SessionSettings
-from onnxproof.runners.base import Arrays
-from onnxproof.runners.double import DoubleRunner
+from onnxproof.runners.base import Arrays, Rejected
+from onnxproof.runners.double import DoubleRunner, Unavailable
+from onnxproof.runners.eager import EagerRunner
 from onnxproof.runners.session import SessionRunner
 from onnxproof.subject import Subject
 
 PARTED = 1e-4
 """Relative difference that counts as the same fault when steps of the ladder are compared."""
+MEMORY = 2_000_000_000
+"""Bytes for inner values, unless the user says otherwise; what does not fit goes to disk."""
+WAY = 200
+"""Steps of the error's way that are kept."""
+REPRODUCED = 3
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """True values by the names of the artifact's values, how they were paired, and what a fresh export introduces itself."""
+
+    values: Mapping[str, NDArray[Any]]
+    how: str | None = None
+    fresh: tuple[Introduced, ...] = ()
 
 
 class Locator:
@@ -40,6 +62,9 @@ class Locator:
         settings: SessionSettings,
         inputs: Mapping[str, str],
         outputs: Mapping[str, str],
+        *,
+        memory: int = MEMORY,
+        out: Path | None = None,
     ) -> None:
         self._subject = subject
         self._settings = settings
@@ -48,10 +73,18 @@ class Locator:
         self._path = Path(artifact.path)
         self._model = load_model(self._path)
         self._double = DoubleRunner(subject)
+        self._eager = EagerRunner(subject)
         self._sources = sourcemap.read(Path(artifact.sourcemap)) if artifact.sourcemap else {}
+        self._memory = memory
+        self._out = out
+        self._given: Mapping[str, NDArray[Any]] = {}
+        """The inputs at hand, by the graph's names."""
+        self._graph = load_model(Path(subject.module.path)) if isinstance(subject.module, GraphModule) else None
         self._captured: Captured | None = self._capture()
 
     def _capture(self) -> Captured | None:
+        if self._graph is not None:
+            return None
         try:
             return capture(self._subject)
         except Exception:
@@ -61,92 +94,313 @@ class Locator:
     def _lossy(self) -> bool:
         return torch.finfo(self._double.narrowest).eps <= torch.finfo(torch.float32).eps
 
+    @property
+    def _origins(self) -> Mapping[str, Origin]:
+        return self._captured.origins if self._captured is not None else {}
+
+    def _store(self) -> Store:
+        """There are four of them at most, and values in flight."""
+        return Store(self._memory // 8)
+
     def locate(self, inputs: Arrays) -> Blame:
         """The blame for what happens on these inputs."""
         truth = self._double.run(inputs)
-        feed = {name: _wide(inputs[self._renamed.get(name, name)]) for name in self._feeds(self._model)}
-        aligned = self._aligned(inputs, truth) if self._captured is not None else {}
-        known = {**aligned, **{graph: truth[module] for module, graph in self._outputs.items() if module in truth}}
-        found, values = follow(self._model, feed, known, self._lossy)
-        origins = self._captured.origins if self._captured is not None else {}
-        culprits = suspects(found, origins, self._sources)
-        if culprits:
-            return Blame(self._step(inputs, truth, culprits), tuple(culprits))
-        return self._runtime(inputs, values)
+        form = self._form(inputs)
+        if form is not None:
+            return Blame(form)
+        feed = self._given = self._feed(self._model, inputs)
+        aligned = self._aligned(inputs, feed)
+        known = _Layered(
+            {graph: truth[module] for module, graph in self._outputs.items() if module in truth}, aligned.values
+        )
+        values = self._store()
+        found = follow(self._model, feed, known, self._lossy, values)
+        culprits = suspects(found, self._model, self._origins, self._sources)
+        if not culprits:
+            return replace(self._runtime(inputs, values), aligned=aligned.how)
+        stage = self._step(inputs, truth, culprits, aligned)
+        return Blame(
+            stage,
+            self._reproduced(culprits, known, values),
+            removed=self._removed(culprits[0]) if stage == "simplify" else (),
+            path=self._way(feed, known, found),
+            births=self._births(inputs, known),
+            aligned=aligned.how,
+        )
 
-    def _feeds(self, model: onnx.ModelProto) -> list[str]:
-        weights = {tensor.name for tensor in model.graph.initializer}
-        return [value.name for value in model.graph.input if value.name not in weights]
+    def _feed(self, model: onnx.ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        names = [value.name for value in real_inputs(model.graph)]
+        return {name: _wide(inputs[self._renamed.get(name, name)]) for name in names}
 
     # --- before the runtime
 
-    def _aligned(self, inputs: Arrays, truth: Arrays) -> Values:
-        """True values by the names a fresh export gives them: those of the captured program, and those in between."""
-        assert self._captured is not None
-        program = true_values(self._captured, self._subject, inputs, self._double.believed)
-        self._program_values = program
-        fresh = self._captured.simplified or self._captured.translated
-        feed = dict(zip(self._feeds(fresh), (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
-        self._fresh, between = follow(fresh, feed, program, self._lossy)
-        renamed = {name: value for name, value in between.items() if name not in feed}
-        return {**renamed, **program}
-
-    def _step(self, inputs: Arrays, truth: Arrays, culprits: list[Culprit]) -> Stage | None:
-        """The first rung of the ladder that parts: capture, translate or simplify."""
+    def _form(self, inputs: Arrays) -> Stage | None:
+        """The step that changes an output's dtype, where one is changed."""
         if self._captured is None:
             return None
-        names = [n for n in self._outputs if n in truth]
-        pairs = list(zip(self._captured.outputs, list(truth), strict=False))
+        eager = self._eager.run(inputs)
+        ports = {output.name: output.type.tensor_type.elem_type for output in self._model.graph.output}
+        changed = [
+            i
+            for i, (module, array) in enumerate(eager.items())
+            if (graph := self._outputs.get(module)) in ports
+            and ports[str(graph)] != onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        ]
+        if not changed:
+            return None
+        wanted = onnx.helper.np_dtype_to_tensor_dtype(list(eager.values())[changed[0]].dtype)
+        translated = self._captured.translated.graph.output[changed[0]].type.tensor_type.elem_type
+        simplified = (self._captured.simplified or self._captured.translated).graph.output[changed[0]]
+        return "simplify" if translated == wanted != simplified.type.tensor_type.elem_type else "translate"
+
+    def _aligned(self, inputs: Arrays, feed: Mapping[str, NDArray[Any]]) -> Aligned:
+        """True values for as many values of the artifact as possible."""
+        if self._graph is not None:
+            return self._aligned_with(self._graph, self._feed(self._graph, inputs), {}, feed)
+        if self._captured is None:
+            return Aligned({})
+        try:
+            program = true_values(self._captured, self._subject, inputs, self._double.believed, self._store())
+        except Unavailable:
+            return Aligned({})
+        self._program = program
+        fresh = self._captured.simplified or self._captured.translated
+        names = [value.name for value in real_inputs(fresh.graph)]
+        own = dict(zip(names, (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
+        return self._aligned_with(fresh, own, program, feed)
+
+    def _aligned_with(
+        self,
+        fresh: onnx.ModelProto,
+        own: Mapping[str, NDArray[Any]],
+        program: Mapping[str, NDArray[Any]],
+        feed: Mapping[str, NDArray[Any]],
+    ) -> Aligned:
+        """Values of a right graph, paired with the artifact's by name or by structure."""
+        between = self._store()
+        introduced = tuple(follow(fresh, own, program, self._lossy, between))
+        true = _Layered(program, between)
+        if share_by_name(self._model, true) >= ENOUGH:
+            return Aligned(true, "name", introduced)
+        shapes = self._shapes(feed)
+        pairs = by_structure(self._model, shapes, fresh, true)
+        return Aligned(_Renamed(true, pairs), "structure" if pairs else None, introduced)
+
+    def _shapes(self, feed: Mapping[str, NDArray[Any]]) -> dict[str, tuple[int, ...]]:
+        """Shapes of the artifact's own values on this input."""
+        values = self._store()
+        follow(self._model, feed, {}, self._lossy, values)
+        return {name: values[name].shape for name in values}
+
+    def _step(self, inputs: Arrays, truth: Arrays, culprits: list[Culprit], aligned: Aligned) -> Stage | None:
+        """The first rung of the ladder that parts: capture, translate or simplify."""
+        if self._graph is not None:
+            return "simplify"
+        if aligned.how != "name":
+            return self._traced_step(inputs)
+        assert self._captured is not None  # names come from it
+        pairs = zip(self._captured.outputs, list(truth), strict=False)
         if any(
-            distance(self._program_values[value], truth[name]) > 1e-9
+            distance(self._program[value], truth[name]) > 1e-9
             for value, name in pairs
-            if value in self._program_values and name in names
+            if value in self._program and name in self._outputs
         ):
             return "capture"
         if self._captured.simplified is None:
             return "translate"
-        feed = dict(
-            zip(
-                self._feeds(self._captured.translated),
-                (_wide(inputs[n]) for n in self._subject.inputs.tensors),
-                strict=False,
-            )
-        )
-        before, _ = follow(self._captured.translated, feed, self._program_values, self._lossy)
+        names = [value.name for value in real_inputs(self._captured.translated.graph)]
+        feed = dict(zip(names, (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
+        before = follow(self._captured.translated, feed, self._program, self._lossy, self._store())
         share = culprits[0].introduced / 10
         if _worst(before) > share:
             return "translate"
         # Where a fresh export is right, the file was made or changed by something else than this exporter.
-        return "simplify" if _worst(self._fresh) > share else "translate"
+        return "simplify" if _worst(aligned.fresh) > share else "translate"
+
+    def _traced_step(self, inputs: Arrays) -> Stage | None:
+        """A file that another exporter made: did tracing, as that exporter does it, already lose the meaning?"""
+        traced = traced_outputs(self._subject, inputs)
+        if traced is None:
+            return None if self._captured is None else "translate"
+        eager = list(self._eager.run(inputs).values())
+        apart = any(distance(a, b) > PARTED for a, b in zip(traced, eager, strict=False))
+        return "capture" if apart else "translate"
+
+    def _removed(self, culprit: Culprit) -> tuple[str, ...]:
+        """Nodes right before the culprit that the exporter's optimiser took out."""
+        captured = self._captured
+        if captured is None or captured.simplified is None:
+            return ()
+        kept = {name for node in captured.simplified.graph.node for name in node.output}
+        makers = {name: node for node in captured.translated.graph.node for name in node.output}
+        start = makers.get(culprit.value or "")
+        gone = [makers[name] for name in (start.input if start is not None else ()) if name in makers]
+        return tuple(f"{node.op_type} {node.name or node.output[0]}" for node in gone if node.output[0] not in kept)
+
+    def _way(
+        self, feed: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]], found: list[Introduced]
+    ) -> tuple[Any, ...]:
+        """The error's way through the graph when it is left to travel."""
+        free = follow(self._model, feed, known, self._lossy, self._store(), replace=False)
+        errors = {one.value: one.error for one in free if one.error > 1e-12}
+        own = {one.node: one.error for one in found}
+        steps = runtime.way(self._model, errors, self._modules())
+        steps = [replace(step, introduced=min(own.get(step.node, step.introduced), 1e300)) for step in steps]
+        worst = sorted(steps, key=lambda step: -max(step.introduced, step.inherited))[:WAY]
+        return tuple(step for step in steps if step in worst)
+
+    def _modules(self) -> dict[str, str | None]:
+        modules = {name: origin.module for name, origin in self._sources.items()}
+        for node in self._model.graph.node:
+            for value in node.output:
+                if value in self._origins:
+                    modules.setdefault(node.name or node.output[0], self._origins[value].module)
+        return modules
+
+    def _reproduced(
+        self, culprits: list[Culprit], known: Mapping[str, NDArray[Any]], values: Store
+    ) -> tuple[Culprit, ...]:
+        """The first culprits with a model of one node each, ready to be attached to a report."""
+        if self._out is None:
+            return tuple(culprits)
+        done = []
+        for i, culprit in enumerate(culprits):
+            place = None
+            if i < REPRODUCED and culprit.value is not None and culprit.value in known:
+                fed = _Layered(known, values, self._given)
+                with contextlib.suppress(NotAlone, OSError, ValueError, TypeError):
+                    place = reproduce(self._model, culprit.node, culprit.value, fed, known[culprit.value], self._out)
+            done.append(replace(culprit, reproduction=str(place)) if place is not None else culprit)
+        return tuple(done)
 
     # --- in the runtime
 
-    def _runtime(self, inputs: Arrays, truth: Mapping[str, NDArray[Any]]) -> Blame:
-        plain = replace(self._settings, optimization="disable")
-        if self._far(plain, inputs, truth):
-            return Blame("kernel", tuple(self._departures(inputs, truth)))
+    def _runtime(self, inputs: Arrays, truth: Store) -> Blame:
+        plain = replace(self._settings, optimization="disable", disabled_optimizers=())
         if not self._far(self._settings, inputs, truth):
-            return Blame(None)
+            seen = self._watched(plain, inputs, truth)
+            return Blame(None, amplifiers=tuple(runtime.amplifiers(self._model, seen, self._modules(), 6e-8)))
+        if self._far(plain, inputs, truth):
+            return self._kernel(plain, inputs, truth)
         rewrite = healing_rewrite(
             lambda off: not self._far(replace(self._settings, disabled_optimizers=off), inputs, truth)
         )
-        return Blame("optimize", rewrite=rewrite)
+        seen = self._watched(self._settings, inputs, truth)
+        outputs = [output.name for output in self._model.graph.output]
+        gone = all(seen.errors.get(name, 0.0) <= PARTED for name in outputs)
+        return Blame("optimize", rewrite=rewrite, vanishes=gone)
+
+    def _kernel(self, plain: SessionSettings, inputs: Arrays, truth: Store) -> Blame:
+        """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""
+        seen = self._watched(plain, inputs, truth)
+        found = runtime.departures(self._model, seen)
+        culprits = suspects(found[:1], self._model, self._origins, self._sources)
+        stage: Stage = "translate" if self._written_so(inputs, truth, found) else "kernel"
+        born = runtime.first_nonfinite(self._model, seen)
+        return Blame(
+            stage,
+            self._reproduced(culprits, truth, truth),
+            path=tuple(runtime.way(self._model, seen.errors, self._modules())[:WAY]),
+            births=self._births(inputs, truth, born),
+        )
+
+    def _written_so(self, inputs: Arrays, truth: Store, found: list[Introduced]) -> bool:
+        """Whether an evaluator that rounds each operation as IEEE asks departs as well: then no kernel is wrong."""
+        names = [value.name for value in real_inputs(self._model.graph)]
+        feed = {name: inputs[self._renamed.get(name, name)] for name in names}
+        values = self._store()
+        try:
+            follow(self._model, feed, {}, self._lossy, values, wide=False)
+        except Exception:
+            return False  # the evaluator has no such operator in this dtype
+        places = [one.value for one in found[:1]] or [output.name for output in self._model.graph.output]
+        return any(distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth)
+
+    def _watched(self, settings: SessionSettings, inputs: Arrays, truth: Store) -> runtime.Seen:
+        try:
+            return runtime.watch(self._model, settings, self._renamed, inputs, truth, self._memory // 4)
+        except (Rejected, MemoryError, ValueError):
+            return runtime.Seen()
 
     def _far(self, settings: SessionSettings, inputs: Arrays, truth: Mapping[str, NDArray[Any]]) -> bool:
         got = SessionRunner(str(self._path), settings, self._renamed).run(inputs)
         return any(distance(value, truth[name]) > PARTED for name, value in got.items() if name in truth)
 
-    def _departures(self, inputs: Arrays, truth: Mapping[str, NDArray[Any]]) -> list[Culprit]:
-        watched = exposed(self._model)
-        runner = SessionRunner(
-            watched.SerializeToString(), replace(self._settings, optimization="disable"), self._renamed
-        )
-        origins = self._captured.origins if self._captured is not None else {}
-        found: list[Introduced] = first_departure(self._model, runner.run(inputs), truth)
-        return suspects(found[:1], origins, self._sources)
+    def _births(
+        self, inputs: Arrays, known: Mapping[str, NDArray[Any]], node: onnx.NodeProto | None = None
+    ) -> tuple[Birth, ...]:
+        """Where the first NaN or infinity is born on either side, if the inputs have none."""
+        if any(a.dtype.kind == "f" and not np.isfinite(a).all() for a in inputs.values()):
+            return ()
+        births = []
+        if self._captured is not None:
+            call = first_nonfinite_call(self._captured, self._subject, inputs)
+            if call is not None:
+                origin = self._origins.get(call, Origin())
+                births.append(Birth("pytorch", call, origin.op or "", origin.file, origin.line))
+        node = node or self._first_nonfinite(inputs)
+        if node is not None:
+            label = node.name or node.output[0]
+            origin = self._sources.get(label) or self._origins.get(node.output[0]) or Origin()
+            births.append(Birth("onnxruntime", label, node.op_type, origin.file, origin.line))
+        return tuple(births)
+
+    def _first_nonfinite(self, inputs: Arrays) -> onnx.NodeProto | None:
+        """The same for the graph as it is, in its own dtypes."""
+        names = [value.name for value in real_inputs(self._model.graph)]
+        feed = {name: inputs[self._renamed.get(name, name)] for name in names}
+        values, seen = self._store(), runtime.Seen()
+        with contextlib.suppress(Exception):  # what was evaluated until then counts
+            follow(self._model, feed, {}, self._lossy, values, wide=False)
+        for name in values:
+            if values[name].dtype.kind == "f" and not np.isfinite(values[name]).all():
+                seen.nonfinite.add(name)
+        return runtime.first_nonfinite(self._model, seen)
 
 
-def _worst(found: list[Introduced]) -> float:
+class _Layered(Mapping[str, NDArray[Any]]):
+    """Several mappings, the first one that has a name wins; nothing is copied."""
+
+    def __init__(self, *layers: Mapping[str, NDArray[Any]]) -> None:
+        self._layers = layers
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        for layer in self._layers:
+            if name in layer:
+                return layer[name]
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(name in layer for layer in self._layers)
+
+    def __iter__(self) -> Any:
+        return iter(dict.fromkeys(name for layer in self._layers for name in layer))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+class _Renamed(Mapping[str, NDArray[Any]]):
+    """A mapping seen through other names."""
+
+    def __init__(self, values: Mapping[str, NDArray[Any]], names: Mapping[str, str]) -> None:
+        self._values = values
+        self._names = names
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._values[self._names[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Any:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _worst(found: Any) -> float:
     return max((one.error for one in found), default=0.0)
 
 

@@ -6,7 +6,7 @@ export of it), the node's result is compared with it and then replaced by it: er
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,117 +16,193 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.artifact.sourcemap import Origin
-from onnxproof.blame.capture import Values
 from onnxproof.blame.record import Culprit
-from onnxproof.comparison import as_float64, classify, local_scale
+from onnxproof.comparison import as_float64, classify, local_scale, plain
 from onnxproof.runners.reference import widen
-from onnxproof.runners.reference_ops import FAST_OPS
+from onnxproof.runners.reference_ops import FAITHFUL_OPS, FAST_OPS
 
+Values = MutableMapping[str, NDArray[Any]]
 WORTH_TELLING = 3e-7
 """Introduced error above which a node is a suspect: float32 constants cost less."""
 SHOWN = 20
+LARGEST = 3.4e38
+SLAB = 1 << 20
+"""Elements that are compared at once."""
 
 
 @dataclass(frozen=True)
 class Introduced:
-    """What one node adds to the error of the value it is compared by."""
+    """What one node adds to the error of the value it is compared by, and both values where it is worst."""
 
     node: str
     op: str
     value: str
     error: float
+    expected: Any = None
+    got: Any = None
 
 
 def follow(
-    model: onnx.ModelProto, inputs: Values, truth: Mapping[str, NDArray[Any]], keep_lossy_casts: bool
-) -> tuple[list[Introduced], Values]:
-    """Evaluate the graph with true inputs everywhere: what each node introduces, and all values.
+    model: onnx.ModelProto,
+    inputs: Mapping[str, NDArray[Any]],
+    truth: Mapping[str, NDArray[Any]],
+    keep_lossy_casts: bool,
+    values: Values,
+    *,
+    replace: bool = True,
+    wide: bool = True,
+) -> list[Introduced]:
+    """Evaluate the graph into `values`: what each node introduces when true values take the place of its results.
 
-    A node that raises on true inputs introduces an infinite error; so does an output of the graph in another shape.
+    A node that raises on true inputs introduces an infinite error; so does an output of the graph in another shape. With
+    `replace` off errors travel as they do in the graph; with `wide` off it is evaluated in its own dtypes.
     """
-    evaluator = ReferenceEvaluator(widen(model, keep_lossy_casts=keep_lossy_casts), new_ops=FAST_OPS)
-    values: dict[str, Any] = {"": None, **evaluator.rt_inits_, **inputs}
+    graph = widen(model, keep_lossy_casts=keep_lossy_casts) if wide else model
+    evaluator = ReferenceEvaluator(graph, new_ops=FAST_OPS if wide else FAITHFUL_OPS)
+    own: dict[str, Any] = {"": None, **evaluator.rt_inits_, **inputs}
+    last = _last_uses(graph)
     found: list[Introduced] = []
     outputs = {output.name for output in model.graph.output}
     with np.errstate(all="ignore"):
-        for node in evaluator.rt_nodes_:
+        for place, node in enumerate(evaluator.rt_nodes_):
             try:
-                arguments = [values[name] for name in node.input]
-                results = node.run(*arguments, context=values) if node.need_context() else node.run(*arguments)
+                arguments = [own[name] for name in node.input]
+                results = node.run(*arguments, context=own) if node.need_context() else node.run(*arguments)
             except Exception:
                 found.append(Introduced(node.onnx_node.name or node.output[0], node.op_type, node.output[0], np.inf))
                 if any(name not in truth for name in node.output):
-                    return found, _arrays(values)
+                    return found
                 results = [truth[name] for name in node.output]
             for name, result in zip(node.output, results, strict=False):
-                true = truth.get(name)
-                values[name] = result
-                if true is None or not isinstance(result, np.ndarray | np.generic):
+                own[name] = result
+                if not isinstance(result, np.ndarray | np.generic):
                     continue
-                strict = name in outputs and np.shape(result) != true.shape
-                error = np.inf if strict else distance(np.asarray(result), true)
-                found.append(Introduced(node.onnx_node.name or name, node.op_type, name, error))
-                if np.shape(result) == true.shape:
-                    values[name] = true.astype(np.asarray(result).dtype)
-    return found, _arrays(values)
+                if name in truth:
+                    found.append(_introduced(node, name, np.asarray(result), truth[name], name in outputs))
+                    if replace and np.shape(result) == truth[name].shape:
+                        own[name] = truth[name].astype(np.asarray(result).dtype)
+                if name:
+                    values[name] = own[name]
+            for name in last.get(place, ()):
+                own.pop(name, None)  # the store has it, within its budget
+    return found
 
 
-def _arrays(values: Mapping[str, Any]) -> Values:
-    return {name: np.asarray(v) for name, v in values.items() if isinstance(v, np.ndarray | np.generic)}
+def _last_uses(graph: onnx.ModelProto) -> dict[int, list[str]]:
+    """Per node, the values that no later node takes. Subgraphs may take anything: where there are any, nothing is dropped."""
+    if any(a.type == onnx.AttributeProto.GRAPH for node in graph.graph.node for a in node.attribute):
+        return {}
+    weights = {tensor.name for tensor in graph.graph.initializer}
+    last: dict[str, int] = {}
+    for place, node in enumerate(graph.graph.node):
+        for name in (*node.input, *node.output):
+            if name and name not in weights:
+                last[name] = place
+    uses: dict[int, list[str]] = {}
+    for name, place in last.items():
+        uses.setdefault(place, []).append(name)
+    return uses
+
+
+def _introduced(node: Any, name: str, result: NDArray[Any], true: NDArray[Any], output: bool) -> Introduced:
+    label = node.onnx_node.name or name
+    if output and result.shape != true.shape:
+        return Introduced(label, node.op_type, name, np.inf)
+    error, place = _worst(result, true)
+    if place is None or error <= WORTH_TELLING:
+        return Introduced(label, node.op_type, name, error)
+    return Introduced(label, node.op_type, name, error, plain(true.ravel()[place]), plain(result.ravel()[place]))
 
 
 def distance(value: NDArray[Any], true: NDArray[Any]) -> float:
     """Largest difference relative to the local scale; infinite for another shape or another pattern of NaN and infinities."""
+    return _worst(value, true)[0]
+
+
+def _worst(value: NDArray[Any], true: NDArray[Any]) -> tuple[float, int | None]:
+    """The distance, and the flat place of the worst element."""
     if value.shape != true.shape:
-        return np.inf if value.size != true.size else distance(value.reshape(true.shape), true)
+        return (np.inf, None) if value.size != true.size else _worst(value.reshape(true.shape), true)
     if not true.size:
-        return 0.0
+        return 0.0, None
     if true.dtype.kind not in "fc" or value.dtype.kind not in "fc":
-        return float(np.any(value != true))
-    v, t = as_float64(value), as_float64(true)
-    if (classify(v) != classify(t)).any():
-        return np.inf
-    difference = np.where(np.isfinite(t), np.abs(v - t), 0.0)
-    return float((difference / local_scale(t)).max())
+        differing = np.flatnonzero(value != true)
+        return (1.0, int(differing[0])) if differing.size else (0.0, None)
+    worst, place, start = 0.0, 0, 0
+    with np.errstate(all="ignore"):
+        for v, t in _slabs(value, true):
+            wide_v, wide_t = _overflown(as_float64(v)), _overflown(as_float64(t))
+            odd = classify(wide_v) != classify(wide_t)
+            if odd.any():
+                return np.inf, start + int(odd.argmax())
+            difference = np.where(np.isfinite(wide_t), np.abs(wide_v - wide_t), 0.0) / local_scale(wide_t)
+            here = int(difference.argmax())
+            if difference.ravel()[here] > worst:
+                worst, place = float(difference.ravel()[here]), start + here
+            start += difference.size
+    return worst, place
 
 
-def suspects(found: list[Introduced], origins: Mapping[str, Origin], sources: Mapping[str, Origin]) -> list[Culprit]:
+def _overflown(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What float32 cannot hold is infinite there; its largest number stands for infinity too (nan_to_num makes it so)."""
+    beyond = np.abs(values) > LARGEST
+    return np.where(beyond, np.copysign(np.inf, values), values) if beyond.any() else values
+
+
+def _slabs(value: NDArray[Any], true: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Whole rows, about a million elements at a time: comparing must not need several copies of a large value."""
+    if true.size <= SLAB or true.ndim < 2:
+        yield value, true
+        return
+    rows_v, rows_t = value.reshape(-1, value.shape[-1]), true.reshape(-1, true.shape[-1])
+    step = max(1, SLAB // max(1, rows_t.shape[1]))
+    for i in range(0, len(rows_t), step):
+        yield rows_v[i : i + step], rows_t[i : i + step]
+
+
+def suspects(
+    found: list[Introduced], model: onnx.ModelProto, origins: Mapping[str, Origin], sources: Mapping[str, Origin]
+) -> list[Culprit]:
     """Nodes that introduce more than float32 constants explain; the largest first, the earlier one among equals."""
     ranked = sorted((f for f in found if f.error > WORTH_TELLING), key=lambda f: -f.error)
+    nodes = {node.name or node.output[0]: node for node in model.graph.node if node.output}
     culprits: dict[str, Culprit] = {}
     for one in ranked:
-        origin = sources.get(one.node) or origins.get(one.value) or Origin()
-        culprits.setdefault(
-            one.node,
-            Culprit(one.node, one.op, min(one.error, 1e300), origin.module, origin.file, origin.line, origin.text),
-        )
-    return list(culprits.values())[:SHOWN]
+        if one.node not in culprits and len(culprits) < SHOWN:
+            origin = sources.get(one.node) or origins.get(one.value) or Origin()
+            culprits[one.node] = _culprit(one, nodes.get(one.node), origin)
+    return list(culprits.values())
 
 
-def exposed(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same graph with every value among its outputs."""
-    copy = onnx.ModelProto()
-    copy.CopyFrom(model)
-    present = {output.name for output in copy.graph.output}
-    for node in model.graph.node:
-        for name in node.output:
-            if name and name not in present:
-                copy.graph.output.append(onnx.ValueInfoProto(name=name))
-                present.add(name)
-    return copy
+def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin) -> Culprit:
+    attributes = list(node.attribute) if node is not None else []
+    return Culprit(
+        one.node,
+        one.op,
+        min(one.error, 1e300),
+        origin.module,
+        origin.file,
+        origin.line,
+        origin.text,
+        origin.cls,
+        one.value,
+        {a.name: _attribute(a) for a in attributes if a.type != onnx.AttributeProto.GRAPH},
+        one.expected,
+        one.got,
+        origin.rule,
+        any(a.type == onnx.AttributeProto.GRAPH for a in attributes),
+    )
 
 
-def first_departure(
-    model: onnx.ModelProto, values: Mapping[str, NDArray[Any]], truth: Mapping[str, NDArray[Any]]
-) -> list[Introduced]:
-    """Where a run in float32 leaves the truth: nodes whose result is far off though their inputs were not."""
-    errors: dict[str, float] = {}
-    found = []
-    for node in model.graph.node:
-        inherited = max((errors.get(name, 0.0) for name in node.input), default=0.0)
-        for name in node.output:
-            if name in values and name in truth:
-                errors[name] = distance(values[name], truth[name])
-                if errors[name] > 1e-4 and errors[name] > 100 * inherited:
-                    found.append(Introduced(node.name or name, node.op_type, name, errors[name]))
-    return found
+def _attribute(attribute: onnx.AttributeProto) -> Any:
+    if attribute.type == onnx.AttributeProto.TENSOR:
+        return f"tensor of shape {list(attribute.t.dims)}"
+    value = onnx.helper.get_attribute_value(attribute)
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else plain_list(value)
+
+
+def plain_list(value: Any) -> Any:
+    """A value of an attribute as plain data."""
+    if isinstance(value, (list, tuple)) or hasattr(value, "extend"):
+        return [plain_list(item) for item in value]
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

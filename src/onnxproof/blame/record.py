@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from onnxproof.findings import Stage
@@ -21,6 +21,48 @@ class Culprit:
     file: str | None = None
     line: int | None = None
     text: str | None = None
+    cls: str | None = None
+    """Class of the module."""
+    value: str | None = None
+    """The value it computes."""
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    expected: Any = None
+    """What PyTorch says at the worst element, and what the node says there."""
+    got: Any = None
+    rule: str | None = None
+    """The exporter's rewrite rule that made the node, if one did."""
+    border: bool = False
+    """It holds a subgraph: the error is somewhere inside, and is not followed further."""
+    reproduction: str | None = None
+    """Folder with the node alone, its inputs and a script."""
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Culprit:
+        """Read a culprit back; fields of a later version are ignored."""
+        known = {f.name for f in fields(Culprit)}
+        return Culprit(**{name: value for name, value in data.items() if name in known})
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node on the error's way through the graph: what it introduces, and the error of its inputs."""
+
+    node: str
+    op: str
+    introduced: float
+    inherited: float
+    module: str | None = None
+
+
+@dataclass(frozen=True)
+class Birth:
+    """Where the first NaN or infinity is born that the inputs do not have."""
+
+    side: str
+    node: str
+    op: str
+    file: str | None = None
+    line: int | None = None
 
 
 @dataclass(frozen=True)
@@ -30,6 +72,16 @@ class Blame:
     stage: Stage | None
     culprits: tuple[Culprit, ...] = ()
     rewrite: str | None = None
+    removed: tuple[str, ...] = ()
+    """For `simplify`: nodes that the exporter's optimiser removed on the way to the culprit."""
+    path: tuple[Step, ...] = ()
+    amplifiers: tuple[Step, ...] = ()
+    """Nodes that magnify the error they inherit: `introduced` is the factor."""
+    births: tuple[Birth, ...] = ()
+    aligned: str | None = None
+    """How values were paired: by name, by structure, or not."""
+    vanishes: bool = False
+    """The fault is gone as soon as inner values are watched: only the whole, fused graph shows it."""
 
     def to_json(self) -> dict[str, Any]:
         """The blame as plain data."""
@@ -37,5 +89,15 @@ class Blame:
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Blame:
-        """Read a blame back."""
-        return Blame(data["stage"], tuple(Culprit(**c) for c in data["culprits"]), data["rewrite"])
+        """Read a blame back; fields of a later version are ignored."""
+        return Blame(
+            data["stage"],
+            tuple(Culprit.from_json(c) for c in data["culprits"]),
+            data["rewrite"],
+            tuple(data.get("removed", ())),
+            tuple(Step(**step) for step in data.get("path", ())),
+            tuple(Step(**step) for step in data.get("amplifiers", ())),
+            tuple(Birth(**birth) for birth in data.get("births", ())),
+            data.get("aligned"),
+            bool(data.get("vanishes")),
+        )

@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from onnxproof.artifact.wrapper import eval_mode, preserved
+from onnxproof.graphmodule import GraphModule
 from onnxproof.runners.base import Arrays
 from onnxproof.runners.rounding import Injector
 from onnxproof.runners.tensors import to_numpy, to_torch
@@ -49,6 +50,8 @@ class DoubleRunner:
         try:
             self._module = copy.deepcopy(subject.module)
             _widen_module(self._module)
+            if isinstance(self._module, GraphModule):
+                self._module.exactly = True
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
         self._subject = subject
@@ -98,6 +101,8 @@ class DoubleRunner:
     ) -> dict[str, NDArray[Any]] | None:
         """The truth with legal rounding errors; None if `constants_only` and the module computes no constants."""
         unit = torch.finfo(self.narrowest).eps / 2 if unit is None else unit
+        if isinstance(self._module, GraphModule):
+            return None if constants_only else self._module.rounded(_wide_arrays(inputs), seed, unit)
         leaves = [_widen(to_torch(inputs[name])) for name in self._names]
         injector = Injector(unit, self.narrowest, seed, tainted=leaves if constants_only else None)
         outputs = self._run(inputs, injector, leaves)
@@ -128,6 +133,10 @@ class DoubleRunner:
             if torch.finfo(dtype).eps > torch.finfo(self.narrowest).eps:
                 self.narrowest = dtype
         return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
+
+
+def _wide_arrays(inputs: Arrays) -> dict[str, NDArray[Any]]:
+    return {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in inputs.items()}
 
 
 def _agree(a: NDArray[Any], b: NDArray[Any]) -> bool:

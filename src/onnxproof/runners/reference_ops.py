@@ -74,7 +74,7 @@ class MaxPool(OpRun):
             rank not in POOLS
             or not _plain(auto_pad)
             or ceil_mode
-            or x.dtype != np.float64
+            or x.dtype not in (np.float64, np.float32)
             or len(self.onnx_node.output) > 1
         ):
             return SlowMaxPool._run(self, x, auto_pad, ceil_mode, dilations, kernel_shape, pads, storage_order, strides)
@@ -82,9 +82,6 @@ class MaxPool(OpRun):
         ones = [1] * rank
         out = POOLS[rank](padded, list(kernel_shape), list(strides or ones), 0, list(dilations or ones))
         return (out.numpy(),)
-
-
-FAST_OPS = [Conv, MaxPool]
 
 
 class AveragePool(OpRun):
@@ -170,6 +167,8 @@ class Gelu(OpRun):
 
 
 FAST_OPS = [AveragePool, Conv, ConvTranspose, Erf, Gelu, MaxPool]
+FAITHFUL_OPS = [MaxPool]
+"""For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep."""
 IMPRECISE = {
     "AffineGrid",
     "CausalConvWithState",

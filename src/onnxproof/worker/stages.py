@@ -21,11 +21,13 @@ from onnxproof.examination import examine
 from onnxproof.findings import Finding
 from onnxproof.job import Job
 from onnxproof.subject import Subject, load_target, make_subject, resolve
-from onnxproof.verification import EXACT_UP_TO, Listener, Verifier, verify
+from onnxproof.verification import Listener, Verifier, verify
 from onnxproof.verified import CaseResult
 from onnxproof.worker.look import FOUND, TRYING, Look
 
 Emit = Callable[[Mapping[str, Any]], None]
+LOCATED_UP_TO = min(1_500_000_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
+"""Bytes of an artifact up to which its nodes are evaluated one by one: that takes about ten copies of its weights."""
 SEARCH_SAMPLES = (8, 32, 96)
 """Legal roundings tried before a difference that was searched for counts as unexplained."""
 
@@ -163,7 +165,7 @@ def run_locate(
     planned = {case.name: case for case in verifier.plan()}
     cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
     known = [(finding, case) for finding, case in cases if case is not None]
-    if artifact.bytes <= EXACT_UP_TO:  # every value of every node, in float64, would not fit beyond
+    if artifact.bytes <= LOCATED_UP_TO:  # several float64 copies of the weights would not fit beyond
         _blame(verifier, artifact, job, look, [case for _, case in known], emit)
     if job.verify.counterexamples is not None:
         _keep(verifier, artifact, job, look, known, planned, emit)
@@ -179,10 +181,18 @@ def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> C
 
 
 def _blame(verifier: Verifier, artifact: Artifact, job: Job, look: Look, cases: list[Case], emit: Emit) -> None:
-    from onnxproof.blame.locate import Locator
+    from onnxproof.blame.locate import MEMORY, Locator
 
     try:
-        locator = Locator(verifier.subject, artifact, job.verify.session, verifier.input_pairs, look.outputs)
+        locator = Locator(
+            verifier.subject,
+            artifact,
+            job.verify.session,
+            verifier.input_pairs,
+            look.outputs,
+            memory=job.verify.memory or MEMORY,
+            out=Path(job.out) / "culprits",
+        )
         for case in cases:
             blame = locator.locate(verifier.supply.make_inputs(case))
             emit({"event": "blame", "case": case.name, "blame": blame.to_json()})

@@ -1,0 +1,74 @@
+"""Which value of one graph is which value of another: by name where the exporter's names are kept, else by structure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+ENOUGH = 0.5
+"""Share of a graph's values that must have a namesake for names to be trusted."""
+
+
+def values_of(model: onnx.ModelProto) -> list[str]:
+    """Values that nodes of the main graph compute, in order."""
+    return [name for node in model.graph.node for name in node.output if name]
+
+
+def share_by_name(model: onnx.ModelProto, known: Mapping[str, object]) -> float:
+    """How many of a graph's values have a namesake."""
+    values = values_of(model)
+    return sum(name in known for name in values) / len(values) if values else 0.0
+
+
+def by_structure(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, tuple[int, ...]],
+    other: onnx.ModelProto,
+    other_values: Mapping[str, NDArray[np.generic]],
+) -> dict[str, str]:
+    """Values of `model` → values of `other`, by the longest common runs of nodes that agree in operator and result's shape.
+
+    `shapes` are those of `model`'s own values; a fault changes values, seldom shapes.
+    """
+    mine = [(node.op_type, shapes.get(node.output[0]), node.output[0]) for node in model.graph.node if node.output]
+    theirs = [
+        (
+            node.op_type,
+            np.shape(other_values[node.output[0]]) if node.output[0] in other_values else None,
+            node.output[0],
+        )
+        for node in other.graph.node
+        if node.output
+    ]
+    # Constants stand anywhere; they would only break the runs.
+    mine = [one for one in mine if one[0] not in ("Constant", "Identity")]
+    theirs = [one for one in theirs if one[0] not in ("Constant", "Identity")]
+    matcher = SequenceMatcher(None, [str(one[:2]) for one in mine], [str(one[:2]) for one in theirs], autojunk=False)
+    pairs = {
+        mine[a + i][2]: theirs[b + i][2]
+        for a, b, size in matcher.get_matching_blocks()
+        for i in range(size)
+        if theirs[b + i][2] in other_values
+    }
+    pairs |= _changed_in_place(mine, theirs, matcher, other_values)
+    return pairs
+
+
+def _changed_in_place(
+    mine: list[tuple[str, tuple[int, ...] | None, str]],
+    theirs: list[tuple[str, tuple[int, ...] | None, str]],
+    matcher: SequenceMatcher[str],
+    other_values: Mapping[str, NDArray[np.generic]],
+) -> dict[str, str]:
+    """One node replaced by one node of the same shape (another operator) still computes the same value."""
+    pairs = {}
+    for tag, a, b, c, d in matcher.get_opcodes():
+        if tag == "replace" and b - a == d - c:
+            for i in range(b - a):
+                if mine[a + i][1] == theirs[c + i][1] and theirs[c + i][2] in other_values:
+                    pairs[mine[a + i][2]] = theirs[c + i][2]
+    return pairs

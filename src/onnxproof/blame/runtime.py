@@ -5,7 +5,7 @@ Showing a value changes what onnxruntime fuses, so this is for locating only.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from onnxproof.blame.nodes import Introduced, distance
 from onnxproof.blame.record import Step
-from onnxproof.blame.store import Store
 from onnxproof.comparison import plain
 from onnxproof.job import SessionSettings
 from onnxproof.runners.base import Arrays
@@ -66,13 +65,14 @@ def watch(
     settings: SessionSettings,
     renamed: Mapping[str, str],
     inputs: Arrays,
-    truth: Store,
+    truth: Mapping[str, NDArray[Any]],
+    bytes_of: Callable[[str], int],
     budget: int,
 ) -> Seen:
     """Run the graph chunk by chunk and compare every value that has a true one."""
     seen = Seen()
     names = [name for node in model.graph.node for name in node.output if name and name in truth]
-    sizes = {name: truth.bytes_of(name) for name in names}
+    sizes = {name: bytes_of(name) for name in names}
     for group in chunks(names, sizes, budget):
         runner = SessionRunner(showing(model, group).SerializeToString(), settings, renamed)
         for name, value in runner.run(inputs).items():

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import Finding
 from onnxproof.proof import Proof
@@ -26,7 +28,10 @@ def render(proof: Proof) -> str:
         *_findings(proof),
         *_next(proof),
     ]
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    target = str(proof.subject.get("target") or "")
+    # Where two files are compared, the baseline is the first of them.
+    return text.replace("PyTorch", Path(target).name) if target.endswith(".onnx") else text
 
 
 def _headline(proof: Proof) -> str:
@@ -218,17 +223,32 @@ def culprits(proof: Proof) -> str:
         return "\n  nothing to locate"
     lines = []
     for case, blame in proof.blame.items():
-        lines += [
-            "",
-            f"  {case}: stage {blame.stage or 'unknown'}" + (f", rewrite {blame.rewrite}" if blame.rewrite else ""),
-        ]
+        lines += ["", f"  {case}: {_step(blame)}"]
         for culprit in blame.culprits[:8]:
             place = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
             module = culprit.module if culprit.module else "(top)" if culprit.module == "" else "–"
             lines.append(
                 f"    {_introduced(culprit.introduced):>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {place}".rstrip()
             )
+            says = f"should be {_value(culprit.expected)}, is {_value(culprit.got)}" if culprit.got is not None else ""
+            more = [says, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
+            if any(more) and culprit in blame.culprits[:3]:
+                lines.append(f"              {'; '.join(part for part in more if part)}")
     return "\n".join(lines[:20])
+
+
+def _step(blame: Blame) -> str:
+    """The step, and what is known about it besides the nodes."""
+    parts = [f"stage {blame.stage or 'unknown'}"]
+    if blame.rewrite:
+        parts.append(f"rewrite {blame.rewrite}")
+    if blame.vanishes:
+        parts.append("it vanishes when inner values are watched: only the fused graph shows it")
+    if blame.removed:
+        parts.append(f"the exporter's optimiser removed {', '.join(blame.removed)}")
+    parts += [f"first NaN or infinity in {b.side}: {b.op} {b.node}" for b in blame.births]
+    parts += [f"{a.op} {a.node} magnifies the error {a.introduced:.0f} times" for a in blame.amplifiers[:2]]
+    return "; ".join(parts)
 
 
 def _introduced(error: float) -> str:

@@ -49,6 +49,22 @@ def _wide(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.float64) if array.dtype.kind == "f" or "float" in array.dtype.name else array
 
 
+def last_uses(graph: onnx.ModelProto) -> dict[int, list[str]]:
+    """Per node, the values that no later node takes. Subgraphs may take anything: where there are any, nothing is dropped."""
+    if any(a.type == onnx.AttributeProto.GRAPH for node in graph.graph.node for a in node.attribute):
+        return {}
+    weights = {tensor.name for tensor in graph.graph.initializer}
+    last: dict[str, int] = {}
+    for place, node in enumerate(graph.graph.node):
+        for name in (*node.input, *node.output):
+            if name and name not in weights:
+                last[name] = place
+    uses: dict[int, list[str]] = {}
+    for name, place in last.items():
+        uses.setdefault(place, []).append(name)
+    return uses
+
+
 def widen(model: onnx.ModelProto, *, keep_lossy_casts: bool) -> onnx.ModelProto:
     """The same graph with every float tensor in float64.
 

@@ -86,6 +86,18 @@ if __name__ == "__main__":
     sys.exit(main())
 ''')
 
+GRAPH = """\
+    session = onnxruntime.InferenceSession(str(HERE / {path!r}), providers=["CPUExecutionProvider"])
+
+    class Graph(torch.nn.Module):
+        def forward(self, **inputs):
+            arrays = {{name: tensor.numpy() for name, tensor in inputs.items()}}
+            names = [output.name for output in session.get_outputs()]
+            return {{name: torch.from_numpy(value) for name, value in zip(names, session.run(names, arrays))}}
+
+    return Graph()"""
+"""Loads an ONNX file as the original."""
+
 LEVELS = {
     "disable": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -140,6 +152,8 @@ def _relative(path: Path, folder: Path) -> str:
 def _loading(target: str | None, folder: Path, module_file: str | None) -> str:
     if target is None:
         return f'    return torch.load(HERE / {module_file!r}, weights_only=False, map_location="cpu")'
+    if target.endswith(".onnx"):
+        return GRAPH.format(path=_relative(Path(target), folder))
     if target.endswith(".pt2"):
         return f"    return torch.export.load(HERE / {_relative(Path(target), folder)!r}).module()"
     if target.endswith((".pt", ".pth", ".ts")):
@@ -172,7 +186,8 @@ def _loading(target: str | None, folder: Path, module_file: str | None) -> str:
 def _call(subject: Subject) -> str:
     names = iter(subject.inputs.tensors)
     parts = [_expression(value, names) for value in subject.args]
-    parts += [f"{key}={_expression(value, names)}" for key, value in subject.kwargs.items()]
+    named = ", ".join(f"{key!r}: {_expression(value, names)}" for key, value in subject.kwargs.items())
+    parts += [f"**{{{named}}}"] if named else []
     return f"module({', '.join(parts)})"
 
 

@@ -10,7 +10,9 @@ import onnx
 from numpy.typing import NDArray
 
 ENOUGH = 0.5
-"""Share of a graph's values that must have a namesake for names to be trusted."""
+"""Share of a graph's values that must have a namesake for names to be trusted alone."""
+SOME = 0.15
+"""Share from which on namesakes are no accident."""
 
 
 def values_of(model: onnx.ModelProto) -> list[str]:

@@ -18,7 +18,7 @@ from onnxproof.artifact.file import load_model, real_inputs
 from onnxproof.artifact.record import Artifact
 from onnxproof.artifact.sourcemap import Origin
 from onnxproof.blame import runtime
-from onnxproof.blame.align import ENOUGH, by_structure, share_by_name
+from onnxproof.blame.align import ENOUGH, SOME, by_structure, share_by_name, values_of
 from onnxproof.blame.capture import Captured, capture, first_nonfinite_call, traced_outputs, true_values
 from onnxproof.blame.nodes import Introduced, distance, follow, suspects
 from onnxproof.blame.record import Birth, Blame, Culprit
@@ -180,10 +180,12 @@ class Locator:
         between = self._store()
         introduced = tuple(follow(fresh, own, program, self._lossy, between))
         true = _Layered(program, between)
-        if share_by_name(self._model, true) >= ENOUGH:
+        share = share_by_name(self._model, true)
+        if share >= ENOUGH:
             return Aligned(true, "name", introduced)
-        shapes = self._shapes(feed)
-        pairs = by_structure(self._model, shapes, fresh, true)
+        pairs = by_structure(self._model, self._shapes(feed), fresh, true)
+        if share >= SOME:  # the same exporter, with other settings: what it names alike is alike
+            pairs |= {name: name for name in values_of(self._model) if name in true}
         return Aligned(_Renamed(true, pairs), "structure" if pairs else None, introduced)
 
     def _shapes(self, feed: Mapping[str, NDArray[Any]]) -> dict[str, tuple[int, ...]]:

@@ -27,7 +27,7 @@ from onnxproof.blame.rewrites import healing_rewrite
 from onnxproof.blame.store import Store
 from onnxproof.findings import Stage
 from onnxproof.graphmodule import GraphModule
-from onnxproof.job import SessionSettings
+from onnxproof.job import CPU, SessionSettings
 from onnxproof.runners.base import Arrays, Rejected
 from onnxproof.runners.double import DoubleRunner, Unavailable
 from onnxproof.runners.eager import EagerRunner
@@ -41,6 +41,8 @@ MEMORY = 2_000_000_000
 WAY = 200
 """Steps of the error's way that are kept."""
 REPRODUCED = 3
+MENDED, MENDED_UP_TO = 5, 3000
+"""Culprits that are mended one at a time to see what each contributes, in graphs of up to so many nodes."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ class Locator:
         if not culprits:
             return replace(self._runtime(inputs, _Layered(known, values)), aligned=aligned.how)
         stage = self._step(inputs, truth, culprits, aligned)
+        culprits = self._ranked(culprits, feed, known)
         return Blame(
             stage,
             self._reproduced(culprits, known, values),
@@ -228,6 +231,23 @@ class Locator:
         apart = any(distance(a, b) > PARTED for a, b in zip(traced, eager, strict=False))
         return "capture" if apart else "translate"
 
+    def _ranked(
+        self, culprits: list[Culprit], feed: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]]
+    ) -> list[Culprit]:
+        """Several culprits by what they contribute to the error of the outputs: how much of it goes when one alone is mended."""
+        if len(culprits) < 2 or len(self._model.graph.node) > MENDED_UP_TO:
+            return culprits
+        outputs = {output.name: known[output.name] for output in self._model.graph.output if output.name in known}
+
+        def left(mended: str | None) -> float:
+            truth = {**outputs, **({mended: known[mended]} if mended is not None else {})}
+            found = follow(self._model, feed, truth, self._lossy, replace=mended is not None, keep=outputs)
+            return min(_worst([one for one in found if one.value in outputs]), 1e300)
+
+        total = left(None)
+        first = [replace(c, contributes=max(0.0, total - left(c.value))) for c in culprits[:MENDED]]
+        return sorted(first, key=lambda c: -(c.contributes or 0.0)) + culprits[MENDED:]
+
     def _removed(self, culprit: Culprit) -> tuple[str, ...]:
         """Nodes right before the culprit that the exporter's optimiser took out."""
         captured = self._captured
@@ -282,6 +302,10 @@ class Locator:
         if not self._far(self._settings, inputs, truth):
             seen = self._watched(plain, inputs, truth)
             return Blame(None, amplifiers=tuple(runtime.amplifiers(self._model, seen, self._modules(), 6e-8)))
+        if self._settings.providers[0] != CPU and not self._far(
+            replace(self._settings, providers=(CPU,)), inputs, truth
+        ):
+            return Blame("provider")
         if self._far(plain, inputs, truth):
             return self._kernel(plain, inputs, truth)
         rewrite = healing_rewrite(

@@ -6,7 +6,7 @@ export of it), the node's result is compared with it and then replaced by it: er
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Container, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,7 @@ def follow(
     values: Values | None = None,
     *,
     replace: bool = True,
+    keep: Container[str] = (),
     wide: bool = True,
 ) -> list[Introduced]:
     """Evaluate the graph: what each node introduces when true values take the place of its results.
@@ -57,7 +58,7 @@ def follow(
     Results that have no true value are put into `values`, if it is given.
 
     A node that raises on true inputs introduces an infinite error; so does an output of the graph in another shape. With
-    `replace` off errors travel as they do in the graph; with `wide` off it is evaluated in its own dtypes.
+    `replace` off errors travel as they do in the graph (for values in `keep` always); with `wide` off it is evaluated in its own dtypes.
     """
     graph = widen(model, keep_lossy_casts=keep_lossy_casts) if wide else model
     evaluator = ReferenceEvaluator(graph, new_ops=FAST_OPS if wide else FAITHFUL_OPS)
@@ -82,7 +83,7 @@ def follow(
                 if name in truth:
                     true = truth[name]
                     found.append(_introduced(node, name, np.asarray(result), true, name in outputs))
-                    if replace and np.shape(result) == true.shape:
+                    if replace and name not in keep and np.shape(result) == true.shape:
                         own[name] = true.astype(np.asarray(result).dtype, copy=False)
                 elif name and values is not None:
                     values[name] = np.asarray(result)
@@ -153,16 +154,18 @@ def suspects(
     """Nodes that introduce more than float32 constants explain; the largest first, the earlier one among equals."""
     ranked = sorted((f for f in found if f.error > WORTH_TELLING), key=lambda f: -f.error)
     nodes = {node.name or node.output[0]: node for node in model.graph.node if node.output}
+    functions = {function.name for function in model.functions}
     culprits: dict[str, Culprit] = {}
     for one in ranked:
         if one.node not in culprits and len(culprits) < SHOWN:
             origin = sources.get(one.node) or origins.get(one.value) or Origin()
-            culprits[one.node] = _culprit(one, nodes.get(one.node), origin)
+            culprits[one.node] = _culprit(one, nodes.get(one.node), origin, functions)
     return list(culprits.values())
 
 
-def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin) -> Culprit:
+def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin, functions: set[str]) -> Culprit:
     attributes = list(node.attribute) if node is not None else []
+    border = one.op in functions or any(a.type == onnx.AttributeProto.GRAPH for a in attributes)
     return Culprit(
         one.node,
         one.op,
@@ -173,11 +176,12 @@ def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin) -> Cu
         origin.text,
         origin.cls,
         one.value,
+        None,
         {a.name: _attribute(a) for a in attributes if a.type != onnx.AttributeProto.GRAPH},
         one.expected,
         one.got,
         origin.rule,
-        any(a.type == onnx.AttributeProto.GRAPH for a in attributes),
+        border,
     )
 
 

@@ -25,6 +25,8 @@ class Culprit:
     """Class of the module."""
     value: str | None = None
     """The value it computes."""
+    contributes: float | None = None
+    """By how much the error of the graph's outputs falls if this node alone is mended; None where there is no other culprit."""
     attributes: Mapping[str, Any] = field(default_factory=dict)
     expected: Any = None
     """What PyTorch says at the worst element, and what the node says there."""

@@ -231,7 +231,8 @@ def culprits(proof: Proof) -> str:
                 f"    {_introduced(culprit.introduced):>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {place}".rstrip()
             )
             says = f"should be {_value(culprit.expected)}, is {_value(culprit.got)}" if culprit.got is not None else ""
-            more = [says, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
+            rule = f"made by the exporter's rule {culprit.rule}" if culprit.rule and blame.stage == "simplify" else ""
+            more = [says, rule, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
             if any(more) and culprit in blame.culprits[:3]:
                 lines.append(f"              {'; '.join(part for part in more if part)}")
     return "\n".join(lines[:20])

@@ -49,3 +49,20 @@ def test_a_provider_that_cannot_be_created_and_falls_back_blocks(exported, tmp_p
     proof = openvino(exported, tmp_path, "--provider", "OpenVINO:device_type=GPU")
     assert [f["code"] for f in proof["findings"] if f["severity"] == "block"] == ["OX304"]
     assert "fell back to 'CPUExecutionProvider'" in proof["findings"][0]["message"]
+
+
+def test_a_fault_of_the_provider_is_blamed_on_it(tmp_path):
+    # OpenVINO computes 64-bit integers in 32 bits on the CPU.
+    if not OPENVINO.exists():
+        pytest.skip("make setup installs the second provider")
+    (tmp_path / "m.py").write_text(
+        "import torch\nclass Big(torch.nn.Module):\n    def forward(self, x):\n        return x * 3 + 1\n"
+        "def model():\n    return Big().eval(), (torch.randint(0, 9, (2, 4)),)\n"
+    )
+    command = [OPENVINO, "-c", "from onnxproof.cli import main; main()", "prove", "m.py:model", "--json", "-"]
+    done = subprocess.run(
+        [*command, "--provider", "OpenVINO:device_type=CPU"], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    proof = json.loads(done.stdout)
+    finding = next(f for f in proof["findings"] if f["severity"] == "block")
+    assert (finding["code"], finding["stage"]) == ("OX207", "provider")

@@ -73,12 +73,17 @@ def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
             scopes = list((node.meta.get("nn_module_stack") or {}).values())
             origins[node.name] = Origin(
                 module=unwrapped(scopes[-1][0]) if scopes else None,
+                cls=_class_name(scopes[-1][1]) if scopes else None,
                 file=frame["file"] if frame else None,
                 line=int(frame["line"]) if frame else None,
                 text=(frame["text"].strip() or None) if frame else None,
                 op=str(node.target),
             )
     return origins
+
+
+def _class_name(cls: Any) -> str:
+    return cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
 
 
 class _Recorder(torch.fx.Interpreter):

@@ -20,7 +20,7 @@ from onnxproof.artifact.sourcemap import Origin
 from onnxproof.blame import runtime
 from onnxproof.blame.align import ENOUGH, SOME, by_structure, share_by_name, values_of
 from onnxproof.blame.capture import Captured, capture, first_nonfinite_call, traced_outputs, true_values
-from onnxproof.blame.nodes import Introduced, distance, follow, suspects
+from onnxproof.blame.nodes import WORTH_TELLING, Introduced, distance, follow, suspects
 from onnxproof.blame.record import Birth, Blame, Culprit
 from onnxproof.blame.reproduce import NotAlone, reproduce
 from onnxproof.blame.rewrites import healing_rewrite
@@ -104,9 +104,9 @@ class Locator:
         """There are four of them at most, and values in flight."""
         return Store(self._memory // 8)
 
-    def locate(self, inputs: Arrays) -> Blame:
-        """The blame for what happens on these inputs."""
-        truth = self._double.run(inputs)
+    def locate(self, inputs: Arrays, *, explained: bool = False) -> Blame:
+        """The blame for what happens on these inputs; where rounding explains it, what magnifies the rounding."""
+        truth, least = self._truth(inputs)
         form = self._form(inputs)
         if form is not None:
             return Blame(form)
@@ -117,9 +117,10 @@ class Locator:
         )
         values = self._store()
         found = follow(self._model, feed, known, self._lossy, values)
-        culprits = suspects(found, self._model, self._origins, self._sources)
-        if not culprits:
-            return replace(self._runtime(inputs, _Layered(known, values)), aligned=aligned.how)
+        culprits = suspects(found, self._model, self._origins, self._sources, least)
+        if explained or not culprits:
+            runtime_blame = self._magnified if explained else self._runtime
+            return replace(runtime_blame(inputs, _Layered(known, values)), aligned=aligned.how)
         stage = self._step(inputs, truth, culprits, aligned)
         culprits = self._ranked(culprits, feed, known)
         return Blame(
@@ -130,6 +131,13 @@ class Locator:
             births=self._births(inputs, known),
             aligned=aligned.how,
         )
+
+    def _truth(self, inputs: Arrays) -> tuple[Mapping[str, NDArray[Any]], float]:
+        """The outputs in float64 (or as PyTorch gives them, where it cannot do that), and the error that counts then."""
+        try:
+            return self._double.run(inputs), WORTH_TELLING
+        except Unavailable:
+            return {name: _wide(array) for name, array in self._eager.run(inputs).items()}, PARTED
 
     def _feed(self, model: onnx.ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
         names = [value.name for value in real_inputs(model.graph)]
@@ -242,7 +250,7 @@ class Locator:
         def left(mended: str | None) -> float:
             truth = {**outputs, **({mended: known[mended]} if mended is not None else {})}
             found = follow(self._model, feed, truth, self._lossy, replace=mended is not None, keep=outputs)
-            return min(_worst([one for one in found if one.value in outputs]), 1e300)
+            return min(_worst([one for one in found if one.value in outputs and one.value != mended]), 1e300)
 
         total = left(None)
         first = [replace(c, contributes=max(0.0, total - left(c.value))) for c in culprits[:MENDED]]
@@ -255,7 +263,8 @@ class Locator:
             return ()
         kept = {name for node in captured.simplified.graph.node for name in node.output}
         makers = {name: node for node in captured.translated.graph.node for name in node.output}
-        start = makers.get(culprit.value or "")
+        named = (node for node in captured.translated.graph.node if node.name and node.name == culprit.node)
+        start = next(named, None) or makers.get(culprit.value or "")
         gone = [makers[name] for name in (start.input if start is not None else ()) if name in makers]
         return tuple(f"{node.op_type} {node.name or node.output[0]}" for node in gone if node.output[0] not in kept)
 
@@ -300,8 +309,7 @@ class Locator:
     def _runtime(self, inputs: Arrays, truth: _Layered) -> Blame:
         plain = replace(self._settings, optimization="disable", disabled_optimizers=())
         if not self._far(self._settings, inputs, truth):
-            seen = self._watched(plain, inputs, truth)
-            return Blame(None, amplifiers=tuple(runtime.amplifiers(self._model, seen, self._modules(), 6e-8)))
+            return replace(self._magnified(inputs, truth), stage=None)
         if self._settings.providers[0] != CPU and not self._far(
             replace(self._settings, providers=(CPU,)), inputs, truth
         ):
@@ -315,6 +323,11 @@ class Locator:
         outputs = [output.name for output in self._model.graph.output]
         gone = all(seen.errors.get(name, 0.0) <= PARTED for name in outputs)
         return Blame("optimize", rewrite=rewrite, vanishes=gone)
+
+    def _magnified(self, inputs: Arrays, truth: _Layered) -> Blame:
+        """Nothing is wrong but the conditioning: which nodes make small errors large."""
+        seen = self._watched(replace(self._settings, optimization="disable", disabled_optimizers=()), inputs, truth)
+        return Blame("precision", amplifiers=tuple(runtime.amplifiers(self._model, seen, self._modules(), 6e-8)))
 
     def _kernel(self, plain: SessionSettings, inputs: Arrays, truth: _Layered) -> Blame:
         """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""

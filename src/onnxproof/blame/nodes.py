@@ -149,10 +149,14 @@ def _slabs(value: NDArray[Any], true: NDArray[Any]) -> Iterator[tuple[NDArray[An
 
 
 def suspects(
-    found: list[Introduced], model: onnx.ModelProto, origins: Mapping[str, Origin], sources: Mapping[str, Origin]
+    found: list[Introduced],
+    model: onnx.ModelProto,
+    origins: Mapping[str, Origin],
+    sources: Mapping[str, Origin],
+    least: float = WORTH_TELLING,
 ) -> list[Culprit]:
     """Nodes that introduce more than float32 constants explain; the largest first, the earlier one among equals."""
-    ranked = sorted((f for f in found if f.error > WORTH_TELLING), key=lambda f: -f.error)
+    ranked = sorted((f for f in found if f.error > least), key=lambda f: -f.error)
     nodes = {node.name or node.output[0]: node for node in model.graph.node if node.output}
     functions = {function.name for function in model.functions}
     culprits: dict[str, Culprit] = {}

@@ -8,6 +8,7 @@ operation, the rounding error that a kernel in the module's own dtype may make t
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -127,12 +128,19 @@ class DoubleRunner:
         except MemoryError:
             raise
         except Exception as error:
+            _forget_compiled()
             raise Unavailable(f"{type(error).__name__}: {error}") from error
         self.called |= widening.called
         for dtype in widening.asked:
             if torch.finfo(dtype).eps > torch.finfo(self.narrowest).eps:
                 self.narrowest = dtype
         return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
+
+
+def _forget_compiled() -> None:
+    """torch.cond compiles its branches even in eager mode; what failed under our modes would fail ever after."""
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
 
 
 def _wide_arrays(inputs: Arrays) -> dict[str, NDArray[Any]]:

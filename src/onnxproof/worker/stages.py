@@ -166,7 +166,7 @@ def run_locate(
     cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
     known = [(finding, case) for finding, case in cases if case is not None]
     if artifact.bytes <= LOCATED_UP_TO:  # several float64 copies of the weights would not fit beyond
-        _blame(verifier, artifact, job, look, [case for _, case in known], emit)
+        _blame(verifier, artifact, job, look, known, emit)
     if job.verify.counterexamples is not None:
         _keep(verifier, artifact, job, look, known, planned, emit)
 
@@ -180,7 +180,9 @@ def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> C
     return case
 
 
-def _blame(verifier: Verifier, artifact: Artifact, job: Job, look: Look, cases: list[Case], emit: Emit) -> None:
+def _blame(
+    verifier: Verifier, artifact: Artifact, job: Job, look: Look, known: list[tuple[Finding, Case]], emit: Emit
+) -> None:
     from onnxproof.blame.locate import MEMORY, Locator
 
     try:
@@ -193,8 +195,8 @@ def _blame(verifier: Verifier, artifact: Artifact, job: Job, look: Look, cases: 
             memory=job.verify.memory or MEMORY,
             out=Path(job.out) / "culprits",
         )
-        for case in cases:
-            blame = locator.locate(verifier.supply.make_inputs(case))
+        for finding, case in known:
+            blame = locator.locate(verifier.supply.make_inputs(case), explained=finding.code == "OX204")
             emit({"event": "blame", "case": case.name, "blame": blame.to_json()})
     except MemoryError:
         raise

@@ -150,9 +150,16 @@ def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark
     if not case.fair and finding.severity == "note":
         return  # explained differences on inputs that are not fair interest nobody
     if not case.fair:
-        message = f"on {case.profile} inputs, which are outside the fair range: {finding.message}"
+        message = f"on {_outside(case)}: {finding.message}"
         finding = replace(finding, code="OX209", severity="note", message=message, help=found("OX209", "").help)
     yield Remark(finding, remark.weight)
+
+
+def _outside(case: CaseResult) -> str:
+    """Why a case does not gate."""
+    if any(part.endswith("=0") for part in case.name.split("/")[0].split(",")):
+        return "an empty batch, which gates only if --batch-sizes asks for it"
+    return f"{case.profile} inputs, which are outside the fair range"
 
 
 def _form(c: Comparison) -> Remark | None:

@@ -245,7 +245,8 @@ def nudged(inputs: Arrays, seed: int) -> dict[str, NDArray[Any]]:
     for name, array in inputs.items():
         if array.dtype.kind == "f":
             step = generator.integers(-2, 3, array.shape).astype(array.dtype)
-            moved[name] = (array + step * np.finfo(array.dtype).eps * np.abs(array)).astype(array.dtype)
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved[name] = (array + step * np.finfo(array.dtype).eps * np.abs(array)).astype(array.dtype)
         else:
             moved[name] = array
     return moved

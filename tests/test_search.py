@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import onnxproof
+import onnxproof.errors
 from onnxproof.cases import keep
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
@@ -351,3 +352,66 @@ def test_wrong_roles_are_refused(tmp_path):
     done = run("prove", "m.py:model", "--role", "input:picture", cwd=tmp_path)
     assert done.returncode == 2
     assert "expected name:role with a role of float, image, additive-mask" in done.stderr
+
+
+# --- what must not go wrong -----------------------------------------------------------------------------------------
+
+
+def test_a_module_that_works_in_place_is_searched(tmp_path):
+    class InPlace(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            torch.manual_seed(0)
+            self.fc = torch.nn.Linear(4, 6)
+
+        def forward(self, x):
+            h = torch.sigmoid(self.fc(x))
+            h.mul_(2)
+            return torch.relu(h - 3)
+
+    proof = onnxproof.prove(InPlace().eval(), (torch.randn(3, 4),), out=tmp_path, search=2.0, seed=-1)
+    assert proof.verdict == "ship"
+    assert "OX007" not in {f.code for f in proof.findings}
+    assert proof.search["inputs"] > 20
+
+
+def test_a_broken_counterexample_is_left_alone(tmp_path):
+    folder = tmp_path / "counterexamples"
+    folder.mkdir()
+    (folder / "empty.npz").write_bytes(b"")
+    (folder / "cut.npz").write_bytes(b"PK\x03\x04 and no more")
+    proof = onnxproof.prove(torch.nn.Linear(3, 2).eval(), (torch.randn(2, 3),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert not any(case.name.startswith("kept/") for case in proof.cases)
+
+
+def test_a_kept_nan_gates_only_where_nan_does(tmp_path):
+    class Top(torch.nn.Module):
+        def forward(self, x):
+            return x.amax(-1)
+
+    asked = onnxproof.prove(Top().eval(), (torch.randn(3, 8),), out=tmp_path, nonfinite=True)
+    assert asked.verdict == "block"
+    plain = onnxproof.prove(Top().eval(), (torch.randn(3, 8),), out=tmp_path)
+    assert plain.cases[0].name.startswith("kept/")
+    assert not plain.cases[0].fair
+    assert plain.verdict == "ship"
+
+
+def test_kept_inputs_survive_names_and_dtypes(tmp_path):
+    import ml_dtypes
+
+    inputs = {"file": np.arange(3), "past[0].key": np.array([1.5, 2.0], ml_dtypes.bfloat16)}
+    keep.write(tmp_path / "a.npz", inputs)
+    domains = [infer_domain(name, array, {0: "batch"}, None, Use()) for name, array in inputs.items()]
+    back = keep.of_domains(keep.read(tmp_path / "a.npz"), domains)
+    assert keep.fits(back, domains)
+    assert all(np.array_equal(back[name], inputs[name]) and back[name].dtype == inputs[name].dtype for name in inputs)
+
+
+def test_ranges_are_finite_and_whole_for_integers(tmp_path):
+    module, inputs = torch.nn.Linear(3, 2).eval(), (torch.randn(2, 3),)
+    with pytest.raises(onnxproof.errors.InputError, match="finite"):
+        onnxproof.prove(module, inputs, range={"input": (0, float("inf"))}, out=tmp_path)
+    ids = infer_domain("ids", np.array([1, 2]), {0: "batch"}, Range(0.5, 3.5), Use())
+    assert (ids.valid.low, ids.valid.high) == (1, 3)

@@ -14,7 +14,7 @@ from onnxproof.errors import UserError
 from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
 from onnxproof.policy import Policy, Tolerance
 from onnxproof.proof import Proof
-from onnxproof.specs import ProviderSpec, Range, Role, parse_provider
+from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range
 
 Threshold = float | Mapping[str, float] | None
 
@@ -108,7 +108,7 @@ def prove(
         target=model if isinstance(model, str) else None,
         memory=None if isinstance(model, str) else (model, inputs),
         dynamic={name: dict(dims) for name, dims in dynamic.items()} if dynamic is not None else None,
-        ranges={name: Range(float(low), float(high)) for name, (low, high) in (range or {}).items()},
+        ranges=dict(parse_range(f"{name}:{low},{high}") for name, (low, high) in (range or {}).items()),
         onnx=str(onnx) if onnx is not None else None,
         out=str(out),
         export=ExportOptions(opset, exporter, keep_metadata),

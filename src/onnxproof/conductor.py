@@ -206,8 +206,12 @@ def _in_process(job: Job, record: Record, policy: Policy, verify: bool) -> None:
         stateful = record.stateful
         stages.run_verify(job, record.artifact, frozenset(), record.receive, stateful=stateful, subject=subject)
         if _worth_searching(job, record, policy):
-            look = _look(record, policy)
-            stages.run_search(job, record.artifact, look, record.receive, subject, stateful=stateful)
+            try:
+                stages.run_search(
+                    job, record.artifact, _all_known(record, policy), record.receive, subject, stateful=stateful
+                )
+            except Exception as error:
+                record.findings.append(_search_trouble(error))
         look = _look(record, policy)
         if look.findings:
             with contextlib.suppress(Exception):  # a cause that cannot be found leaves the finding as it is
@@ -220,6 +224,19 @@ def _worth_searching(job: Job, record: Record, policy: Policy) -> bool:
         return False
     findings = judge(record.findings, list(record.cases.values()), policy)
     return not any(finding.severity == "block" and finding.weight for finding in findings)
+
+
+def _all_known(record: Record, policy: Policy) -> Look:
+    """What a search need not find again."""
+    findings = [f for f in judge(record.findings, list(record.cases.values()), policy) if f.weight]
+    return Look(tuple(findings), record.outputs, record.files, policy)
+
+
+def _search_trouble(error: Exception) -> Finding:
+    """A search that fails leaves what the planned cases said."""
+    return found(
+        "OX007", f"the search ended early: {str(error).splitlines()[0][:300]}", evidence={"error": str(error)[:3000]}
+    )
 
 
 def _look(record: Record, policy: Policy) -> Look:
@@ -238,7 +255,7 @@ def _in_children(job: Job, record: Record, policy: Policy, verify: bool) -> None
         if verify and record.artifact is not None:
             _verify_in_children(job, record)
             if _worth_searching(job, record, policy):
-                _search_in_child(job, record, _look(record, policy))
+                _search_in_child(job, record, _all_known(record, policy))
             look = _look(record, policy)
             if look.findings:
                 _locate_in_child(job, record, look)
@@ -254,7 +271,11 @@ def _locate_in_child(job: Job, record: Record, look: Look) -> None:
 def _search_in_child(job: Job, record: Record, look: Look) -> None:
     """An input that kills the child is what the search was for: it is kept."""
     order = {"stage": "search", "job": job, "artifact": record.artifact, "look": look, "stateful": record.stateful}
-    end = _run_child(order, record, job.case_timeout)
+    try:
+        end = _run_child(order, record, job.case_timeout)
+    except (InternalError, UserError) as error:
+        record.findings.append(_search_trouble(error))
+        return
     if end is None:
         return
     case, stage = record.at

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.artifact.file import load_model, real_inputs
+from onnxproof.errors import InputError
 from onnxproof.runners.reference import last_uses, widen
 from onnxproof.runners.reference_ops import FAST_OPS
 from onnxproof.runners.tensors import to_numpy, to_torch
@@ -108,12 +109,17 @@ class GraphModule(torch.nn.Module):
 def example_inputs(path: str) -> dict[str, torch.Tensor]:
     """Inputs that the file may take: open dimensions of the same name get the same size."""
     generator = np.random.default_rng(0)
-    examples = {}
+    examples: dict[str, torch.Tensor] = {}
+    sizes: dict[str, int] = {}
     for value in real_inputs(load_model(Path(path), weights=False).graph):
         tensor = value.type.tensor_type
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        if tensor.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
+            raise InputError(f"{path}: the input {value.name} is no tensor of numbers, so there is nothing to feed it")
         shape = [
-            int(dim.dim_value) if dim.HasField("dim_value") else (BATCH if i == 0 else OTHER)
+            int(dim.dim_value)
+            if dim.HasField("dim_value")
+            else sizes.setdefault(dim.dim_param or f"{value.name}/{i}", BATCH if i == 0 else OTHER)
             for i, dim in enumerate(tensor.shape.dim)
         ]
         drawn = generator.standard_normal(shape) if dtype.kind == "f" else generator.integers(0, 2, shape)

@@ -57,8 +57,8 @@ def parse_range(text: str) -> tuple[str, Range]:
         low, high = (float(end) for end in ends.split(","))
     except ValueError:
         raise InputError(f"--range {text!r}: expected name:low,high") from None
-    if not name or not low <= high:
-        raise InputError(f"--range {text!r}: expected name:low,high with low ≤ high")
+    if not name or not -1e308 <= low <= high <= 1e308:
+        raise InputError(f"--range {text!r}: expected name:low,high, two finite numbers with low ≤ high")
     return name, Range(low, high)
 
 

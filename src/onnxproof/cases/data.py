@@ -39,6 +39,8 @@ def load_data(source: str) -> Table:
 
 def select_inputs(table: Mapping[str, NDArray[Any]], inputs: Mapping[str, np.dtype[Any]]) -> Table:
     """One array per input of the model, by name; a single unnamed array is the first input."""
+    if not inputs:
+        raise InputError("--data: no input of the model has rows, they are all single numbers")
     first = next(iter(inputs))
     chosen = {name: np.asarray(table[name]) for name in inputs if name in table}
     if not chosen:

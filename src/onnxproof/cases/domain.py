@@ -73,6 +73,8 @@ def infer_domain(
     domain = replace(domain, example=example, extremes=not use.sizes)
     role = role or (_float_role(domain, use) if _is_float(example) else _integer_role(domain, use))
     domain = replace(domain, role=role)
+    if declared is not None and example.dtype.kind in "iu":
+        domain = replace(domain, valid=Range(float(np.ceil(declared.low)), float(np.floor(declared.high))))
     if declared is None and role == "mask":
         return replace(domain, valid=Range(0, 1))
     if declared is None and role == "id" and use.table is not None:

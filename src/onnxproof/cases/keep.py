@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,13 @@ Inputs = Mapping[str, NDArray[Any]]
 def write(file: Path, inputs: Inputs) -> None:
     """Keep some inputs."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("wb") as stream:
-        np.savez(stream, allow_pickle=False, **dict(inputs))
+    # First beside it, then in its place: a process that dies meanwhile leaves no half of a file.
+    half = file.with_name(f".{file.name}.half")
+    with zipfile.ZipFile(half, "w") as archive:
+        for name, array in inputs.items():
+            with archive.open(f"{name}.npy", "w") as entry:
+                np.lib.format.write_array(entry, _plain(array), allow_pickle=False)
+    half.replace(file)
 
 
 def read(file: Path) -> dict[str, NDArray[Any]]:
@@ -26,8 +32,25 @@ def read(file: Path) -> dict[str, NDArray[Any]]:
     try:
         with np.load(file, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError):
-        return {}
+    except MemoryError:
+        raise
+    except Exception:
+        return {}  # cut off, empty, or no npz at all
+
+
+def _plain(array: NDArray[Any]) -> NDArray[Any]:
+    """What npz cannot hold (bfloat16 and the like) as the same bytes."""
+    return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}") if _foreign(array.dtype) else np.asarray(array)
+
+
+def _foreign(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind == "V" or dtype.isbuiltin == 2
+
+
+def of_domains(inputs: Inputs, domains: Sequence[Domain]) -> dict[str, NDArray[Any]]:
+    """The inputs in the dtypes of the domains, where npz has lost them."""
+    dtypes = {d.name: d.dtype for d in domains}
+    return {n: a.view(dtypes[n]) if a.dtype.kind == "V" and n in dtypes else a for n, a in inputs.items()}
 
 
 def kept(folder: Path) -> list[Path]:

@@ -111,4 +111,4 @@ def resized(domain: Domain, shape: tuple[int, ...]) -> NDArray[Any]:
     for axis, size in enumerate(shape):
         if array.shape[axis] and array.shape[axis] != size:
             array = np.take(array, np.arange(size) % array.shape[axis], axis=axis)
-    return np.ascontiguousarray(array).reshape(shape)
+    return np.ascontiguousarray(array).reshape(shape) if array.shape == shape else np.zeros(shape, array.dtype)

@@ -106,7 +106,7 @@ class Supply:
 
     def _rows(self) -> int:
         assert self._data is not None  # asked only with data
-        return next(len(array) for array in self._data.values() if array.ndim)
+        return next((len(array) for array in self._data.values() if array.ndim), 0)
 
     def _data_cases(self) -> list[Case]:
         """Windows of rows over all of the data; where there are too many, evenly spread ones."""
@@ -188,18 +188,23 @@ class Supply:
             raise NothingToVerify(
                 "there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2"
             )
-        return [*self._kept_cases(), *self._data_cases(), *cases]
+        nonfinite = any(case.fair for case in cases if case.profile in NONFINITE)
+        return [*self._kept_cases(nonfinite), *self._data_cases(), *cases]
 
-    def _kept_cases(self) -> list[Case]:
-        """Counterexamples of earlier runs that fit this subject and its declared ranges."""
+    def _kept_cases(self, nonfinite: bool) -> list[Case]:
+        """Counterexamples of earlier runs that fit this subject and its declared ranges; fair as any other input is."""
         if self.settings.counterexamples is None:
             return []
-        files = keep.kept(Path(self.settings.counterexamples))
-        return [
-            Case(f"kept/{file.stem}", profile="kept", file=str(file))
-            for file in files
-            if keep.fits(keep.read(file), self.domains)
-        ]
+        cases = []
+        for file in keep.kept(Path(self.settings.counterexamples)):
+            inputs = keep.of_domains(keep.read(file), self.domains)
+            if keep.fits(inputs, self.domains):
+                fair = nonfinite or all(_finite(inputs[d.name]) for d in self.domains if d.is_float)
+                empty = any(0 in array.shape for array in inputs.values()) and 0 not in (
+                    self.settings.batch_sizes or ()
+                )
+                cases.append(Case(f"kept/{file.stem}", profile="kept", file=str(file), fair=fair and not empty))
+        return cases
 
     def _check_batch_sizes(self) -> None:
         """Sizes asked for a batch that does not vary are a mistake, unless they are the one it has."""
@@ -219,7 +224,7 @@ class Supply:
     def make_inputs(self, case: Case) -> Inputs:
         """The inputs of a planned case."""
         if case.file is not None:
-            return dict(keep.read(Path(case.file)))
+            return keep.of_domains(keep.read(Path(case.file)), self.domains)
         if case.rows is not None:
             assert self._data is not None  # data cases are planned only with data
             return {name: self._window(array, case.rows) for name, array in self._data.items()}
@@ -236,3 +241,7 @@ class Supply:
     def sizes_of(self, inputs: Mapping[str, NDArray[np.generic]]) -> dict[str, int]:
         """The sizes of the dynamic dims in some inputs."""
         return {name: inputs[d.name].shape[i] for d in self.domains for i, name in d.dims.items()}
+
+
+def _finite(array: NDArray[np.generic]) -> bool:
+    return array.dtype.kind != "f" or bool(np.isfinite(array).all())

@@ -96,7 +96,7 @@ def _some_rows(g: Generator, shape: Shape) -> Floats:
 def _sorted(g: Generator, shape: Shape) -> Floats:
     """Ascending rows, each second one descending."""
     values = np.sort(g.standard_normal(shape), axis=-1) if shape else g.standard_normal(shape)
-    if len(shape) > 1:
+    if len(shape) > 1 and values.size:
         rows = values.reshape(-1, shape[-1])
         rows[1::2] = rows[1::2, ::-1].copy()
     return np.asarray(values)

@@ -58,4 +58,13 @@ ENTRIES = (
         "Declare what is valid with `--range` and `--dynamic` to get more useful cases.",
         "model",
     ),
+    Entry(
+        "OX007",
+        "the search ended early",
+        "note",
+        "`--search` met a module or an input that it cannot work with; the planned cases are not affected.",
+        "Less was tried than asked for.",
+        "The evidence has the error. Please report it: a search should take any module that PyTorch runs.",
+        "run",
+    ),
 )

@@ -135,9 +135,14 @@ class Keeper:
         """The script, where the module can be loaded again and its call be written down."""
         title = f"{finding.code}: {finding.message}"
         try:
+            if any(array.dtype.isbuiltin == 2 for array in inputs.values()):
+                raise NoScript("numpy alone cannot read this dtype")
             module_file = None if self._target is not None else self._saved_module(file)
             write_script(file, title, self._verifier.subject, self._sides, module_file)
-        except (NoScript, OSError, AttributeError, TypeError, ValueError, RuntimeError):
+        except MemoryError:
+            raise
+        except Exception:
+            file.with_suffix(".module.pt").unlink(missing_ok=True)
             return None  # not picklable, or an input that no code can build: the npz remains
         return file
 

@@ -82,7 +82,7 @@ class Hunt:
         self._domains = supply.domains
         self._guide = guide
         self._attempt = attempt
-        self._seed = seed
+        self._seed = seed % 2**32
         self._batch = supply.subject.batch
         self._sizes = self._population()
         self._coverage = Coverage()
@@ -99,14 +99,21 @@ class Hunt:
             return sizes
         asked = self._supply.settings.batch_sizes
         rows = ROWS if asked is None else max([size for size in asked if size <= 2 * ROWS], default=min(asked))
-        return {**sizes, self._batch: rows}
+        return {**sizes, self._batch: rows if asked is not None else self._fitting(sizes, rows)}
+
+    def _fitting(self, sizes: dict[str, int], rows: int) -> int:
+        """So many rows, or as many as keep the inputs moderate."""
+        one = sum(int(np.prod(d.sized({**sizes, str(self._batch): 1}))) for d in self._domains)
+        return max(1, min(rows, MOST_ELEMENTS // max(1, one)))
 
     def _rng(self, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self._seed, *numbers])
 
     # --- the loop
 
-    def run(self, seconds: float, tell: Callable[[Outcome], None] = lambda outcome: None) -> Find | None:
+    def run(
+        self, seconds: float, tell: Callable[[Outcome, Find | None], None] = lambda outcome, find: None
+    ) -> Find | None:
         """Search until something fails gravely, the time is over or there is nothing left to try.
 
         After something that is to be reviewed only, the search goes on for a while: the same fault may show more gravely.
@@ -129,10 +136,11 @@ class Hunt:
                     continue
                 find = self._take(move, inputs)
                 self.outcome.seconds = time.perf_counter() - began
-                if find is not None and (best is None or find.fails > best.fails):
+                better = find is not None and (best is None or find.fails > best.fails)
+                if find is not None and better:
                     best, self.outcome.found = find, find.name
                     seconds = min(seconds, self.outcome.seconds + AFTERWARDS * seconds)
-                tell(self.outcome)
+                tell(self.outcome, find if better else None)
                 if (best is not None and best.fails > 1) or self.outcome.seconds >= seconds:
                     return best
         return best
@@ -190,7 +198,7 @@ class Hunt:
         tables = {d.name: _all_ids(d) for d in self._domains if d.role == "id" and len(_all_ids(d))}
         sizes = dict(self._sizes)
         if self._batch is not None and self._supply.settings.batch_sizes is None:
-            sizes[self._batch] = MANY_ROWS
+            sizes[self._batch] = self._fitting(sizes, MANY_ROWS)
         g = self._rng(3)
         yield from self._laid({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
         for a, b in combinations(tables, 2):
@@ -215,7 +223,8 @@ class Hunt:
 
     def _features(self) -> Iterator[Inputs]:
         """One extreme feature at a time in an ordinary row."""
-        floats = [d for d in self._domains if d.is_float and d.dtype.kind == "f" and d.shape]
+        sized = [d for d in self._domains if d.is_float and d.dtype.kind == "f" and d.shape]
+        floats = [d for d in sized if 0 not in d.sized(self._sizes)]
         count = 0
         while floats:
             count += 1
@@ -224,8 +233,6 @@ class Hunt:
             inputs = mixture(self._domains, self._sizes, self._batch, g)
             array = bounded(domain, g.standard_normal(inputs[domain.name].shape)).reshape(inputs[domain.name].shape)
             rows = array.reshape(len(array), -1) if array.ndim and self._batch else array.reshape(1, -1)
-            if not rows.size:
-                return
             low, high = (domain.valid.low, domain.valid.high) if domain.valid else (-FAIR_LIMIT, FAIR_LIMIT)
             ends = np.array([low, high, low / 10, high / 10, low / 100, high / 100, 0.0])
             places = (count // len(floats) * len(rows) + np.arange(len(rows))) % rows.shape[1]

@@ -162,10 +162,13 @@ class ModuleWatcher:
     def results(self, inputs: Arrays) -> dict[int, NDArray[np.float64]]:
         """The float results of all calls, by their order."""
         kept: dict[int, NDArray[np.float64]] = {}
+        room = TOO_LARGE
 
         def result(call: int, out: torch.Tensor) -> None:
-            if out.is_floating_point() and out.numel() < TOO_LARGE:
+            nonlocal room
+            if out.is_floating_point() and out.numel() < room:
                 kept[call] = to_numpy(out.detach()).astype(np.float64)
+                room -= out.numel()
 
         with torch.no_grad():
             self._run(inputs, lambda decision, difference: None, result)
@@ -195,7 +198,10 @@ class ModuleWatcher:
             self._run(inputs, note, result, leaves)
             if not wanted or not wanted[0].requires_grad or not floats:
                 return None
-            gradients = torch.autograd.grad(wanted[0], floats, allow_unused=True)
+            try:
+                gradients = torch.autograd.grad(wanted[0], floats, allow_unused=True)
+            except RuntimeError:
+                return None  # something on the way was changed in place
         named = [name for name, leaf in zip(self._names, leaves, strict=True) if leaf.is_floating_point()]
         return {
             name: gradient.double().cpu().numpy()

@@ -160,15 +160,19 @@ def run_locate(
     """Look for the cause of some findings, and for the smallest input that shows each; emits blames and counterexamples."""
     emit({"event": "stage", "case": None, "stage": "locate"})
     subject = subject or load_subject(job)
-    verifier = Verifier(subject, artifact, job.verify, SILENT, stateful=stateful, unhurried=True)
+    # As strict as a search: what is shrunk and kept is tried in every run from now on.
+    verifier = Verifier(
+        subject, artifact, job.verify, SILENT, stateful=stateful, samples=SEARCH_SAMPLES, unhurried=True
+    )
     verifier.calibrate()
     planned = {case.name: case for case in verifier.plan()}
     cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
     known = [(finding, case) for finding, case in cases if case is not None]
-    if artifact.bytes <= LOCATED_UP_TO:  # several float64 copies of the weights would not fit beyond
-        _blame(verifier, artifact, job, look, known, emit)
     if job.verify.counterexamples is not None:
         _keep(verifier, artifact, job, look, known, planned, emit)
+    if artifact.bytes <= LOCATED_UP_TO:  # several float64 copies of the weights would not fit beyond
+        emit({"event": "stage", "case": None, "stage": "locate"})
+        _blame(verifier, artifact, job, look, known, emit)
 
 
 def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
@@ -239,7 +243,7 @@ def run_search(
     from onnxproof.cases import keep
     from onnxproof.search.counterexample import nearness, surely_gating
     from onnxproof.search.guide import Guide
-    from onnxproof.search.hunt import Hunt, Outcome, Trial
+    from onnxproof.search.hunt import Find, Hunt, Outcome, Trial
 
     emit({"event": "stage", "case": None, "stage": "search"})
     subject = subject or load_subject(job)
@@ -253,15 +257,21 @@ def run_search(
 
     def attempt(name: str, inputs: Inputs) -> Trial:
         keep.write(trying, inputs)  # so that an input that kills the process is not lost with it
-        result = verifier.evaluate(Case(name, profile="search"), inputs)
+        try:
+            result = verifier.evaluate(Case(name, profile="search"), inputs)
+        except MemoryError:
+            return Trial(0.0)  # too large for this machine: nothing is learnt from it
         kept[name] = result
         score, row = nearness(result, look.policy.noise)
         news = [f for f in surely_gating(result, look.policy) if (f.code, f.where.output) not in known]
         return Trial(score, row, max((f.weight for f in news), default=0))
 
-    def tell(outcome: Outcome) -> None:
-        for name in [name for name in kept if name != outcome.found]:
-            del kept[name]
+    def tell(outcome: Outcome, find: Find | None) -> None:
+        if find is not None:  # at once: what comes next may kill the process
+            keep.write(folder / FOUND, find.inputs)
+            emit({"event": "found", "case": find.name, "file": str(folder / FOUND)})
+            emit({"event": "case", "case": kept[find.name].to_json()})
+        kept.clear()
         emit({"event": "searched", "search": {"budget": job.verify.search, **outcome.to_json()}})
 
     supply = verifier.supply
@@ -269,13 +279,10 @@ def run_search(
     renamed = {graph: name for name, graph in verifier.input_pairs.items()}
     guide = Guide(verifier.subject, model, job.verify.session, renamed, supply.example())
     hunt = Hunt(supply, guide, attempt, job.verify.seed)
-    find = hunt.run(job.verify.search, tell)
-    trying.unlink(missing_ok=True)
-    if find is not None:
-        file = folder / FOUND
-        keep.write(file, find.inputs)
-        emit({"event": "found", "case": find.name, "file": str(file)})
-        emit({"event": "case", "case": kept[find.name].to_json()})
+    try:
+        hunt.run(job.verify.search, tell)
+    finally:
+        trying.unlink(missing_ok=True)
 
 
 def run_verify(

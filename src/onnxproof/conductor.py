@@ -106,7 +106,9 @@ class Record:
         self.progress.search(event["search"])
 
     def _on_found(self, event: Mapping[str, Any]) -> None:
-        self.files[event["case"]] = event["file"]
+        for earlier in self.files:  # a graver find takes the place of one to be reviewed
+            self.cases.pop(earlier, None)
+        self.files = {event["case"]: event["file"]}
 
     def _on_counterexample(self, event: Mapping[str, Any]) -> None:
         self.counterexamples.append(event["counterexample"])

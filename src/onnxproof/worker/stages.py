@@ -15,15 +15,14 @@ import torch
 from onnxproof.artifact.export import export
 from onnxproof.artifact.file import complaint, load_model, read_artifact
 from onnxproof.artifact.record import Artifact
-from onnxproof.cases.plan import Case, Inputs
+from onnxproof.cases.plan import Case
 from onnxproof.errors import FindingError, TargetError
 from onnxproof.examination import examine
 from onnxproof.findings import Finding
 from onnxproof.job import Job
 from onnxproof.subject import Subject, load_target, make_subject, resolve
 from onnxproof.verification import Listener, Verifier, verify
-from onnxproof.verified import CaseResult
-from onnxproof.worker.look import FOUND, TRYING, Look
+from onnxproof.worker.look import Look
 
 Emit = Callable[[Mapping[str, Any]], None]
 LOCATED_UP_TO = min(1_500_000_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
@@ -240,49 +239,23 @@ def run_search(
     stateful: bool = False,
 ) -> None:
     """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
-    from onnxproof.cases import keep
-    from onnxproof.search.counterexample import nearness, surely_gating
     from onnxproof.search.guide import Guide
-    from onnxproof.search.hunt import Find, Hunt, Outcome, Trial
+    from onnxproof.search.hunt import Hunt
+    from onnxproof.worker.attempts import Attempts
 
     emit({"event": "stage", "case": None, "stage": "search"})
     subject = subject or load_subject(job)
     listener = replace(SILENT, stage=lambda case, stage: emit({"event": "stage", "case": case, "stage": stage}))
     verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful, samples=SEARCH_SAMPLES)
     verifier.calibrate()
-    folder = Path(str(job.verify.counterexamples))
-    trying = folder / TRYING
-    kept: dict[str, CaseResult] = {}
-    known = {(finding.code, finding.where.output) for finding in look.findings}
-
-    def attempt(name: str, inputs: Inputs) -> Trial:
-        keep.write(trying, inputs)  # so that an input that kills the process is not lost with it
-        try:
-            result = verifier.evaluate(Case(name, profile="search"), inputs)
-        except MemoryError:
-            return Trial(0.0)  # too large for this machine: nothing is learnt from it
-        kept[name] = result
-        score, row = nearness(result, look.policy.noise)
-        news = [f for f in surely_gating(result, look.policy) if (f.code, f.where.output) not in known]
-        return Trial(score, row, max((f.weight for f in news), default=0))
-
-    def tell(outcome: Outcome, find: Find | None) -> None:
-        if find is not None:  # at once: what comes next may kill the process
-            keep.write(folder / FOUND, find.inputs)
-            emit({"event": "found", "case": find.name, "file": str(folder / FOUND)})
-            emit({"event": "case", "case": kept[find.name].to_json()})
-        kept.clear()
-        emit({"event": "searched", "search": {"budget": job.verify.search, **outcome.to_json()}})
-
-    supply = verifier.supply
+    attempts = Attempts(verifier, look, Path(str(job.verify.counterexamples)), job.verify.search, emit)
     model = load_model(Path(artifact.path))
     renamed = {graph: name for name, graph in verifier.input_pairs.items()}
-    guide = Guide(verifier.subject, model, job.verify.session, renamed, supply.example())
-    hunt = Hunt(supply, guide, attempt, job.verify.seed)
+    guide = Guide(verifier.subject, model, job.verify.session, renamed, verifier.supply.example())
     try:
-        hunt.run(job.verify.search, tell)
+        Hunt(verifier.supply, guide, attempts.attempt, job.verify.seed).run(job.verify.search, attempts.tell)
     finally:
-        trying.unlink(missing_ok=True)
+        attempts.close()
 
 
 def run_verify(

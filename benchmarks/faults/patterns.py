@@ -346,6 +346,20 @@ def histogram() -> Made:
     return Histogram().eval(), (torch.tensor([0, 3, 3, 5]), torch.rand(4))
 
 
+class Bucket(nn.Module):
+    """The bucket that an id is in."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.div(x, 16, rounding_mode="floor")
+
+
+@architecture()
+def bucket() -> Made:
+    """Integer floor division by name."""
+    torch.manual_seed(93)
+    return Bucket().eval(), (torch.randint(-50, 50, (3, 4)),)
+
+
 class GridCell(nn.Module):
     """The cell of a grid that a coordinate is in."""
 

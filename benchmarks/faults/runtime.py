@@ -111,6 +111,15 @@ tracker(
 )
 
 
+tracker(
+    "integer-division-in-float",
+    "bucket",
+    "translate",
+    given("bucket", x=[[17179869183, 268435471, 1, -1]] * 3),
+    "torch.div(…, rounding_mode='floor') of integers goes through float32: wrong beyond 2**24",
+)
+
+
 # --- the exporter's own optimiser -----------------------------------------------------------------------------------
 
 tracker(

@@ -247,7 +247,12 @@ class Integers(nn.Module):
         return {"hash": torch.remainder(total, 97), "bucket": torch.div(total, 16, rounding_mode="floor")}
 
 
-@model("numerics", "integers only: remainder and floor division of negative numbers")
+# Beyond 2**24 the exporter's floor division is wrong: that is a fault of its own (integer-division-in-float).
+@model(
+    "numerics",
+    "integers only: remainder and floor division of negative numbers",
+    range={"ids": (-10_000, 10_000), "other": (-10_000, 10_000)},
+)
 def integer_hash():
     torch.manual_seed(21)
     return Integers().eval(), (torch.randint(-50, 50, (3, 8)), torch.randint(-50, 50, (3, 8)))

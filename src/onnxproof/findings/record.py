@@ -84,3 +84,7 @@ class Entry:
     why: str
     fix: str
     stage: Stage | None = None
+    example: str = ""
+    """What triggers it: a line of a model, a command, a state of the file."""
+    near_miss: str = ""
+    """What looks alike and is right."""

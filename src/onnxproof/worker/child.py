@@ -7,10 +7,12 @@ import os
 import pickle
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from onnxproof.errors import UserError
+
+Emit = Callable[[Mapping[str, Any]], None]
 
 
 def main() -> None:
@@ -40,20 +42,46 @@ def main() -> None:
         )
 
 
-def _work(order: Mapping[str, Any], emit: Any) -> None:
+def _work(order: Mapping[str, Any], emit: Emit) -> None:
     from onnxproof.worker import stages
 
     stages.seed_everything()
-    if order["stage"] == "export":
-        stages.run_export(order["job"], emit)
-    elif order["stage"] == "locate":
-        stages.run_locate(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
-    elif order["stage"] == "search":
-        stages.run_search(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
-    else:
-        stages.run_verify(
-            order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"], weights=order["weights"]
-        )
+    ORDERS[order["stage"]](order, emit)
+
+
+def _export(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.stages import run_export
+
+    run_export(order["job"], emit)
+
+
+def _verify(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.stages import run_verify
+
+    run_verify(
+        order["job"], order["artifact"], order["done"], emit, stateful=order["stateful"], weights=order["weights"]
+    )
+
+
+def _search(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.stages import run_search
+
+    run_search(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
+
+
+def _locate(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.stages import run_locate
+
+    run_locate(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
+
+
+ORDERS: dict[str, Callable[[Mapping[str, Any], Emit], None]] = {
+    "export": _export,
+    "verify": _verify,
+    "search": _search,
+    "locate": _locate,
+}
+"""What a child can be told to do."""
 
 
 if __name__ == "__main__":

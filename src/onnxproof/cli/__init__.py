@@ -1,0 +1,27 @@
+"""The command line: the only place that prints and exits."""
+
+from __future__ import annotations
+
+import traceback
+
+from onnxproof.cli import proving, reading  # noqa: F401  # they add their commands to the application
+from onnxproof.cli.app import app
+from onnxproof.cli.work import stop
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """Run, and turn errors into messages and exit codes: 1 for REVIEW and BLOCK, 2 for wrong usage and our own bugs."""
+    from onnxproof.errors import UserError
+
+    try:
+        app()
+    except UserError as error:
+        stop(f"error: {error}")
+    except KeyboardInterrupt:
+        stop("interrupted")
+    except Exception as error:
+        stop(
+            f"{traceback.format_exc()}\nThis is a bug in onnxproof ({type(error).__name__}): please report it with the lines above."
+        )

@@ -1,0 +1,148 @@
+"""The commands that run a model: prove, verify, locate, diff, export."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from onnxproof.cli.app import app
+from onnxproof.cli.options import (
+    Accept,
+    Atol,
+    Batches,
+    Budget,
+    CaseTimeout,
+    Data,
+    Dynamic,
+    ExporterName,
+    InProcess,
+    Input,
+    Json,
+    KeepMetadata,
+    MaxAbs,
+    Memory,
+    Noise,
+    Nonfinite,
+    Onnx,
+    Opset,
+    Optimization,
+    Out,
+    Provider,
+    Quiet,
+    Range_,
+    Reason,
+    RoleOption,
+    Rtol,
+    Search,
+    Seed,
+    Target,
+    Threads,
+    Verbose,
+)
+from onnxproof.cli.work import work
+
+
+@app.command("prove", help="Export, verify and judge: the whole proof.")
+@app.command("verify", help="Verify parity only, of a file (--onnx) or of a fresh export.")
+@app.command("locate", help="Verify, and show the step, the nodes, the modules and the lines to blame.")
+def prove(
+    context: typer.Context,
+    target: Target,
+    onnx: Onnx = None,
+    input: Input = None,
+    range: Range_ = None,
+    role: RoleOption = None,
+    dynamic: Dynamic = None,
+    batch_sizes: Batches = None,
+    data: Data = None,
+    opset: Opset = None,
+    exporter: ExporterName = "auto",
+    keep_metadata: KeepMetadata = False,
+    provider: Provider = None,
+    optimization: Optimization = "all",
+    threads: Threads = None,
+    atol: Atol = None,
+    rtol: Rtol = None,
+    max_abs: MaxAbs = None,
+    noise: Noise = None,
+    accept: Accept = None,
+    reason: Reason = None,
+    nonfinite: Nonfinite = False,
+    seed: Seed = 0,
+    budget: Budget = "120s",
+    search: Search = None,
+    memory: Memory = None,
+    case_timeout: CaseTimeout = None,
+    in_process: InProcess = False,
+    json: Json = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    out: Out = "onnxproof-out",
+) -> None:
+    """The verbs that run both sides share their options."""
+    options = {name: value for name, value in locals().items() if name != "context"}
+    work({**options, "verb": context.info_name})
+
+
+@app.command()
+def diff(
+    first: Annotated[str, typer.Argument(help="The file that is right: before an optimiser, a quantiser, …")],
+    second: Annotated[str, typer.Argument(help="The file that is to replace it.")],
+    range: Range_ = None,
+    role: RoleOption = None,
+    batch_sizes: Batches = None,
+    data: Data = None,
+    provider: Provider = None,
+    optimization: Optimization = "all",
+    threads: Threads = None,
+    atol: Atol = None,
+    rtol: Rtol = None,
+    max_abs: MaxAbs = None,
+    noise: Noise = None,
+    accept: Accept = None,
+    reason: Reason = None,
+    nonfinite: Nonfinite = False,
+    seed: Seed = 0,
+    budget: Budget = "120s",
+    search: Search = None,
+    memory: Memory = None,
+    case_timeout: CaseTimeout = None,
+    in_process: InProcess = False,
+    json: Json = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    out: Out = "onnxproof-out",
+) -> None:
+    """Compare two ONNX files: before and after an optimiser, a quantiser, a simplifier, another opset."""
+    options = {name: value for name, value in locals().items() if name not in ("first", "second")}
+    require_onnx(first, second)
+    work({**options, "target": first, "onnx": second, "verb": "diff"})
+
+
+@app.command()
+def export(
+    target: Target,
+    input: Input = None,
+    range: Range_ = None,
+    dynamic: Dynamic = None,
+    opset: Opset = None,
+    exporter: ExporterName = "auto",
+    keep_metadata: KeepMetadata = False,
+    case_timeout: CaseTimeout = None,
+    in_process: InProcess = False,
+    json: Json = None,
+    quiet: Quiet = False,
+    out: Out = "onnxproof-out",
+) -> None:
+    """Export only: eval mode, dynamic batch, readable names, a stripped file and its source map."""
+    work(dict(locals()), verify=False)
+
+
+def require_onnx(*files: str) -> None:
+    """Raise where a file is no ONNX file by its name."""
+    from onnxproof.errors import UserError
+
+    for file in files:
+        if not file.endswith(".onnx"):
+            raise UserError(f"diff compares two .onnx files, got {file}")

@@ -1,0 +1,133 @@
+"""What the commands have in common: options → job and policy → work → what is printed, written and returned."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from onnxproof.policy import Policy
+    from onnxproof.proof import Proof
+
+
+def stop(message: str) -> None:
+    print(message, file=sys.stderr)
+    sys.exit(2)
+
+
+def work(options: dict[str, Any], *, verify: bool = True) -> None:
+    from onnxproof.conductor import InternalError, conduct, require_something
+    from onnxproof.errors import UserError
+    from onnxproof.progress import shown
+
+    policy = policy_of(options, None)
+    job = job_of(options, policy)
+    if str(job.target).endswith(".onnx") and job.onnx is None:
+        raise UserError(
+            f"{job.target} is an ONNX file: there is nothing to export. `onnxproof diff A.onnx B.onnx` compares two"
+        )
+    try:
+        with shown(bool(options.get("quiet"))) as progress:
+            proof = conduct(job, policy, isolate=not options.get("in_process"), verify=verify, progress=progress)
+    except InternalError as error:
+        stop(f"{error}\nThis is a bug in onnxproof: please report it with the lines above.")
+        return
+    _save(proof, Path(job.out))
+    deliver(proof, options, require_something if verify else None)
+
+
+def _save(proof: Proof, folder: Path) -> None:
+    proof.save(folder / "proof.json")
+
+
+def deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None:
+    """Print, write and exit."""
+    from onnxproof.report.text import culprits, describe_case, render
+
+    target = options.get("json")
+    if target == "-":
+        print(proof.dumps())
+    else:
+        if target:
+            proof.save(target)
+        text = render(proof)
+        print(text.splitlines()[0] if options.get("quiet") else text)
+        if options.get("verb") == "locate" or (options.get("verb") == "diff" and proof.blame):
+            print(culprits(proof))
+        if options.get("verbose"):
+            print("\n".join(line for case in proof.cases for line in describe_case(case)))
+    sys.stdout.flush()
+    if require is not None:
+        require(proof)
+    raise typer.Exit(0 if proof.verdict == "ship" else 1)
+
+
+def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
+    from onnxproof.api import make_policy
+    from onnxproof.errors import UserError
+    from onnxproof.findings import CATALOGUE
+    from onnxproof.specs import parse_threshold
+
+    thresholds: dict[str, Any] = {}
+    for name in ("atol", "rtol", "max_abs"):
+        general, special = parse_threshold(options.get(name) or (), name.replace("_", "-"))
+        thresholds[name] = {None: general, **special} if special else general
+    codes, reasons = options.get("accept") or [], options.get("reason") or []
+    if len(codes) != len(reasons):
+        raise UserError(f"{len(codes)} --accept and {len(reasons)} --reason: give one reason for each accepted code")
+    if "OX004" in codes:
+        raise UserError("--accept OX004: nothing compared is never a pass, so it cannot be accepted")
+    unknown = [code for code in codes if code not in CATALOGUE]
+    if unknown:
+        raise UserError(f"--accept {unknown[0]}: there is no such code; `onnxproof explain --all` lists them")
+    accept = dict(zip(codes, reasons, strict=True))
+    return make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds)
+
+
+def job_of(options: dict[str, Any], policy: Policy) -> Any:
+    from onnxproof import specs
+    from onnxproof.api import limits_of
+    from onnxproof.artifact.record import ExportOptions
+    from onnxproof.job import CPU, Job, SessionSettings, VerifySettings
+
+    get = options.get
+    exporter: Any = get("exporter") or "auto"
+    level = get("optimization") or "all"
+    one_of("--exporter", exporter, ("auto", "dynamo", "torchscript"))
+    one_of("--optimization", level, ("disable", "basic", "extended", "all"))
+    return Job(
+        target=get("target"),
+        inputs=tuple(specs.parse_input(text) for text in get("input") or ()),
+        ranges=dict(specs.parse_range(text) for text in get("range") or ()),
+        dynamic=specs.parse_dynamic(get("dynamic") or ()),
+        onnx=get("onnx"),
+        out=get("out") or "onnxproof-out",
+        export=ExportOptions(get("opset"), exporter, bool(get("keep_metadata"))),
+        verify=VerifySettings(
+            session=SessionSettings(
+                tuple(specs.parse_provider(p) for p in get("provider") or ()) or (CPU,), level, get("threads")
+            ),
+            batch_sizes=specs.parse_sizes(get("batch_sizes")),
+            data=get("data"),
+            seed=get("seed") or 0,
+            budget=specs.parse_seconds(get("budget") or "120s"),
+            nonfinite=bool(get("nonfinite")),
+            roles=dict(specs.parse_role(text) for text in get("role") or ()),
+            memory=specs.parse_bytes(str(get("memory"))) if get("memory") else None,
+            search=specs.parse_seconds(get("search") or "0"),
+            counterexamples=str(Path(get("out") or "onnxproof-out") / "counterexamples"),
+            limits=limits_of(policy),
+        ),
+        case_timeout=specs.parse_seconds(get("case_timeout") or "300s"),
+        export_timeout=specs.parse_seconds(get("case_timeout") or "30m"),
+    )
+
+
+def one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
+    from onnxproof.errors import UserError
+
+    if value not in known:
+        raise UserError(f"{flag} {value!r}: expected one of {', '.join(known)}")

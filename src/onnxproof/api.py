@@ -10,9 +10,9 @@ from typing import Any
 from onnxproof.artifact.record import Exporter, ExportOptions
 from onnxproof.blame.record import Blame
 from onnxproof.conductor import Progress, conduct
-from onnxproof.errors import UserError
+from onnxproof.errors import FindingError, UserError
 from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
-from onnxproof.policy import Policy, Tolerance
+from onnxproof.policy import Policy, Tolerance, judge
 from onnxproof.proof import Proof
 from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range
 
@@ -161,6 +161,37 @@ def export(
         export=ExportOptions(opset, exporter, keep_metadata),
     )
     return conduct(job, Policy(), isolate=isolate, verify=False, progress=progress)
+
+
+def lint(
+    file: str | Path,
+    *,
+    provider: str | Sequence[str] = (),
+    runtime: str | None = None,
+    accept: Mapping[str, str] | None = None,
+    policy: Policy | None = None,
+) -> Proof:
+    """Look at an ONNX file without building a session: the proof has findings and no cases."""
+    from onnxproof.artifact.file import read_artifact
+    from onnxproof.lints.graph import lint_file
+
+    path = Path(file)
+    policy = make_policy(accept=accept, base=policy)
+    providers = [spec.name for spec in _providers(provider)]
+    artifact, findings = None, []
+    try:
+        artifact = read_artifact(path).to_json()
+        findings = lint_file(path, providers, runtime)
+    except FindingError as error:
+        findings = [error.finding]
+    return Proof(
+        subject={"name": path.name, "target": str(path)},
+        artifact=artifact,
+        environment={"providers": providers, "runtime": runtime},
+        cases=(),
+        findings=tuple(judge(findings, (), policy)),
+        policy=policy,
+    )
 
 
 def _providers(given: str | Sequence[str]) -> tuple[ProviderSpec, ...]:

@@ -137,6 +137,21 @@ def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, pro
     return _finish(job, record, policy, verify, time.perf_counter() - began)
 
 
+def conduct_lint(job: Job, policy: Policy, *, isolate: bool, progress: Progress | None = None) -> Proof:
+    """Look at the module without exporting it."""
+    record = Record(progress or Progress())
+    began = time.perf_counter()
+    if isolate:
+        end = _run_child({"stage": "lint", "job": job}, record, job.case_timeout)
+        if end is not None:
+            record.findings.append(_death(end, record, "block"))
+    else:
+        from onnxproof.worker import stages
+
+        stages.run_lint(job, record.receive)
+    return _proof(job, record, record.findings, policy, time.perf_counter() - began)
+
+
 def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: float) -> Proof:
     findings, cases = list(record.findings), list(record.cases.values())
     if verify:
@@ -144,6 +159,11 @@ def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: flo
         _check_outputs(policy, cases)
     elif record.artifact is None:
         findings.append(found("OX004", "nothing was exported"))
+    return _proof(job, record, findings, policy, seconds)
+
+
+def _proof(job: Job, record: Record, findings: list[Finding], policy: Policy, seconds: float) -> Proof:
+    cases = list(record.cases.values())
     return Proof(
         subject=record.subject,
         artifact=record.artifact.to_json() if record.artifact else None,

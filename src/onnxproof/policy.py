@@ -87,7 +87,9 @@ def judge(
     return sorted(accepted, key=lambda finding: -finding.weight)
 
 
-LOCATABLE = frozenset({"OX201", "OX202", "OX203", "OX204", "OX205", "OX207", "OX214", "OX215", "OX221"})
+LOCATABLE = frozenset(
+    {"OX201", "OX202", "OX203", "OX204", "OX205", "OX207", "OX214", "OX215", "OX221", "OX223", "OX225"}
+)
 """Findings whose cause can be looked for: the two sides answer differently, or one does not answer."""
 
 

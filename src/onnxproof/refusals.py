@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from onnxproof.diagnosis import recognise
+from onnxproof.diagnosis.runtime import RUNNING
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.verified import CaseResult
 
@@ -16,32 +18,34 @@ def refusals(results: Sequence[CaseResult]) -> list[Finding]:
     groups: dict[tuple[str, ...], list[CaseResult]] = {}
     for result in results:
         if result.status == "failed":
-            match = FIXED.search(result.message)
-            key = (
-                ("fixed", match.group(1), match.group(2), match.group(4))
-                if match
-                else ("refused", _reason(result.message))
-            )
-            groups.setdefault(key, []).append(result)
-    return [_refusal(key, group) for key, group in groups.items()]
+            groups.setdefault(_reason(result.message), []).append(result)
+    return [_refusal(group) for group in groups.values()]
 
 
-def _reason(message: str) -> str:
-    line = message.splitlines()[0] if message else "no message"
-    return re.sub(r"\d+", "#", line)[:200]
+def _reason(message: str) -> tuple[str, ...]:
+    """What cases refused for the same reason have in common."""
+    fixed = FIXED.search(message)
+    if fixed:
+        return (fixed.group(1), fixed.group(2), fixed.group(4))
+    return (re.sub(r"\d+", "#", message.splitlines()[0] if message else "")[:200],)
 
 
-def _refusal(key: tuple[str, ...], group: Sequence[CaseResult]) -> Finding:
-    where = Where(case=group[0].name)
-    evidence = {"cases": [r.name for r in group], "error": group[0].message[:500]}
+def _refusal(group: Sequence[CaseResult]) -> Finding:
+    first = group[0]
+    where = Where(**{**first.where, "case": first.name})
+    evidence = {"cases": [r.name for r in group], "error": first.message[:500]}
     severity: Severity | None = None if any(r.fair for r in group) else "note"
-    if key[0] == "fixed":
-        _, name, dim, size = key
+    fixed = FIXED.search(first.message)
+    if fixed:
+        name, dim, _, size = fixed.groups()
         message = (
             f"the artifact fixes dimension {dim} of {name} to {size}: onnxruntime refuses {len(group)} cases of other sizes "
             "that PyTorch answers"
         )
         return found("OX222", message, where=where, evidence=evidence, severity=severity)
-    first = group[0].message.splitlines()[0] if group[0].message else ""
-    message = f"onnxruntime refuses {len(group)} cases that PyTorch answers: {first[:300]}"
-    return found("OX221", message, where=where, evidence=evidence, severity=severity)
+    known = recognise(first.message, RUNNING)
+    line = first.message.splitlines()[0] if first.message else ""
+    # In a case of ours names, dtypes and memory are in order: only what the node itself says is told apart.
+    code = known.code if known is not None and known.code in ("OX223", "OX225") else "OX221"
+    message = f"onnxruntime refuses {len(group)} cases that PyTorch answers: {line[:300]}"
+    return found(code, message, where=where, evidence=evidence, severity=severity)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import importlib.util
 import inspect
@@ -35,6 +36,8 @@ class Subject:
     asked_dynamic: bool = False
     """Whether the user asked for these dims; otherwise it is the batch dimension by default."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    cast: str | None = None
+    """The dtype that float inputs were cast to, where the module rejects those of the example."""
 
     @property
     def inputs(self) -> Flat:
@@ -292,8 +295,33 @@ def make_subject(
             raise InputError(
                 f"{flag}: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}"
             )
-    subject = replace(subject, ranges=dict(ranges or {}), asked_dynamic=dynamic is not None)
+    subject = replace(_cast(subject), ranges=dict(ranges or {}), asked_dynamic=dynamic is not None)
     return replace(subject, dynamic=_checked(dynamic, known) if dynamic is not None else default_dynamic(known))
+
+
+def _cast(subject: Subject) -> Subject:
+    """Float inputs in the dtype of the weights, where the module rejects the example's dtype and takes that one."""
+    weights = {p.dtype for p in subject.module.parameters() if p.is_floating_point()}
+    leaves = list(subject.inputs.tensors.values())
+    given = {leaf.dtype for leaf in leaves if leaf.is_floating_point()}
+    if len(weights) != 1 or not given or given == weights or isinstance(subject.module, torch.jit.ScriptModule):
+        return subject
+    dtype = next(iter(weights))
+    fitting = [leaf.to(dtype) if leaf.is_floating_point() else leaf for leaf in leaves]
+    if _accepts(subject, leaves) or not _accepts(subject, fitting):
+        return subject
+    args, kwargs = subject.inputs.rebuild(fitting)
+    return replace(subject, args=args, kwargs=kwargs, cast=str(dtype).removeprefix("torch."))
+
+
+def _accepts(subject: Subject, leaves: Sequence[torch.Tensor]) -> bool:
+    twin = copy.deepcopy(subject.module)  # a forward may change buffers
+    try:
+        with torch.no_grad():
+            subject.call([leaf.clone() for leaf in leaves], twin.eval())
+    except Exception:
+        return False
+    return True
 
 
 def _as_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

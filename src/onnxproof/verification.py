@@ -6,7 +6,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from onnxproof.artifact.file import load_model
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
 from onnxproof.artifact.record import Artifact
+from onnxproof.artifact.sourcemap import placed
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.cases.supply import Supply
 from onnxproof.comparison import Comparison, compare
+from onnxproof.diagnosis.runtime import named_node
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import VerifySettings
@@ -198,7 +200,8 @@ class Verifier:
         try:
             raw = self._timed("onnxruntime", case, seconds, lambda: self.session.run(inputs))
         except Rejected as error:
-            return replace(result, status="failed", message=str(error)[:1000])
+            where = asdict(placed(named_node(str(error)), self._artifact.sourcemap))
+            return replace(result, status="failed", message=str(error)[:1000], where=where)
         outputs = self._pair_outputs(baseline)
         candidate = {name: raw[graph] for name, graph in outputs.pairs.items() if graph in raw}
         limits = self._settings.limits

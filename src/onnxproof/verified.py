@@ -22,6 +22,8 @@ class CaseResult:
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     outputs: tuple[Comparison, ...] = ()
     message: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    """Node, module, file and line that a refusal of the candidate names."""
     seconds: Mapping[str, float] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -34,6 +36,7 @@ class CaseResult:
             "inputs": {name: dict(value) for name, value in self.inputs.items()},
             "outputs": [comparison.to_json() for comparison in self.outputs],
             "message": self.message,
+            "where": dict(self.where),
             "seconds": dict(self.seconds),
         }
 

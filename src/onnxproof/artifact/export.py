@@ -12,10 +12,12 @@ import torch
 
 from onnxproof.artifact import sourcemap
 from onnxproof.artifact.chatter import caught
-from onnxproof.artifact.diagnosis import about_dimensions, diagnose, fixed_places, in_optimiser, location, shortest
 from onnxproof.artifact.file import SIGNATURE, read_artifact
 from onnxproof.artifact.record import Artifact, ExportOptions
-from onnxproof.artifact.wrapper import PREFIX, FlatModule, eval_mode, preserved, resized
+from onnxproof.artifact.sourcemap import PREFIX
+from onnxproof.artifact.wrapper import FlatModule, eval_mode, preserved, resized
+from onnxproof.diagnosis import diagnose
+from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.structure import Flat, flatten
@@ -35,12 +37,16 @@ class Attempt:
     static: frozenset[str] = frozenset()
     """Dimensions that the model turned out to fix: they are exported as constants, and reported."""
     optimize: bool = True
+    strict: bool = False
+    opset: int | None = None
 
 
 def export(subject: Subject, path: Path, options: ExportOptions, report: Report) -> Artifact:
     """Export in eval mode, strip and map the metadata, read back what was written and compare it with the wish."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    _require_values(subject)
     outputs = _example_outputs(subject)
+    _report_complex(outputs, report)
     _report_constants(subject.inputs, outputs, report)
     leaves = _export_inputs(subject)
     with caught() as log, eval_mode(subject.module), preserved(subject.module), torch.no_grad():
@@ -68,7 +74,7 @@ def _example_outputs(subject: Subject) -> Flat:
         with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
             outputs = flatten(subject.call(leaves))
     except InputError as error:
-        raise FindingError(found("OX101", str(error), stage="capture")) from error
+        raise FindingError(found("OX115", str(error))) from error
     except Exception as error:
         raise InputError(
             f"the module itself rejects its example inputs: {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
@@ -77,6 +83,21 @@ def _example_outputs(subject: Subject) -> Flat:
     if not outputs.tensors:
         raise FindingError(found("OX216", "the module returns no tensor: there is nothing to export or compare"))
     return outputs
+
+
+def _require_values(subject: Subject) -> None:
+    tensors = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
+    empty = [name for name, tensor in {**tensors, **subject.inputs.tensors}.items() if tensor.is_meta]
+    if empty:
+        message = f"{len(empty)} tensors are on the meta device and have no values: {', '.join(empty[:5])}"
+        raise FindingError(found("OX120", message, evidence={"tensors": empty}))
+
+
+def _report_complex(outputs: Flat, report: Report) -> None:
+    for name, tensor in outputs.tensors.items():
+        if tensor.is_complex():
+            message = f"the output {name} is {str(tensor.dtype).removeprefix('torch.')}, which ONNX does not have"
+            report(found("OX116", message, where=Where(output=name)))
 
 
 def _output_names(outputs: list[str], inputs: set[str]) -> list[str]:
@@ -136,7 +157,7 @@ def _attempts(
     first = (
         "torchscript" if options.exporter == "torchscript" or (scripted and options.exporter == "auto") else "dynamo"
     )
-    queue = [Attempt(first, optimize=options.optimize)]
+    queue = [Attempt(first, optimize=options.optimize, strict=options.strict, opset=options.opset)]
     errors: list[Exception] = []
     while queue:
         attempt = queue.pop(0)
@@ -149,35 +170,16 @@ def _attempts(
         _report_detours(attempt, errors, report)
         _report_baked(subject, read_artifact(path), errors, report)
         return attempt
-    finding = diagnose(errors[0])
-    if finding.code == "OX108" and finding.where.file is None:
-        finding = replace(finding, where=_caller(subject, leaves, finding.message))
-    raise FindingError(finding) from errors[0]
-
-
-def _caller(subject: Subject, leaves: Sequence[torch.Tensor], message: str) -> Where:
-    """The module and line that call an operator named in a message: capture works where translation does not."""
-    try:
-        program = torch.export.export(FlatModule(subject), tuple(leaves))
-    except Exception:
-        return Where()
-    for node in program.graph.nodes:
-        name = str(node.target).removesuffix(".default")
-        if node.op == "call_function" and name.startswith("aten.") and ".".join(name.split(".")[:2]) in message:
-            frame = sourcemap.user_frame(node.meta.get("stack_trace") or "")
-            scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
-            module = sourcemap.unwrapped(scopes[-1]) if scopes else None
-            return Where(
-                module=module, file=frame["file"] if frame else None, line=int(frame["line"]) if frame else None
-            )
-    return Where()
+    raise FindingError(diagnose(errors[0])) from errors[0]
 
 
 def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportOptions) -> list[Attempt]:
     """What to try after a failure: the smallest change that may remove its cause, then the other exporter."""
+    if attempt.opset is not None and diagnose(error).code == "OX127":
+        return [replace(attempt, opset=None)]
     if attempt.exporter == "torchscript":
         return []
-    other = [Attempt("torchscript")] if options.exporter == "auto" else []
+    other = [Attempt("torchscript", opset=options.opset)] if options.exporter == "auto" else []
     if attempt.optimize and in_optimiser(error):
         return [replace(attempt, optimize=False), *other]
     fixed = _fixed_dims(subject, error)
@@ -202,6 +204,13 @@ def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -
     reason = diagnose(errors[0])
     evidence = {"reason": reason.message, "error": reason.evidence.get("error")}
     if attempt.exporter == "torchscript":
+        if reason.code == "OX109":
+            # Tracing records the path that the example takes: cases may or may not take the others.
+            report(
+                replace(
+                    reason, severity="review", message=f"{reason.message}; tracing recorded the example's path only"
+                )
+            )
         report(
             found(
                 "OX107",
@@ -265,7 +274,7 @@ def _run(
 ) -> None:
     wrapper = FlatModule(subject)
     if attempt.exporter == "torchscript":
-        _run_torchscript(wrapper, subject, leaves, outputs, path, options)
+        _run_torchscript(attempt, wrapper, subject, leaves, outputs, path, options)
     else:
         _run_dynamo(attempt, wrapper, subject, leaves, outputs, path, options)
 
@@ -281,21 +290,29 @@ def _run_dynamo(
 ) -> None:
     names = list(subject.inputs.tensors)
     dims = tuple(_dims(subject.dynamic.get(name, {}), attempt.static) for name in names)
+    source: Any = wrapper
+    if attempt.strict:
+        source = torch.export.export(wrapper, tuple(leaves), dynamic_shapes=(_automatic(dims),), strict=True)
     program = torch.onnx.export(
-        wrapper,
+        source,
         tuple(leaves),
         None,
         dynamo=True,
         input_names=names,
         output_names=outputs,
-        dynamic_shapes=(dims,),
-        opset_version=options.opset,
+        dynamic_shapes=None if attempt.strict else (dims,),
+        opset_version=attempt.opset,
         optimize=attempt.optimize,
         verbose=False,
     )
     assert program is not None  # a dynamo export that fails raises
     bounds = _bounds(program.exported_program, dims) if program.exported_program is not None else {}
     _save(program.model, path, names, outputs, options.keep_metadata, bounds)
+
+
+def _automatic(dims: Sequence[Mapping[int, str] | None]) -> tuple[Any, ...]:
+    """The same wish in the words of torch.export, which takes no names."""
+    return tuple(dict.fromkeys(wished, torch.export.Dim.DYNAMIC) if wished else None for wished in dims)
 
 
 def _bounds(
@@ -323,6 +340,7 @@ def _dims(wished: Mapping[int, str], static: frozenset[str]) -> dict[int, str] |
 
 
 def _run_torchscript(
+    attempt: Attempt,
     wrapper: FlatModule,
     subject: Subject,
     leaves: Sequence[torch.Tensor],
@@ -343,7 +361,7 @@ def _run_torchscript(
         input_names=names,
         output_names=outputs,
         dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
-        opset_version=options.opset,
+        opset_version=attempt.opset,
     )
     model = ir.load(path)
     for initializer in list(model.graph.initializers.values()):

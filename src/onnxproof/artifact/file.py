@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 import onnx
@@ -69,6 +69,12 @@ def _location(tensor: onnx.TensorProto) -> str:
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
 
 
+def escapes(location: str) -> bool:
+    """Whether a path is absolute, or leaves the folder that it starts in."""
+    absolute = PurePosixPath(location).is_absolute() or PureWindowsPath(location).is_absolute()
+    return absolute or ".." in PurePosixPath(location.replace("\\", "/")).parts
+
+
 def _check_external(path: Path, model: onnx.ModelProto) -> None:
     needed: dict[str, int] = {}
     for tensor in model.graph.initializer:
@@ -78,6 +84,9 @@ def _check_external(path: Path, model: onnx.ModelProto) -> None:
             needed[entries.get("location", "")] = max(needed.get(entries.get("location", ""), 0), end)
     for place, end in needed.items():
         file = path.parent / place
+        if escapes(place):
+            message = f"{path.name} looks for its weights outside its folder, in {place!r}"
+            raise FindingError(found("OX323", message, evidence={"location": place}))
         if not file.is_file():
             raise FindingError(
                 found(

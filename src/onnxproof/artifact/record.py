@@ -72,3 +72,5 @@ class ExportOptions:
     exporter: Exporter = "auto"
     keep_metadata: bool = False
     optimize: bool = True
+    strict: bool = False
+    """Whether torch.export traces Python strictly, instead of running it."""

@@ -14,11 +14,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from onnxproof.artifact.wrapper import PREFIX
+from onnxproof.findings import Where
 
+PREFIX = "model"
+"""Name of the wrapped module inside the wrapper of an export: the first part of every scope, removed here."""
 FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n?(?P<text>[^\n]*)')
 TARGET = re.compile(r"target=(?:torch\.ops\.)?([\w.]+)")
-FOREIGN = ("/torch/", "torch/", "/onnxproof/artifact/", "/onnxproof/structure.py", "/onnxproof/subject.py", "<")
+FOREIGN = (
+    "/torch/",
+    "torch/",
+    "/onnxscript/",
+    "/onnx_ir/",
+    "/onnx/",
+    "/sympy/",
+    "/contextlib.py",
+    "/copy.py",
+    "/onnxproof/artifact/",
+    "/onnxproof/worker/",
+    "/onnxproof/examination.py",
+    "/onnxproof/structure.py",
+    "/onnxproof/subject.py",
+    "<",
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,12 @@ def _list(text: str | None) -> list[str]:
     except (ValueError, SyntaxError):
         return []
     return [str(item) for item in value]
+
+
+def placed(node: str | None, sourcemap: str | None) -> Where:
+    """A node by its name, and the module and line that the source map knows of it."""
+    origin = read(Path(sourcemap)).get(node or "", Origin()) if sourcemap else Origin()
+    return Where(node=node, module=origin.module, file=origin.file, line=origin.line)
 
 
 def write(path: Path, origins: Mapping[str, Origin]) -> None:

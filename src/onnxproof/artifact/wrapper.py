@@ -15,9 +15,6 @@ from torch import nn
 from onnxproof.structure import flatten
 from onnxproof.subject import Subject
 
-PREFIX = "model"
-"""Name of the wrapped module inside the wrapper: the first part of every scope, removed from the source map."""
-
 
 class FlatModule(nn.Module):
     """A subject's module with flat inputs and outputs."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +22,9 @@ from onnxproof.cli.options import (
     Verbose,
 )
 from onnxproof.cli.work import deliver, policy_of, work
+
+if TYPE_CHECKING:
+    from onnxproof.findings import Entry
 
 
 @app.command()
@@ -47,19 +52,49 @@ def report(
 def explain(
     code: Annotated[str | None, typer.Argument(help="A finding's code, such as OX201.", show_default=False)] = None,
     all: Annotated[bool, typer.Option("--all", help="Every code.")] = False,
+    error: Annotated[
+        str | None,
+        typer.Option(
+            "--error", help="A file with an error message of torch or onnxruntime; - for stdin.", show_default=False
+        ),
+    ] = None,
 ) -> None:
-    """Say what a finding means, why it matters and how to fix it."""
+    """Say what a finding means, why it matters and how to fix it; or what an error message means."""
     from onnxproof.errors import UserError
     from onnxproof.findings import CATALOGUE
 
     if all:
         print("\n".join(f"{entry.code}  {entry.severity:<6}  {entry.title}" for entry in CATALOGUE.values()))
         return
+    if error is not None:
+        _explain_error(error)
+        return
     if code is None or code.upper() not in CATALOGUE:
         raise UserError(f"there is no code {code!r}; `onnxproof explain --all` lists them")
-    entry = CATALOGUE[code.upper()]
+    print(_page(CATALOGUE[code.upper()]))
+
+
+def _page(entry: Entry) -> str:
+    parts = [f"{entry.code}: {entry.title} ({entry.severity})", entry.what, f"Why it matters: {entry.why}"]
+    parts += [f"What to do: {entry.fix}"]
+    parts += [f"For example: {entry.example}"] * bool(entry.example)
+    parts += [f"Looks alike and is right: {entry.near_miss}"] * bool(entry.near_miss)
+    return "\n\n".join(parts)
+
+
+def _explain_error(source: str) -> None:
+    from onnxproof.diagnosis import recognise
+    from onnxproof.errors import UserError
+
+    if source != "-" and not Path(source).is_file():
+        raise UserError(f"--error: there is no file {source}")
+    text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8", errors="replace")
+    finding = recognise(text)
+    if finding is None:
+        print("This message is not in the catalogue.", file=sys.stderr)
+        raise typer.Exit(1)
     print(
-        f"{entry.code}: {entry.title} ({entry.severity})\n\n{entry.what}\n\nWhy it matters: {entry.why}\n\nWhat to do: {entry.fix}"
+        f"{finding.code}: {finding.message}\n\nWhat to do: {finding.help}\n\n`onnxproof explain {finding.code}` tells more."
     )
 
 

@@ -43,6 +43,18 @@ def _save(proof: Proof, folder: Path) -> None:
     proof.save(folder / "proof.json")
 
 
+def finish(proof: Proof, text: str, options: dict[str, Any]) -> None:
+    """Print a text or the proof, write the proof, and exit by the verdict."""
+    if options.get("json") == "-":
+        print(proof.dumps())
+    else:
+        if options.get("json"):
+            proof.save(options["json"])
+        print(text.splitlines()[0] if options.get("quiet") else text)
+    sys.stdout.flush()
+    raise typer.Exit(0 if proof.verdict == "ship" else 1)
+
+
 def deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None:
     """Print, write and exit."""
     from onnxproof.report.text import culprits, describe_case, render

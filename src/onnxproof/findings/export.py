@@ -133,4 +133,223 @@ ENTRIES = (
         "Nothing needs to be done; operators outside the standard and quantised graphs are the usual reason.",
         "precision",
     ),
+    Entry(
+        "OX115",
+        "a type that a graph cannot hold",
+        "block",
+        "An input or output of the module is an object that is neither a tensor nor a list, tuple, dict or "
+        "dataclass of tensors, or the description of dynamic dimensions does not mirror the inputs.",
+        "An ONNX graph has named tensors and nothing else, so there is no artifact to ship.",
+        "Wrap the module in one that takes and returns tensors, or register the type: "
+        "`torch.export.register_dataclass`.",
+        "capture",
+    ),
+    Entry(
+        "OX116",
+        "complex numbers",
+        "block",
+        "The model computes with complex tensors, or returns one.",
+        "ONNX has no complex tensors: exporters keep real and imaginary part in an extra last dimension, or give up.",
+        "Return `torch.view_as_real(z)`, or compute with the real and the imaginary part as two tensors.",
+        "translate",
+    ),
+    Entry(
+        "OX117",
+        "a custom operator",
+        "block",
+        "The model calls an operator that is not PyTorch's own, and the exporter has no translation for it.",
+        "There is no artifact to ship.",
+        "Use a composition of PyTorch's operators at export time (for instance behind "
+        "`torch.onnx.is_in_onnx_export()` or `torch.compiler.is_exporting()`), or give a translation through "
+        "`custom_translation_table`.",
+        "translate",
+    ),
+    Entry(
+        "OX118",
+        "a package is missing",
+        "block",
+        "The exporter needs a package that is not installed.",
+        "There is no artifact to ship.",
+        "`pip install onnxscript` brings what the default exporter needs.",
+        "export",
+    ),
+    Entry(
+        "OX119",
+        "too large for one file",
+        "block",
+        "The weights do not fit into one protobuf message of 2 GB.",
+        "The file cannot be written or read.",
+        "Write to a path with external data (onnxproof does above 1.5 GB), and keep the `.data` file beside the "
+        "model; pass a path, not bytes, to onnxruntime and to the checker.",
+        "export",
+    ),
+    Entry(
+        "OX120",
+        "weights without values",
+        "block",
+        "Parameters are on the meta device, or fake: they have a shape and no values.",
+        "There is nothing to write into the file and nothing to compare.",
+        'Load the weights before export: `module.to_empty(device="cpu")` and `load_state_dict`, or build the '
+        'module outside `torch.device("meta")`.',
+        "model",
+    ),
+    Entry(
+        "OX121",
+        "a scripted module",
+        "block",
+        "The default exporter does not take modules made by `torch.jit.script` or `torch.jit.trace`.",
+        "There is no artifact to ship with this exporter.",
+        "Give the original `nn.Module`, or use `--exporter torchscript` (`--exporter auto` does).",
+        "capture",
+    ),
+    Entry(
+        "OX122",
+        "a module quantised by PyTorch",
+        "block",
+        "The module holds packed quantised weights, which neither exporter can read.",
+        "There is no artifact to ship.",
+        "Export the float module and quantise the ONNX file: "
+        '`onnxruntime.quantization.quantize_dynamic("model.onnx", "model.int8.onnx")`, then `onnxproof diff` the '
+        "two.",
+        "capture",
+    ),
+    Entry(
+        "OX123",
+        "a packed sequence",
+        "block",
+        "`pack_padded_sequence` makes sizes of data, which torch.export cannot capture.",
+        "There is no artifact from the default exporter.",
+        "Run the recurrent layer on the padded sequence and pick the last valid step with `gather`, or mask; for "
+        "bidirectional layers use `--exporter torchscript`, which knows packed sequences.",
+        "capture",
+    ),
+    Entry(
+        "OX124",
+        "a branch that cannot be captured",
+        "block",
+        "A branch of `torch.cond` (or a loop body) returns its own input, changes it, or returns something else "
+        "than the other branch.",
+        "Branches become subgraphs, which cannot share or change tensors.",
+        "Return `x.clone()`, avoid in-place operations inside, and give both branches the same number, shapes and "
+        "dtypes.",
+        "capture",
+    ),
+    Entry(
+        "OX125",
+        "several devices",
+        "review",
+        "Parameters, buffers or inputs are on different devices.",
+        "An export runs on one device; what is elsewhere fails or becomes a constant.",
+        'Move everything to one device before handing it over: `module.to("cpu")`, and register tensors as buffers'
+        " so that `.to` moves them.",
+        "model",
+    ),
+    Entry(
+        "OX126",
+        "Python that cannot be captured",
+        "block",
+        "The forward calls Python that torch.export cannot follow: numpy, a C extension, I/O, generators, "
+        "gradients inside a forward.",
+        "There is no artifact from the default exporter.",
+        "Write the named line in torch operations, or move it out of the forward; `--exporter torchscript` records"
+        " what happened for the example instead.",
+        "capture",
+    ),
+    Entry(
+        "OX127",
+        "not in this opset",
+        "block",
+        "The exporter has the operator in newer opsets only, or cannot write the opset that was asked for.",
+        "There is no artifact to ship in this opset.",
+        "Ask for a newer one (`--opset 20`), or leave `--opset` away.",
+        "translate",
+    ),
+    Entry(
+        "OX128",
+        "the exporter's translation fails",
+        "block",
+        "The exporter knows the operator and fails while translating this use of it.",
+        "There is no artifact to ship.",
+        "Write the named line differently (other arguments, another dtype), or try `--exporter torchscript`; the "
+        "evidence has what to report to the exporter's authors.",
+        "translate",
+    ),
+    Entry(
+        "OX129",
+        "a tensor that is no part of the module",
+        "block",
+        "The forward uses a tensor that is neither an input, a parameter nor a buffer, or it changes such a tensor.",
+        "The exporter cannot tell whether it is a constant.",
+        "Register it: `self.register_buffer(name, tensor)`, or detach it before it is stored.",
+        "capture",
+    ),
+    Entry(
+        "OX130",
+        "inputs were cast",
+        "note",
+        "The example inputs did not have the dtype of the module's weights, and the module rejects that; they were"
+        " cast.",
+        "Production has to feed the dtype of the weights too.",
+        "Give example inputs in the dtype of the weights, for instance `--input x:4x3:float16`.",
+        "model",
+    ),
+    Entry(
+        "OX141",
+        "batch statistics at inference",
+        "note",
+        "Batch normalisation keeps no running statistics, so it normalises by the batch it is given, also in eval "
+        "mode.",
+        "The answer for one example depends on the others in its batch, and a batch of one may be all zeros.",
+        "Train with `track_running_stats=True`, or use group or layer normalisation.",
+        "model",
+    ),
+    Entry(
+        "OX142",
+        "float64 among the weights",
+        "note",
+        "Some parameters or buffers are float64 while the others are not.",
+        "They double their size, pull computations into float64, and onnxruntime lacks many float64 kernels.",
+        "`module.float()` before export, or create the tensor with `dtype=torch.float32`.",
+        "model",
+    ),
+    Entry(
+        "OX143",
+        "tied weights",
+        "note",
+        "Several parameters are one tensor.",
+        "Tools that rewrite the file may store it twice or let the copies drift apart.",
+        "Nothing needs to be done; OX314 says if the file stores it twice.",
+        "model",
+    ),
+    Entry(
+        "OX144",
+        "Python state",
+        "note",
+        "A forward changes attributes of the module that are neither parameters nor buffers, such as a cache or a "
+        "counter.",
+        "The graph holds what they were when the model was captured, for the example's sizes, and never changes them.",
+        "Compute what is cached in the forward or in `__init__`, and pass state in and out as tensors.",
+        "model",
+    ),
+    Entry(
+        "OX145",
+        "a number from a tensor",
+        "note",
+        "The forward turns a size or a value of a tensor into a Python number, or writes the example's batch size "
+        "down.",
+        "What was a variable becomes the example's constant in the graph.",
+        "Use `x.shape[0]` as it is, `-1` in `view`, and tensor operations instead of `.item()` and `.tolist()`.",
+        "model",
+    ),
+    Entry(
+        "OX146",
+        "preprocessing beside the module",
+        "note",
+        "The file defines preprocessing outside the module.",
+        "It is not in the ONNX file: serving code has to repeat it exactly, and the most frequent production bug "
+        "is that it does not.",
+        "Compare both pipelines with `onnxproof evaluate --preprocess … --serve-preprocess …`, or move it into the"
+        " module.",
+        "preprocess",
+    ),
 )

@@ -194,6 +194,36 @@ ENTRIES = (
         "Serving code must not feed it.",
         "Remove the parameter, or keep feeding only the artifact's inputs.",
     ),
+    Entry(
+        "OX223",
+        "a node fails on other sizes",
+        "block",
+        "onnxruntime fails inside a node on sizes that PyTorch accepts.",
+        "Requests of these sizes fail.",
+        "Look at the named line: a size was turned into a constant, or a dimension of one is treated differently "
+        "(`squeeze(0)`, `view`, broadcasting). Index or use `-1` instead.",
+        "capture",
+    ),
+    Entry(
+        "OX224",
+        "a wrong feed",
+        "block",
+        "The names, the number, the dtypes or the ranks of what is fed are not those of the graph's inputs.",
+        "Every request fails.",
+        "Feed what `session.get_inputs()` lists: exact names, numpy arrays of the declared dtype "
+        "(`x.astype(np.float32)`), and all of them.",
+        "session",
+    ),
+    Entry(
+        "OX225",
+        "an index outside its table",
+        "block",
+        "onnxruntime refuses an index that PyTorch accepts, or that was never valid.",
+        "Requests with such ids fail.",
+        "Declare the valid ids with `--range ids:0,N-1`; if PyTorch accepts them (negative indices), write them as"
+        " positive ones in the model.",
+        "kernel",
+    ),
 )
 
 JUDGED = frozenset(
@@ -212,6 +242,8 @@ JUDGED = frozenset(
         "OX220",
         "OX221",
         "OX222",
+        "OX223",
+        "OX225",
     }
 )
 """Codes that `policy.judge` derives from comparisons: judged again, they are derived again."""

@@ -9,8 +9,10 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from onnxproof.diagnosis import recognise
+from onnxproof.diagnosis.runtime import LOADING, named_node
 from onnxproof.errors import FindingError, ProviderError, listed
-from onnxproof.findings import Finding, found
+from onnxproof.findings import Finding, Where, found
 from onnxproof.job import CPU, SessionSettings
 from onnxproof.runners.base import Arrays, Rejected
 from onnxproof.specs import ProviderSpec
@@ -45,6 +47,13 @@ def check_providers(providers: Sequence[ProviderSpec]) -> None:
             )
 
 
+def _no_session(text: str) -> Finding:
+    """Why onnxruntime does not load the file."""
+    known = recognise(text, LOADING, Where(node=named_node(text)))
+    message = f"onnxruntime cannot build a session: {text.splitlines()[0][:400] if text else 'it does not say why'}"
+    return known or found("OX303", message, evidence={"error": text[:2000]})
+
+
 class SessionRunner:
     """An onnxruntime session behind the seam. Arrays go in with the dtype that the graph declares."""
 
@@ -61,14 +70,7 @@ class SessionRunner:
                 disabled_optimizers=list(settings.disabled_optimizers) or None,
             )
         except Exception as error:
-            text = str(error).strip()
-            raise FindingError(
-                found(
-                    "OX303",
-                    f"onnxruntime cannot build a session: {text.splitlines()[0][:400]}",
-                    evidence={"error": text[:2000]},
-                )
-            ) from error
+            raise FindingError(_no_session(str(error).strip())) from error
         self.settings = settings
         self._renamed = dict(renamed or {})
         """Graph input → name in the case, where they differ."""

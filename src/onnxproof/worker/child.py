@@ -75,11 +75,18 @@ def _locate(order: Mapping[str, Any], emit: Emit) -> None:
     run_locate(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
 
 
+def _lint(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.stages import run_lint
+
+    run_lint(order["job"], emit)
+
+
 ORDERS: dict[str, Callable[[Mapping[str, Any], Emit], None]] = {
     "export": _export,
     "verify": _verify,
     "search": _search,
     "locate": _locate,
+    "lint": _lint,
 }
 """What a child can be told to do."""
 

@@ -13,15 +13,20 @@ from typing import Any
 import torch
 
 from onnxproof.artifact.export import export
-from onnxproof.artifact.file import complaint, load_model, read_artifact
+from onnxproof.artifact.file import load_model, read_artifact
 from onnxproof.artifact.record import Artifact
+from onnxproof.artifact.sourcemap import placed
 from onnxproof.cases.plan import Case
 from onnxproof.errors import FindingError, TargetError
 from onnxproof.examination import examine
-from onnxproof.findings import Finding
+from onnxproof.findings import Finding, found
 from onnxproof.job import Job
+from onnxproof.lints.graph import lint_content
+from onnxproof.lints.model import Graph
+from onnxproof.lints.module import lint_module
 from onnxproof.subject import Subject, load_target, make_subject, resolve
 from onnxproof.verification import Listener, Verifier, verify
+from onnxproof.worker.bundle import bundled
 from onnxproof.worker.look import Look
 
 Emit = Callable[[Mapping[str, Any]], None]
@@ -47,7 +52,7 @@ def fingerprint(subject: Subject) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in sorted(subject.module.state_dict().items()):
         digest.update(name.encode())
-        if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided:
+        if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and not tensor.is_meta:
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
@@ -122,27 +127,43 @@ def run_export(job: Job, emit: Emit, subject: Subject | None = None) -> None:
         emit({"event": "stage", "case": None, "stage": "examine"})
         if job.onnx is not None:
             artifact = read_artifact(Path(job.onnx), sourcemap=_beside(Path(job.onnx)))
-            remark = complaint(Path(job.onnx))
-            if remark is not None:
-                report(remark)
-            _examine(subject, report)
+            _examine(subject, job, report)
         else:
-            _examine(subject, report)
+            _examine(subject, job, report)
             emit({"event": "stage", "case": None, "stage": "export"})
             artifact = export(subject, Path(job.out) / "model.onnx", job.export, report)
+        _read_through(Path(artifact.path), report)
     except FindingError as error:
-        report(error.finding)
+        report(bundled(error, Path(job.out), subject, environment()))
         return
     emit({"event": "artifact", "artifact": artifact.to_json()})
 
 
-def _examine(subject: Subject, report: Callable[[Finding], None]) -> None:
-    try:
-        findings = examine(subject)
-    except Exception:
-        return  # a module that rejects its example says so itself in the next stage, with a better message
-    for finding in findings:
-        report(finding)
+def run_lint(job: Job, emit: Emit, subject: Subject | None = None) -> None:
+    """Look at the module only; emits the subject and findings."""
+    emit({"event": "stage", "case": None, "stage": "import"})
+    subject = subject or load_subject(job)
+    emit({"event": "subject", "subject": describe_subject(subject, job), "environment": environment()})
+    emit({"event": "stage", "case": None, "stage": "lint"})
+    _examine(subject, job, lambda finding: emit({"event": "finding", "finding": finding.to_json()}))
+
+
+def _examine(subject: Subject, job: Job, report: Callable[[Finding], None]) -> None:
+    if subject.cast is not None:
+        report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
+    for look in (examine, lambda subject: lint_module(subject, job.target)):
+        try:
+            findings = look(subject)
+        except Exception:
+            continue  # a module that rejects its example says so itself in the next stage, with a better message
+        for finding in findings:
+            report(finding)
+
+
+def _read_through(path: Path, report: Callable[[Finding], None]) -> None:
+    """Notes about the file. Whether it answers right is for the cases to say, so none of them gates here."""
+    for finding in lint_content(Graph.read(path)):
+        report(replace(finding, severity="note"))
 
 
 def _beside(path: Path) -> str | None:
@@ -294,4 +315,7 @@ def run_verify(
         verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful)
         verify(verifier, listener, done, job.verify.budget)
     except FindingError as error:
-        listener.finding(error.finding)
+        finding = error.finding
+        if finding.where.node is not None:
+            finding = replace(finding, where=placed(finding.where.node, artifact.sourcemap))
+        listener.finding(bundled(FindingError(finding), Path(job.out), subject, environment()))

@@ -1,0 +1,44 @@
+"""From the text of a failure to a finding: what happened, where, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from onnxproof.diagnosis import export, runtime
+from onnxproof.diagnosis.chain import chain, location, shortest
+from onnxproof.diagnosis.operators import nearest
+from onnxproof.diagnosis.record import Pattern
+from onnxproof.findings import CATALOGUE, Finding, Where, found
+
+EVERYTHING: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING, *export.PATTERNS)
+
+
+def recognise(text: str, patterns: Sequence[Pattern] = EVERYTHING, where: Where | None = None) -> Finding | None:
+    """The finding for a failure's text; None where nothing of the catalogue fits."""
+    for pattern in patterns:
+        match = pattern.fragment.search(text)
+        if match:
+            return found(
+                pattern.code,
+                pattern.message(match).replace(" (?)", ""),
+                where=where,
+                evidence={"error": shortest(text)},
+                help=_help(pattern, [group for group in match.groups() if group]),
+            )
+    return None
+
+
+def diagnose(error: BaseException) -> Finding:
+    """The finding for an export that failed."""
+    text, where = chain(error), location(error)
+    known = recognise(text, export.PATTERNS, where)
+    if known is not None:
+        return known
+    return found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
+
+
+def _help(pattern: Pattern, caught: Sequence[str]) -> str | None:
+    if pattern.help is not None:
+        return pattern.help
+    form = nearest(caught[0]) if pattern.code == "OX108" and caught else None
+    return f"Instead: {form}. {CATALOGUE[pattern.code].fix}" if form else None

@@ -1,0 +1,94 @@
+"""Reading an exporter's exception chain: its texts, the user's line, the operator that was being translated."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+from onnxproof.artifact.sourcemap import unwrapped, user_frame
+from onnxproof.findings import Where
+
+
+def chain(error: BaseException) -> str:
+    """The texts of an exception and its causes, innermost first."""
+    return "\n".join(f"{type(link).__name__}: {link}" for link in reversed(links(error)))
+
+
+def location(error: BaseException) -> Where:
+    """The user's module and line: of the operator being translated, else from the traceback or from what torch prints."""
+    node = _translated(error)
+    if node is not None:
+        return _origin(node)
+    frame = user_frame(chain(error))
+    for link in links(error):
+        if frame is None:
+            frame = user_frame("".join(traceback.format_tb(link.__traceback__)))
+    return Where(file=frame["file"], line=int(frame["line"])) if frame else Where()
+
+
+def links(error: BaseException) -> list[BaseException]:
+    """An exception and its causes, outermost first."""
+    found: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in found and len(found) < 10:
+        found.append(current)
+        current = current.__cause__ or current.__context__
+    return found
+
+
+def _translated(error: BaseException) -> Any:
+    """The operator that the exporter was translating when it failed: it prints its name only, but its frame still holds it."""
+    for link in links(error):
+        if "Error when translating node" not in str(link):
+            continue
+        for frame, _ in traceback.walk_tb(link.__traceback__):
+            node = frame.f_locals.get("node")
+            if hasattr(node, "meta") and hasattr(node, "target"):
+                return node
+    return None
+
+
+def _origin(node: Any) -> Where:
+    frame = user_frame(node.meta.get("stack_trace") or "")
+    scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+    module = unwrapped(scopes[-1]) if scopes else None
+    return Where(module=module, file=frame["file"] if frame else None, line=int(frame["line"]) if frame else None)
+
+
+def shortest(text: str, lines: int = 12) -> str:
+    """The first lines of an exception chain that say something."""
+    text = re.sub(r"\x1b\[[0-9;]*m|\[9?6?m?(?=This is step)", "", text)
+    useful = [
+        line.rstrip()
+        for line in text.splitlines()
+        if line.strip() and not line.lstrip().startswith(("⬆", "[torch.onnx]", "##"))
+    ]
+    return "\n".join(line[:300] for line in useful[:lines])
+
+
+def about_dimensions(error: BaseException) -> bool:
+    """Whether the exporter complains that a dynamic dimension cannot be dynamic."""
+    text = chain(error)
+    return bool(
+        re.search(r"ConstraintViolation|Constraints violated|inferred a static shape|specialized|dynamic_shapes", text)
+    )
+
+
+PLACE = re.compile(r"\['leaves'\]\[(\d+)\]\.(?:size\(\)|shape)\[(\d+)\]")
+
+
+def fixed_places(error: BaseException) -> set[tuple[int, int]]:
+    """(input, dimension) pairs that torch.export names as fixed by the model."""
+    return {(int(leaf), int(dim)) for leaf, dim in PLACE.findall(chain(error))}
+
+
+def in_optimiser(error: BaseException) -> bool:
+    """Whether it was the exporter's own graph optimiser that failed."""
+    text = chain(error)
+    return (
+        "PassError" in text
+        or "onnxscript/optimizer" in text
+        or "onnxscript/rewriter" in text
+        or "onnx_ir/passes" in "".join(traceback.format_exception(error))
+    )

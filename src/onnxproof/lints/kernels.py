@@ -1,0 +1,127 @@
+"""Which nodes a provider has a kernel for, from onnxruntime's own registry: no session is built."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import onnx
+
+from onnxproof.findings import Finding, found
+from onnxproof.lints.model import Graph
+
+CPU = "CPUExecutionProvider"
+ONE_TYPE = "tensor({})"
+NAMES = {
+    onnx.TensorProto.FLOAT: "float",
+    onnx.TensorProto.DOUBLE: "double",
+    onnx.TensorProto.STRING: "string",
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One registered implementation."""
+
+    first: int
+    last: int
+    types: Mapping[str, frozenset[str]]
+
+    def fits(self, version: int, bound: Mapping[str, str]) -> bool:
+        """Whether it takes an operator of this version with these types."""
+        return self.first <= version <= self.last and all(
+            bound[name] in allowed for name, allowed in self.types.items() if name in bound
+        )
+
+
+@lru_cache(maxsize=1)
+def registry() -> Mapping[tuple[str, str, str], tuple[Kernel, ...]]:
+    """(provider, domain, operator) → kernels. Providers that compile whole subgraphs have none in it."""
+    from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
+
+    kernels: dict[tuple[str, str, str], list[Kernel]] = defaultdict(list)
+    for one in get_all_opkernel_def():
+        first, last = one.version_range
+        types = {name: frozenset(allowed) for name, allowed in one.type_constraints.items()}
+        domain = "" if one.domain == "ai.onnx" else one.domain
+        kernels[one.provider, domain, one.op_name].append(Kernel(first, last, types))
+    return {key: tuple(found) for key, found in kernels.items()}
+
+
+def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
+    """Nodes that no provider can run, and nodes that the first provider leaves to another."""
+    known = {provider for provider, _, _ in registry()}
+    order = [*providers, *([] if CPU in providers else [CPU])]
+    if not known or any(provider not in known for provider in order):
+        return []  # a provider that compiles subgraphs tells only when a session is built
+    nowhere: dict[str, list[onnx.NodeProto]] = {}
+    elsewhere: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.graph.node:
+        missing = [provider for provider in order if not _runs(graph, node, provider)]
+        told = f"{node.op_type} with {', '.join(_types(graph, node)) or 'these types'}"
+        if len(missing) == len(order):
+            nowhere.setdefault(told, []).append(node)
+        elif order[0] in missing:
+            elsewhere.setdefault(told, []).append(node)
+    findings = [_nowhere(graph, nowhere, order)] if nowhere else []
+    return [*findings, _elsewhere(elsewhere, order[0])] if elsewhere else findings
+
+
+def _nowhere(graph: Graph, groups: Mapping[str, Sequence[onnx.NodeProto]], order: Sequence[str]) -> Finding:
+    first = next(iter(groups.values()))[0]
+    message = f"no kernel in {', '.join(order)} for {'; '.join(list(groups)[:3])} (node {first.name})"
+    evidence = {"nodes": {told: [node.name for node in nodes][:20] for told, nodes in groups.items()}}
+    return found("OX308", message, where=graph.where(first), evidence=evidence)
+
+
+def _elsewhere(groups: Mapping[str, Sequence[onnx.NodeProto]], provider: str) -> Finding:
+    count = sum(len(nodes) for nodes in groups.values())
+    message = f"{provider} has no kernel for {count} nodes, which would run elsewhere: {'; '.join(list(groups)[:3])}"
+    return found("OX309", message, evidence={"nodes": {k: [n.name for n in v][:20] for k, v in groups.items()}})
+
+
+def _types(graph: Graph, node: onnx.NodeProto) -> list[str]:
+    names = {graph.types.get(name, 0): None for name in node.input if name}
+    return [_named(kind) for kind in names if kind]
+
+
+def _named(kind: int) -> str:
+    return NAMES.get(kind) or onnx.TensorProto.DataType.Name(kind).lower()
+
+
+def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
+    """Whether a kernel fits; in doubt (unknown types or operators, functions that are inlined) the answer is yes."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if node.op_type == "Constant":
+        return True  # it becomes a stored tensor before kernels are looked for
+    if any((f.domain, f.name) == (node.domain, node.op_type) for f in graph.model.functions):
+        return True
+    version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), 1)
+    try:
+        schema = onnx.defs.get_schema(node.op_type, version, domain)
+    except Exception:
+        return True  # not of the standard: the registry of onnxruntime's own operators is asked by the session
+    if schema.has_function or schema.has_context_dependent_function:
+        return True
+    bound = _bound(graph, node, schema)
+    kernels = registry().get((provider, domain, node.op_type), ())
+    if any(kernel.fits(schema.since_version, bound) for kernel in kernels):
+        return True
+    # onnxruntime puts casts around operators that the CPU has for float32 only.
+    widened = {name: kind.replace("float16", "float") for name, kind in bound.items() if kind != "tensor(bfloat16)"}
+    return provider == CPU and widened != bound and any(k.fits(schema.since_version, widened) for k in kernels)
+
+
+def _bound(graph: Graph, node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> dict[str, str]:
+    """Type variables of the operator (and names of its arguments, which kernels use too) → the types here."""
+    bound: dict[str, str] = {}
+    for names, formals in ((node.input, schema.inputs), (node.output, schema.outputs)):
+        for position, name in enumerate(names):
+            kind = graph.types.get(name, 0)
+            if kind and formals:
+                formal = formals[min(position, len(formals) - 1)]
+                bound.setdefault(formal.type_str, ONE_TYPE.format(_named(kind)))
+                bound.setdefault(formal.name, ONE_TYPE.format(_named(kind)))
+    return bound

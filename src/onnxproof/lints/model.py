@@ -1,0 +1,122 @@
+"""An ONNX model as the lint reads it: every node with its types, without building a session and without copying weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import numpy_helper
+
+from onnxproof.artifact import sourcemap
+from onnxproof.artifact.file import load_model, opset_of, real_inputs
+from onnxproof.findings import Where
+
+HEAVY = 4096
+"""Bytes above which a weight takes no part in shape inference."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model, its file and what is known about the origin of its nodes."""
+
+    path: Path
+    model: onnx.ModelProto
+    origins: dict[str, sourcemap.Origin] = field(default_factory=dict)
+
+    @staticmethod
+    def read(path: Path) -> Graph:
+        """Read a file; the source map beside it is used where there is one."""
+        return Graph(path, load_model(path, weights=False), sourcemap.read(path.with_suffix(".sourcemap.json")))
+
+    @property
+    def graph(self) -> onnx.GraphProto:
+        """The main graph."""
+        return self.model.graph
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operators."""
+        return opset_of(self.model)
+
+    @cached_property
+    def nodes(self) -> list[onnx.NodeProto]:
+        """Every node, those of subgraphs and local functions included."""
+        return list(_walk(self.graph.node)) + [n for f in self.model.functions for n in _walk(f.node)]
+
+    @cached_property
+    def types(self) -> dict[str, int]:
+        """Value → element type, as far as inference tells."""
+        return {**self._declared(self.graph), **self._declared(self._inferred)}
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int | str | None, ...]]:
+        """Value → shape, as far as inference tells."""
+        values = [*self._inferred.value_info, *self._inferred.input, *self._inferred.output]
+        return {v.name: _shape(v) for v in values if v.type.tensor_type.HasField("shape")}
+
+    @cached_property
+    def _inferred(self) -> onnx.GraphProto:
+        light = onnx.ModelProto()
+        light.CopyFrom(self.model)
+        heavy = [t for t in light.graph.initializer if t.external_data or t.ByteSize() > HEAVY]
+        listed = {value.name for value in light.graph.input}
+        for tensor in heavy:
+            if tensor.name not in listed:
+                light.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+            light.graph.initializer.remove(tensor)
+        try:
+            return onnx.shape_inference.infer_shapes(light, data_prop=True).graph
+        except Exception:
+            return light.graph  # a graph that inference rejects is the checker's to tell
+
+    @staticmethod
+    def _declared(graph: onnx.GraphProto) -> dict[str, int]:
+        values = [*graph.input, *graph.output, *graph.value_info]
+        types = {v.name: int(v.type.tensor_type.elem_type) for v in values if v.type.HasField("tensor_type")}
+        return types | {t.name: int(t.data_type) for t in graph.initializer}
+
+    @property
+    def inputs(self) -> list[onnx.ValueInfoProto]:
+        """Inputs that are not weights."""
+        return real_inputs(self.graph)
+
+    def where(self, node: onnx.NodeProto) -> Where:
+        """A node, and the module and line it comes from."""
+        origin = self.origins.get(node.name, sourcemap.Origin())
+        return Where(node=node.name or None, module=origin.module, file=origin.file, line=origin.line)
+
+    def constants(self) -> Iterator[tuple[str, onnx.TensorProto]]:
+        """Every tensor that the file stores: initialisers, and constants of nodes."""
+        for tensor in self.graph.initializer:
+            yield tensor.name, tensor
+        for node in self.nodes:
+            for attribute in node.attribute:
+                if attribute.type == onnx.AttributeProto.TENSOR:
+                    yield node.output[0] if node.output else node.name, attribute.t
+
+    def array(self, tensor: onnx.TensorProto) -> NDArray[Any] | None:
+        """The values of a stored tensor; None where they cannot be read."""
+        try:
+            return np.asarray(numpy_helper.to_array(tensor, base_dir=str(self.path.parent)))
+        except Exception:
+            return None
+
+
+def _walk(nodes: Any) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            for graph in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
+                yield from _walk(graph.node)
+
+
+def _shape(value: onnx.ValueInfoProto) -> tuple[int | str | None, ...]:
+    return tuple(
+        int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in value.type.tensor_type.shape.dim
+    )

@@ -1,0 +1,159 @@
+"""The module before its export: what will surprise, though it may export well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from onnxproof.artifact.wrapper import eval_mode, preserved
+from onnxproof.findings import Finding, Where, found
+from onnxproof.lints.source import Spot, fixed_spots, preprocessing_spots
+from onnxproof.subject import Subject
+
+OWN_STATE = frozenset(nn.Module().__dict__)
+"""Attributes that every module has; what else is there is the user's."""
+SHOWN = 5
+
+
+def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
+    """What is remarkable about the module."""
+    checks: tuple[Callable[[Subject], list[Finding]], ...] = (
+        _devices,
+        _batch_statistics,
+        _wide_weights,
+        _tied_weights,
+        _python_state,
+        _fixed_numbers,
+    )
+    return [finding for check in checks for finding in check(subject)] + _preprocessing(target)
+
+
+def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _devices(subject: Subject) -> list[Finding]:
+    places: dict[str, list[str]] = {}
+    for name, tensor in _tensors(subject.module).items():
+        places.setdefault(str(tensor.device), []).append(name)
+    if len(places) < 2:
+        return []
+    told = "; ".join(f"{device}: {', '.join(names[:3])}" for device, names in sorted(places.items()))
+    return [found("OX125", f"the module's tensors are on several devices ({told})", evidence={"devices": places})]
+
+
+def _batch_statistics(subject: Subject) -> list[Finding]:
+    named = [
+        name
+        for name, module in subject.module.named_modules()
+        if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None
+    ]
+    if not named:
+        return []
+    message = f"batch normalisation without running statistics in {', '.join(named[:SHOWN])}: each answer depends on the rest of its batch"
+    return [found("OX141", message, where=Where(module=named[0]), evidence={"modules": named})]
+
+
+def _wide_weights(subject: Subject) -> list[Finding]:
+    floats = {n: t for n, t in _tensors(subject.module).items() if t.is_floating_point()}
+    wide = [name for name, tensor in floats.items() if tensor.dtype == torch.float64]
+    if not wide or len(wide) == len(floats):
+        return []
+    message = f"{len(wide)} of {len(floats)} float tensors are float64: {', '.join(wide[:SHOWN])}"
+    return [found("OX142", message, evidence={"tensors": wide})]
+
+
+def _tied_weights(subject: Subject) -> list[Finding]:
+    names: dict[int, list[str]] = {}
+    for name, parameter in subject.module.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    tied = [group for group in names.values() if len(group) > 1]
+    if not tied:
+        return []
+    message = f"weights are shared: {'; '.join(' = '.join(group[:3]) for group in tied[:SHOWN])}"
+    return [found("OX143", message, evidence={"tied": tied})]
+
+
+# --- state that is neither parameter nor buffer -------------------------------------------------------------------------
+
+
+def _python_state(subject: Subject) -> list[Finding]:
+    """Attributes that a forward changes. The graph holds what they were when it was captured."""
+    if isinstance(subject.module, torch.jit.ScriptModule):
+        return []
+    leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
+    kept = {module: dict(module.__dict__) for module in subject.module.modules()}
+    try:
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+            before = _attributes(subject.module)
+            subject.call([leaf.clone() for leaf in leaves])
+            after = _attributes(subject.module)
+    except Exception:
+        return []  # a module that rejects its example says so itself when it is exported
+    finally:
+        for module, attributes in kept.items():
+            module.__dict__.clear()
+            module.__dict__.update(attributes)
+    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    if not changed:
+        return []
+    message = f"a forward changes Python attributes: {', '.join(changed[:SHOWN])}"
+    return [found("OX144", message, evidence={"attributes": changed})]
+
+
+def _attributes(module: nn.Module) -> dict[str, Any]:
+    return {
+        f"{path}.{name}" if path else name: _signature(value)
+        for path, child in module.named_modules()
+        for name, value in child.__dict__.items()
+        if name not in OWN_STATE
+    }
+
+
+def _signature(value: Any, depth: int = 0) -> Any:
+    """What changes when a value changes; deep enough for caches, shallow enough to be cheap."""
+    if isinstance(value, torch.Tensor):
+        return ("tensor", id(value), tuple(value.shape), value._version)
+    if isinstance(value, (int, float, str, bool, type(None))):
+        return value
+    if isinstance(value, Mapping) and depth < 3:
+        return {str(key): _signature(item, depth + 1) for key, item in list(value.items())[:50]} | {"": len(value)}
+    if isinstance(value, (list, tuple)) and depth < 3:
+        return (len(value), [_signature(item, depth + 1) for item in list(value)[:50]])
+    return id(value)
+
+
+# --- the source -----------------------------------------------------------------------------------------------------------
+
+
+def _fixed_numbers(subject: Subject) -> list[Finding]:
+    batch = subject.sizes().get(subject.batch or "")
+    forwards = {
+        type(module).forward: None
+        for module in subject.module.modules()
+        if not type(module).__module__.startswith(("torch.", "onnxproof."))
+    }
+    spots = [spot for forward in forwards for spot in fixed_spots(forward, batch)]
+    return [_spotted("OX145", spots)] if spots else []
+
+
+def _preprocessing(target: str | None) -> list[Finding]:
+    path = Path((target or "").rpartition(":")[0])
+    spots = preprocessing_spots(path) if path.suffix == ".py" else []
+    return [_spotted("OX146", spots)] if spots else []
+
+
+def _spotted(code: str, spots: Sequence[Spot]) -> Finding:
+    more = f" (and {len(spots) - 1} more lines)" if len(spots) > 1 else ""
+    first = spots[0]
+    evidence = {"lines": [f"{spot.file}:{spot.line}: {spot.text}  ({spot.what})" for spot in spots[:50]]}
+    return found(
+        code,
+        f"{first.what}: `{first.text[:100]}`{more}",
+        where=Where(file=first.file, line=first.line),
+        evidence=evidence,
+    )

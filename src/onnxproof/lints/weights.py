@@ -1,0 +1,110 @@
+"""The stored tensors of an ONNX file: doubles, giants, widths, values that are no numbers."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from onnxproof.findings import Finding, Severity, found
+from onnxproof.lints.model import Graph
+
+MANY = 1024
+"""Elements from which a stored tensor counts as a weight."""
+GIANT = 1_000_000
+"""Bytes from which a repeated value is worth a word."""
+FLOATS = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE})
+DENORMAL_SHARE = 0.01
+SLOW: Severity = "note"
+"""Denormal numbers cost time, not truth."""
+
+
+def lint_weights(graph: Graph) -> list[Finding]:
+    """One pass over the stored tensors."""
+    seen: dict[bytes, str] = {}
+    notes: dict[str, list[str]] = {
+        "twice": [],
+        "giants": [],
+        "wide": [],
+        "integers": [],
+        "nonfinite": [],
+        "denormal": [],
+    }
+    wasted = 0
+    for name, tensor in graph.constants():
+        array = graph.array(tensor)
+        if array is None or not array.size:
+            continue
+        if array.size >= MANY:
+            digest = (
+                hashlib.blake2b(array.tobytes(), digest_size=16).digest() + str((array.dtype, array.shape)).encode()
+            )
+            if digest in seen:
+                notes["twice"].append(f"{name} = {seen[digest]}")
+                wasted += array.nbytes
+            seen.setdefault(digest, name)
+        _remark(name, tensor, array, notes)
+    return _told(graph, notes, wasted)
+
+
+def _remark(name: str, tensor: onnx.TensorProto, array: NDArray[Any], notes: dict[str, list[str]]) -> None:
+    if array.nbytes >= GIANT and _repeats(array):
+        notes["giants"].append(f"{name} {list(array.shape)} {array.nbytes / 1e6:.1f} MB")
+    if tensor.data_type == onnx.TensorProto.DOUBLE:
+        notes["wide"].append(name)
+    if tensor.data_type == onnx.TensorProto.INT64 and _beyond(array):
+        notes["integers"].append(name)
+    if tensor.data_type in FLOATS and array.size >= MANY:
+        if not np.isfinite(array).all() and _weight(array):
+            notes["nonfinite"].append(name)
+        tiny = np.finfo(array.dtype).tiny
+        if np.count_nonzero((array != 0) & (np.abs(array) < tiny)) > DENORMAL_SHARE * array.size:
+            notes["denormal"].append(name)
+
+
+def _repeats(array: NDArray[Any]) -> bool:
+    """One value everywhere, or one slice repeated along a dimension."""
+    return any(
+        array.shape[axis] > 1 and bool((array == np.take(array, [0], axis=axis)).all()) for axis in range(array.ndim)
+    )
+
+
+def _beyond(array: NDArray[Any]) -> bool:
+    """Values that 32 bits do not hold; the largest and smallest int64 mean "to the end" in slices."""
+    limits = np.iinfo(np.int64)
+    real = array[(array < limits.max - 1) & (array > limits.min + 1)]
+    return bool(((real > 2**31 - 1) | (real < -(2**31))).any())
+
+
+def _weight(array: NDArray[Any]) -> bool:
+    """NaN anywhere, or infinities among other numbers: a mask of zeros and −inf is no accident."""
+    if np.isnan(array).any():
+        return True
+    finite = array[np.isfinite(array)]
+    return bool(finite.size) and bool((finite != finite.flat[0]).any())
+
+
+def _told(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Finding]:
+    inputs = {graph.types.get(value.name) for value in graph.inputs}
+    wide = notes["wide"] if onnx.TensorProto.DOUBLE not in inputs else []
+    told = (
+        ("OX314", notes["twice"], f"{wasted / 1e6:.1f} MB of weights are stored twice", None),
+        ("OX315", notes["giants"], "one value or one slice, repeated", None),
+        ("OX316", wide, "stored tensors are float64", None),
+        ("OX319", notes["integers"], "stored integers are beyond 32 bits", None),
+        ("OX320", notes["nonfinite"], "NaN or infinity among the weights", None),
+        ("OX320", notes["denormal"], "many denormal numbers among the weights", SLOW),
+    )
+    return [
+        found(
+            code,
+            f"{what}: {', '.join(names[:3])}",
+            severity=severity,
+            evidence={"tensors": names[:50], "count": len(names)},
+        )
+        for code, names, what, severity in told
+        if names
+    ]

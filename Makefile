@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -63,6 +63,9 @@ blame: setup .venv-polygraphy/.installed
 
 counterexamples: setup
 	$(BIN)/python -m benchmarks.search
+
+failures: setup
+	$(BIN)/python -m benchmarks.failures.run
 
 clean:
 	rm -rf .venv onnxproof-out

@@ -94,6 +94,7 @@ def prove(
     search: float = 0.0,
     memory: int | None = None,
     role: Mapping[str, Role] | None = None,
+    heal: bool = False,
     out: str | Path = "onnxproof-out",
     isolate: bool = False,
     case_timeout: float = 300.0,
@@ -127,7 +128,12 @@ def prove(
         ),
         case_timeout=case_timeout,
     )
-    return conduct(job, policy, isolate=isolate, progress=progress)
+    proof = conduct(job, policy, isolate=isolate, progress=progress)
+    if heal:
+        from onnxproof.healing import heal as try_to_heal
+
+        proof = try_to_heal(job, proof, policy, isolate=isolate, progress=progress)
+    return proof
 
 
 def verify(model: Any, inputs: Any = None, *, onnx: str | Path, **options: Any) -> Proof:

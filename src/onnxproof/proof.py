@@ -41,6 +41,8 @@ class Proof:
     """Per input: how much of the user's data lies where generated cases have been."""
     counterexamples: tuple[Mapping[str, Any], ...] = ()
     """The smallest failing inputs, and where they are kept."""
+    healing: Mapping[str, Any] | None = None
+    """What `--heal` tried, and what passed."""
 
     @property
     def verdict(self) -> Verdict:
@@ -76,6 +78,7 @@ class Proof:
             "search": dict(self.search) if self.search is not None else None,
             "coverage": dict(self.coverage),
             "counterexamples": [dict(one) for one in self.counterexamples],
+            "healing": dict(self.healing) if self.healing is not None else None,
             "latency": self.latency,
             "quality": self.quality,
             "timing": dict(self.timing),
@@ -108,6 +111,7 @@ class Proof:
             search=data.get("search"),
             coverage=data.get("coverage") or {},
             counterexamples=tuple(data.get("counterexamples") or ()),
+            healing=data.get("healing"),
             latency=data.get("latency"),
             quality=data.get("quality"),
             timing=data.get("timing") or {},

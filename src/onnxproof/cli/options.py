@@ -55,6 +55,14 @@ Opset = Annotated[
     int | None, typer.Option("--opset", help="Opset to export. Default: the exporter's best.", show_default=False)
 ]
 ExporterName = Annotated[str, typer.Option("--exporter", help="dynamo, torchscript or auto.")]
+NoOptimize = Annotated[bool, typer.Option("--no-optimize", help="Leave the exporter's own graph optimiser out.")]
+Strict = Annotated[bool, typer.Option("--strict", help="Let torch.export trace Python strictly.")]
+Disable = Annotated[
+    list[str] | None,
+    typer.Option("--disable", help="An onnxruntime rewrite to switch off, by name (repeatable).", show_default=False),
+]
+Heal = Annotated[bool, typer.Option("--heal", help="Where the sides part: try other settings until one passes.")]
+Fix = Annotated[bool, typer.Option("--fix", help="Write the settings that worked into the configuration.")]
 KeepMetadata = Annotated[
     bool, typer.Option("--keep-metadata", help="Leave source paths and lines in the shipped file.")
 ]

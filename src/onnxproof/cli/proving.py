@@ -14,8 +14,11 @@ from onnxproof.cli.options import (
     Budget,
     CaseTimeout,
     Data,
+    Disable,
     Dynamic,
     ExporterName,
+    Fix,
+    Heal,
     InProcess,
     Input,
     Json,
@@ -24,6 +27,7 @@ from onnxproof.cli.options import (
     Memory,
     Noise,
     Nonfinite,
+    NoOptimize,
     Onnx,
     Opset,
     Optimization,
@@ -36,11 +40,12 @@ from onnxproof.cli.options import (
     Rtol,
     Search,
     Seed,
+    Strict,
     Target,
     Threads,
     Verbose,
 )
-from onnxproof.cli.work import work
+from onnxproof.cli.work import given, work
 
 
 @app.command("prove", help="Export, verify and judge: the whole proof.")
@@ -59,9 +64,14 @@ def prove(
     opset: Opset = None,
     exporter: ExporterName = "auto",
     keep_metadata: KeepMetadata = False,
+    no_optimize: NoOptimize = False,
+    strict: Strict = False,
     provider: Provider = None,
     optimization: Optimization = "all",
+    disable: Disable = None,
     threads: Threads = None,
+    heal: Heal = False,
+    fix: Fix = False,
     atol: Atol = None,
     rtol: Rtol = None,
     max_abs: MaxAbs = None,
@@ -82,7 +92,7 @@ def prove(
 ) -> None:
     """The verbs that run both sides share their options."""
     options = {name: value for name, value in locals().items() if name != "context"}
-    work({**options, "verb": context.info_name})
+    work({**options, "verb": context.info_name, "given": given(context)})
 
 
 @app.command()
@@ -95,6 +105,7 @@ def diff(
     data: Data = None,
     provider: Provider = None,
     optimization: Optimization = "all",
+    disable: Disable = None,
     threads: Threads = None,
     atol: Atol = None,
     rtol: Rtol = None,
@@ -122,6 +133,7 @@ def diff(
 
 @app.command()
 def export(
+    context: typer.Context,
     target: Target,
     input: Input = None,
     range: Range_ = None,
@@ -129,6 +141,9 @@ def export(
     opset: Opset = None,
     exporter: ExporterName = "auto",
     keep_metadata: KeepMetadata = False,
+    no_optimize: NoOptimize = False,
+    strict: Strict = False,
+    fix: Fix = False,
     case_timeout: CaseTimeout = None,
     in_process: InProcess = False,
     json: Json = None,
@@ -136,7 +151,8 @@ def export(
     out: Out = "onnxproof-out",
 ) -> None:
     """Export only: eval mode, dynamic batch, readable names, a stripped file and its source map."""
-    work(dict(locals()), verify=False)
+    options = {name: value for name, value in locals().items() if name != "context"}
+    work({**options, "given": given(context)}, verify=False)
 
 
 def require_onnx(*files: str) -> None:

@@ -22,7 +22,9 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     from onnxproof.conductor import InternalError, conduct, require_something
     from onnxproof.errors import UserError
     from onnxproof.progress import shown
+    from onnxproof.settings import Settings, merged
 
+    options = merged(options, options.pop("given", set(options)), Settings.find(Path.cwd()))
     policy = policy_of(options, None)
     job = job_of(options, policy)
     if str(job.target).endswith(".onnx") and job.onnx is None:
@@ -31,12 +33,39 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
         )
     try:
         with shown(bool(options.get("quiet"))) as progress:
-            proof = conduct(job, policy, isolate=not options.get("in_process"), verify=verify, progress=progress)
+            isolate = not options.get("in_process")
+            proof = conduct(job, policy, isolate=isolate, verify=verify, progress=progress)
+            if options.get("heal"):
+                from onnxproof.healing import heal
+
+                proof = heal(job, proof, policy, isolate=isolate, progress=progress)
     except InternalError as error:
         stop(f"{error}\nThis is a bug in onnxproof: please report it with the lines above.")
         return
     _save(proof, Path(job.out))
+    if options.get("fix"):
+        _fix(proof, options)
     deliver(proof, options, require_something if verify else None)
+
+
+def _fix(proof: Proof, options: dict[str, Any]) -> None:
+    """Write the settings that were found to work into the configuration."""
+    from onnxproof.healing import settings_of
+    from onnxproof.settings import write
+
+    changes = settings_of(proof, options)
+    if not changes:
+        print("fix: nothing had to be changed", file=sys.stderr)
+        return
+    file = write(Path.cwd(), str(proof.subject.get("name") or "model"), str(options["target"]), changes)
+    told = ", ".join(f"{key} = {value}" for key, value in changes.items())
+    print(f"fix: {told} written to {file}", file=sys.stderr)
+
+
+def given(context: typer.Context) -> set[str]:
+    """The options that the user wrote on the command line."""
+    source = context.get_parameter_source
+    return {name for name in context.params if str(getattr(source(name), "name", "")) == "COMMANDLINE"}
 
 
 def _save(proof: Proof, folder: Path) -> None:
@@ -117,10 +146,15 @@ def job_of(options: dict[str, Any], policy: Policy) -> Any:
         dynamic=specs.parse_dynamic(get("dynamic") or ()),
         onnx=get("onnx"),
         out=get("out") or "onnxproof-out",
-        export=ExportOptions(get("opset"), exporter, bool(get("keep_metadata"))),
+        export=ExportOptions(
+            get("opset"), exporter, bool(get("keep_metadata")), not get("no_optimize"), bool(get("strict"))
+        ),
         verify=VerifySettings(
             session=SessionSettings(
-                tuple(specs.parse_provider(p) for p in get("provider") or ()) or (CPU,), level, get("threads")
+                tuple(specs.parse_provider(p) for p in get("provider") or ()) or (CPU,),
+                level,
+                get("threads"),
+                tuple(get("disable") or ()),
             ),
             batch_sizes=specs.parse_sizes(get("batch_sizes")),
             data=get("data"),

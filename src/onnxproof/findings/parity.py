@@ -2,6 +2,8 @@
 
 from onnxproof.findings.record import Entry
 
+HEAL = " `--heal` tries the settings that may remove it."
+
 ENTRIES = (
     Entry(
         "OX201",
@@ -9,7 +11,7 @@ ENTRIES = (
         "block",
         "The outputs differ by more than the tolerance, and rounding does not explain it.",
         "Consumers will see it.",
-        "See the case and the worst elements; `onnxproof verify` with that case reproduces it.",
+        "See the case and the worst elements; `onnxproof verify` with that case reproduces it." + HEAL,
     ),
     Entry(
         "OX202",
@@ -17,7 +19,7 @@ ENTRIES = (
         "review",
         "The outputs agree within the tolerance, but differ far more than float rounding does.",
         "Something in the graph means something else (an approximation, an epsilon, a rounded weight); other inputs may be hit harder.",
-        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts.",
+        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts." + HEAL,
     ),
     Entry(
         "OX203",
@@ -25,7 +27,7 @@ ENTRIES = (
         "review",
         "Evaluated in float64, where rounding cannot hide, the ONNX graph and the PyTorch module differ.",
         "The graph is not the same function, however small the difference looks.",
-        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts.",
+        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts." + HEAL,
         "translate",
     ),
     Entry(
@@ -43,7 +45,8 @@ ENTRIES = (
         "block",
         "One side gives NaN or an infinity where the other does not.",
         "Everything downstream of it is lost.",
-        "Look at the case: zero rows, masked rows and logarithms of zero are the usual places; check the epsilons in the graph.",
+        "Look at the case: zero rows, masked rows and logarithms of zero are the usual places; check the epsilons in the graph."
+        + HEAL,
     ),
     Entry(
         "OX206",
@@ -59,7 +62,7 @@ ENTRIES = (
         "block",
         "Integers, booleans or strings differ, and rounding does not explain it.",
         "A decision changed.",
-        "See the case and the worst elements.",
+        "See the case and the worst elements." + HEAL,
     ),
     Entry(
         "OX208",
@@ -116,7 +119,7 @@ ENTRIES = (
         "block",
         "The artifact returns an output in another dtype than the module.",
         "Consumers read wrong bytes or fail, and precision may be lost.",
-        "Cast inside the module, or export from a module in the dtype you want to ship.",
+        "Cast inside the module, or export from a module in the dtype you want to ship." + HEAL,
     ),
     Entry(
         "OX215",
@@ -124,7 +127,7 @@ ENTRIES = (
         "block",
         "The shapes differ (broadcasting would hide it; it is not applied).",
         "Consumers read wrong elements or fail.",
-        "Look for a squeeze, a keepdim or a baked size near this output.",
+        "Look for a squeeze, a keepdim or a baked size near this output." + HEAL,
     ),
     Entry(
         "OX216",
@@ -172,7 +175,7 @@ ENTRIES = (
         "block",
         "PyTorch answers for this input and onnxruntime raises.",
         "Requests like this one fail in production.",
-        "See the case and the message.",
+        "See the case and the message." + HEAL,
         "session",
     ),
     Entry(
@@ -192,7 +195,7 @@ ENTRIES = (
         "note",
         "The module takes an input that the artifact does not have, because nothing depends on it.",
         "Serving code must not feed it.",
-        "Remove the parameter, or keep feeding only the artifact's inputs.",
+        "Remove the parameter, or keep feeding only the artifact's inputs." + HEAL,
     ),
     Entry(
         "OX223",

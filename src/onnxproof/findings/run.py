@@ -67,4 +67,22 @@ ENTRIES = (
         "The evidence has the error. Please report it: a search should take any module that PyTorch runs.",
         "run",
     ),
+    Entry(
+        "OX008",
+        "healed",
+        "note",
+        "The export or session as asked for is wrong; another setting was tried, verified from scratch, and passes. The artifact is that one.",
+        "It ships only with that setting: a session option has to be set where it is served.",
+        "Keep the setting: `--fix` writes it into the configuration.",
+        "run",
+    ),
+    Entry(
+        "OX009",
+        "nothing heals it",
+        "note",
+        "Every setting that may remove the fault was tried and verified, and none passes.",
+        "The model itself has to change, at the named line.",
+        "Rewrite the line; the findings about parity say what it computes wrongly and on which input.",
+        "run",
+    ),
 )

@@ -39,8 +39,9 @@ def _headline(proof: Proof) -> str:
     reasons = _grave(proof)
     if not proof.cases and proof.artifact is not None and not reasons:
         return f"EXPORTED  {name}"
+    healed = f", healed by {proof.healing['change']}" if (proof.healing or {}).get("healed") else ""
     if not reasons:
-        return f"{WORDS[proof.verdict]}  {name}: {proof.compared} cases compared, every difference is rounding"
+        return f"{WORDS[proof.verdict]}  {name}: {proof.compared} cases compared, every difference is rounding{healed}"
     more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""
     return f"{WORDS[proof.verdict]}  {name}: {reasons[0].message}{more}"
 
@@ -136,7 +137,7 @@ def _grave(proof: Proof) -> list[Finding]:
 
 def _findings(proof: Proof) -> list[str]:
     grave = _grave(proof)
-    quiet = [f for f in proof.findings if not f.weight]
+    quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: f.code not in ("OX008", "OX009"))
     lines: list[str] = []
     for finding in grave[:SHOWN_FINDINGS]:
         lines += ["", *_finding(finding)]
@@ -144,7 +145,7 @@ def _findings(proof: Proof) -> list[str]:
         codes = ", ".join(dict.fromkeys(f.code for f in grave[SHOWN_FINDINGS:]))
         lines.append(f"  … and {len(grave) - SHOWN_FINDINGS} more ({codes}): they are in the proof")
     if quiet:
-        lines += ["", *(_note(f) for f in quiet[:SHOWN_NOTES])]
+        lines += ["", *(line for f in quiet[:SHOWN_NOTES] for line in _note(f))]
     if len(quiet) > SHOWN_NOTES:
         lines.append(f"  … and {len(quiet) - SHOWN_NOTES} more notes in the proof")
     return lines
@@ -168,9 +169,10 @@ def _counterexample(one: dict[str, Any] | None) -> list[str]:
     return [f"    smallest input: {one['text'] or shapes}", f"    kept: {one['script'] or one['file']}"]
 
 
-def _note(finding: Finding) -> str:
+def _note(finding: Finding) -> list[str]:
     accepted = f" [accepted: {finding.accepted}]" if finding.accepted is not None else ""
-    return f"  {finding.code} {'accepted' if accepted else 'note'}  {_short(finding.message, 160)}{accepted}"
+    line = f"  {finding.code} {'accepted' if accepted else 'note'}  {_short(finding.message, 160)}{accepted}"
+    return [line, f"    help: {finding.help}"] if finding.code in ("OX008", "OX009") else [line]
 
 
 def _place(finding: Finding) -> str:
@@ -214,7 +216,8 @@ def _next(proof: Proof) -> list[str]:
     grave = _grave(proof)
     if not grave:
         return []
-    return ["", f"  next: onnxproof explain {grave[0].code}"]
+    healing = ", or --heal" if proof.healing is None and grave[0].code.startswith(("OX2", "OX3")) else ""
+    return ["", f"  next: onnxproof explain {grave[0].code}{healing}"]
 
 
 def culprits(proof: Proof) -> str:

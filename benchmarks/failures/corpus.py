@@ -1,0 +1,98 @@
+"""What each failing model must be told, and the remedy that must work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A model of `models.py` that fails, and how it is mended."""
+
+    name: str
+    code: str
+    """The code that must be among the findings; empty where onnxproof itself removes the cause and it passes."""
+    fragment: str
+    """What torch or onnxruntime says."""
+    remedy: str
+    options: tuple[str, ...] = ()
+    remedied_with: tuple[str, ...] | None = None
+    """Flags with which the same model passes; None where the model is rewritten (`NAME_remedied`)."""
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+FAILURES: tuple[Failure, ...] = (
+    Failure("if_on_a_value", "OX109", "GuardOnDataDependentSymNode … Eq(u0, 1)", "torch.where"),
+    Failure("while_on_a_value", "OX109", "GuardOnDataDependentSymNode", "a formula instead of the loop"),
+    Failure("item_as_size", "OX109", "GuardOnDataDependentSymNode", "a fixed size"),
+    Failure("compares_tensors", "OX109", "DataDependentOutputException aten.equal", "compare with == and torch.where"),
+    Failure(
+        "loop_over_a_dim",
+        "OX104",
+        "user-specified dim hint … inferred a static shape of 3",
+        "leave the length fixed",
+        options=("--dynamic", "x:0=batch,1=length"),
+        remedied_with=("--dynamic", "x:0=batch"),
+    ),
+    Failure("hard_coded_batch", "OX104", "nothing at all: the dimension becomes static", "view(-1, …)"),
+    Failure("packed_sequence", "OX123", "zeros(): argument 'size' failed to unpack", "the last valid step by gather"),
+    Failure("cond_returns_its_input", "OX124", "UncapturedHigherOrderOpError … aliasing", "x.clone()"),
+    Failure("median", "OX108", "No ONNX function found for aten.median", "sort and index"),
+    Failure("mode", "OX108", "No ONNX function found for aten.mode", "count equal elements"),
+    Failure("kthvalue", "OX108", "No ONNX function found for aten.kthvalue", "topk(largest=False)"),
+    Failure("cummax", "OX108", "No ONNX function found for aten.cummax", "a triangular mask and amax"),
+    Failure("cumprod", "OX108", "No ONNX function found for prims.prod", "exp of cumsum of log"),
+    Failure("stable_sort", "OX108", "No ONNX function found for aten.sort.stable", "sort without stable"),
+    Failure("searchsorted", "OX108", "No ONNX function found for aten.searchsorted", "compare and sum"),
+    Failure("masked_select", "OX107", "No ONNX function found for aten.masked_select", "x[mask]"),
+    Failure("index_reduce", "OX108", "No ONNX function found for aten.index_reduce", "scatter_reduce"),
+    Failure("cdist", "OX107", "No ONNX function found for aten._cdist_forward", "difference, square, sum, sqrt"),
+    Failure("copysign", "OX108", "No ONNX function found for prims.signbit", "torch.where"),
+    Failure("rrelu", "OX107", "No ONNX function found for aten.rrelu_with_noise_functional", "leaky_relu"),
+    Failure("custom_operator", "OX117", "No ONNX function found for <custom op>", "PyTorch's operators"),
+    Failure("sparse", "OX108", "could not find kernel … SparseMeta", "a dense matrix"),
+    Failure(
+        "chunk_of_a_dynamic_dim",
+        "OX112",
+        "PassError … constant folding",
+        "done by onnxproof: optimize=False",
+        remedied_with=(),
+    ),
+    Failure("meta_weights", "OX120", "Cannot copy out of meta tensor", "weights with values"),
+    Failure("opaque_output", "OX115", "Found <class …> in output", "tensors"),
+    Failure("dataclass_input", "", "Unsupported input type", "done by onnxproof: flat inputs", remedied_with=()),
+    Failure(
+        "number_among_outputs",
+        "OX110",
+        "'int' object has no attribute 'name'",
+        "done by onnxproof: left out",
+        remedied_with=(),
+    ),
+    Failure("single_dict", "", "missing a required argument: 'd'", "done by onnxproof: flat inputs", remedied_with=()),
+    Failure(
+        "scripted", "", "Exporting a ScriptModule is not supported", "done by onnxproof: TorchScript", remedied_with=()
+    ),
+    Failure(
+        "scripted",
+        "OX121",
+        "Exporting a ScriptModule is not supported",
+        "--exporter auto",
+        options=("--exporter", "dynamo"),
+        remedied_with=("--exporter", "auto"),
+    ),
+    Failure("quantized", "OX122", "… '__obj_flatten__'", "export in float, quantise the ONNX file"),
+    Failure("complex_output", "OX116", "complex64 output", "torch.view_as_real"),
+    Failure("data_in_place", "OX129", "Constant … is mutated in the forward method", "out of place"),
+    Failure("adds_booleans", "OX307", "INVALID_GRAPH … tensor(bool) … (Add)", "a | b"),
+    Failure("negates_bytes", "OX307", "INVALID_GRAPH … tensor(uint8) … (Neg)", "a wider integer"),
+    Failure("sorts_booleans", "OX307", "INVALID_GRAPH … tensor(bool) … (TopK)", "cast to int32"),
+    Failure("erf_in_float64", "OX308", "NOT_IMPLEMENTED … Erf(13)", "float32"),
+    Failure("squeezes_the_batch", "OX223", "Squeeze …", "no squeeze of the batch"),
+    Failure(
+        "median",
+        "OX108",
+        "Exporting the operator 'aten::median' to ONNX opset version 17 is not supported",
+        "sort and index",
+        options=("--exporter", "torchscript"),
+    ),
+)

@@ -1,0 +1,163 @@
+"""Every failure and its remedy through the command line, and what `--heal` does about silent ones.
+
+python -m benchmarks.failures.run      writes docs/failures.md and docs/failures.json
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from benchmarks.failures import silent
+from benchmarks.failures.corpus import FAILURES, Failure
+
+HERE = Path(__file__).parent
+DOCS = HERE.parents[1] / "docs"
+BUDGET = "15s"
+
+
+def prove(target: str, *options: str) -> dict[str, Any]:
+    """One run of the command line; its proof."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            sys.executable,
+            "-m",
+            "onnxproof",
+            "prove",
+            target,
+            "--budget",
+            BUDGET,
+            "--json",
+            "-",
+            "--out",
+            folder,
+        ]
+        result = subprocess.run(
+            [*command, *options], capture_output=True, text=True, env=os.environ, cwd=folder, check=False
+        )
+    if result.returncode not in (0, 1):
+        return {"verdict": "error", "findings": [], "error": result.stderr[-400:]}
+    proof: dict[str, Any] = json.loads(result.stdout)
+    return proof
+
+
+def codes(proof: dict[str, Any]) -> list[str]:
+    """The codes of a proof, the gravest first."""
+    return list(dict.fromkeys(finding["code"] for finding in proof["findings"]))
+
+
+def told(failure: Failure) -> dict[str, Any]:
+    """What the failing model is told, and whether the remedy passes."""
+    target = f"{HERE / 'models.py'}:{failure.name}"
+    before = prove(target, *failure.options)
+    after = prove(target, *failure.remedied_with) if failure.remedied_with is not None else prove(f"{target}_remedied")
+    finding = next((f for f in before["findings"] if f["code"] == failure.code), None)
+    line = (finding or {}).get("where", {}).get("line")
+    right = failure.code in codes(before) if failure.code else before["verdict"] == "ship"
+    return {
+        "name": failure.name,
+        "options": list(failure.options),
+        "fragment": failure.fragment,
+        "expected": failure.code,
+        "codes": codes(before),
+        "right": right,
+        "line": line,
+        "message": (finding or {}).get("message", ""),
+        "remedy": failure.remedy,
+        "remedied": after["verdict"],
+        "works": after["verdict"] == "ship",
+    }
+
+
+def healed(name: str) -> dict[str, Any]:
+    """What is found about a silent fault, and what heals it."""
+    proof = prove(f"{HERE / 'silent.py'}:{name}", "--heal", *silent.OPTIONS.get(name, ()))
+    healing = proof.get("healing") or {}
+    before = healing.get("before") or next((f for f in proof["findings"] if f["severity"] != "note"), {})
+    verdict = next((f["message"] for f in proof["findings"] if f["code"] == "OX009"), "")
+    return {
+        "name": name,
+        "code": before.get("code"),
+        "stage": before.get("stage"),
+        "healed": bool(healing.get("healed")),
+        "how": healing.get("change") or verdict or "nothing to heal",
+        "tried": len(healing.get("tried", [])),
+        "cost": healing.get("cost"),
+        "verdict": proof["verdict"],
+    }
+
+
+def main() -> None:
+    """Run everything, two at a time, and write what was seen."""
+    names = [
+        name
+        for name, value in vars(silent).items()
+        if callable(value) and getattr(value, "__module__", "") == silent.__name__
+    ]
+    names = [name for name in names if name[0].islower() and not name.startswith("_")]
+    with ThreadPoolExecutor(2) as pool:
+        failures = list(pool.map(told, FAILURES))
+        silents = list(pool.map(healed, names))
+    result = {"failures": failures, "silent": silents}
+    (DOCS / "failures.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+    (DOCS / "failures.md").write_text(page(result), encoding="utf-8")
+    wrong = [row["name"] for row in failures if not (row["right"] and row["works"])]
+    print(
+        f"{len(failures) - len(wrong)} of {len(failures)} failures told and remedied; not: {', '.join(wrong) or 'none'}"
+    )
+
+
+def page(result: dict[str, Any]) -> str:
+    """The numbers as a page."""
+    failures, silents = result["failures"], result["silent"]
+    told_right = sum(row["right"] for row in failures)
+    works = sum(row["works"] for row in failures)
+    lines = [
+        "# Failures and remedies",
+        "",
+        "Written by `make failures`: every model of `benchmarks/failures` through `onnxproof prove`, before and after its remedy.",
+        "",
+        f"{told_right} of {len(failures)} failing models get the expected code, {works} of {len(failures)} remedies pass (verdict SHIP).",
+        "",
+        "| model | what torch or onnxruntime says | code | line known | remedy | after it |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in failures:
+        name = " ".join([row["name"], *row["options"]])
+        code = (
+            (row["expected"] or "passes")
+            if row["right"]
+            else f"**{', '.join(row['codes'][:3])}** (expected {row['expected']})"
+        )
+        after = row["remedied"].upper() if row["works"] else f"**{row['remedied'].upper()}**"
+        lines.append(
+            f"| {name} | `{row['fragment'].replace('|', '/')}` | {code} | {'yes' if row['line'] else '–'} | {row['remedy'].replace('|', '&#124;')} | {after} |"
+        )
+    healed_count = sum(row["healed"] for row in silents)
+    lines += [
+        "",
+        "## Silent faults and `--heal`",
+        "",
+        f"{healed_count} of {len(silents)} are healed: another setting was found and verified from scratch.",
+        "",
+        "| model | finding | stage | healed by, or what has to change | tried | latency | size |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in silents:
+        cost = row["cost"] or {}
+        latency, size = (f"{cost[key]:.2f}×" if cost.get(key) else "–" for key in ("latency_ratio", "size_ratio"))
+        how = row["how"].split("/")[-1] if row["how"].startswith("/") else row["how"]
+        lines.append(
+            f"| {row['name']} | {row['code'] or '–'} | {row['stage'] or '–'} | {how} | {row['tried']} | {latency} | {size} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

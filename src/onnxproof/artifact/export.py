@@ -76,6 +76,9 @@ def _example_outputs(subject: Subject) -> Flat:
     except InputError as error:
         raise FindingError(found("OX115", str(error))) from error
     except Exception as error:
+        known = diagnose(error)
+        if known.code in ("OX125", "OX131"):
+            raise FindingError(replace(known, severity="block")) from error
         raise InputError(
             f"the module itself rejects its example inputs: {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
             f" at {_place(location(error))}"
@@ -154,23 +157,39 @@ def _attempts(
 ) -> Attempt:
     """Try the wished export, then what may remove the reason why it failed. The first error is the one to explain."""
     scripted = isinstance(subject.module, torch.jit.ScriptModule)
+    if scripted and options.exporter == "dynamo":
+        raise FindingError(found("OX121", "torch.export does not take a scripted or traced module"))
     first = (
         "torchscript" if options.exporter == "torchscript" or (scripted and options.exporter == "auto") else "dynamo"
     )
     queue = [Attempt(first, optimize=options.optimize, strict=options.strict, opset=options.opset)]
     errors: list[Exception] = []
+    tried: list[Attempt] = []
     while queue:
         attempt = queue.pop(0)
         try:
             _run(attempt, subject, leaves, outputs, path, options)
         except Exception as error:
             errors.append(error)
+            tried.append(attempt)
             queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
             continue
         _report_detours(attempt, errors, report)
         _report_baked(subject, read_artifact(path), errors, report)
         return attempt
-    raise FindingError(diagnose(errors[0])) from errors[0]
+    raise FindingError(_failed(tried, errors)) from errors[0]
+
+
+def _failed(tried: Sequence[Attempt], errors: Sequence[Exception]) -> Finding:
+    """The finding for the first error, with what the other attempts said."""
+    finding = diagnose(errors[0])
+    history = [
+        {"exporter": attempt.exporter, "error": diagnose(error).message}
+        for attempt, error in zip(tried, errors, strict=True)
+    ]
+    others = sorted({one["exporter"] for one in history} - {history[0]["exporter"]})
+    message = f"{finding.message} (nor does it work with {', '.join(others)})" if others else finding.message
+    return replace(finding, message=message, evidence={**finding.evidence, "tried": history})
 
 
 def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportOptions) -> list[Attempt]:

@@ -102,7 +102,7 @@ def _check_external(path: Path, model: onnx.ModelProto) -> None:
 def complaint(path: Path) -> Finding | None:
     """What the ONNX checker says against the file, if anything: onnxruntime may load it all the same."""
     try:
-        onnx.checker.check_model(str(path))
+        onnx.checker.check_model(str(path), full_check=True)
     except Exception as error:
         text = str(error).strip()
         # Custom operators and newer opsets are onnxruntime's to judge, not the checker's.

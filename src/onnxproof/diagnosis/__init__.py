@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from onnxproof.diagnosis import export, runtime
-from onnxproof.diagnosis.chain import chain, location, shortest
+from onnxproof.diagnosis.chain import called, chain, location, shortest
 from onnxproof.diagnosis.operators import nearest
 from onnxproof.diagnosis.record import Pattern
 from onnxproof.findings import CATALOGUE, Finding, Where, found
 
-EVERYTHING: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING, *export.PATTERNS)
+RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 
 
-def recognise(text: str, patterns: Sequence[Pattern] = EVERYTHING, where: Where | None = None) -> Finding | None:
+def recognise(text: str, patterns: Sequence[Pattern] | None = None, where: Where | None = None) -> Finding | None:
     """The finding for a failure's text; None where nothing of the catalogue fits."""
+    if patterns is None:  # whoever speaks is asked first
+        patterns = (*RUNTIME, *export.PATTERNS) if "onnxruntime" in text.lower() else (*export.PATTERNS, *RUNTIME)
     for pattern in patterns:
         match = pattern.fragment.search(text)
         if match:
@@ -32,6 +35,11 @@ def diagnose(error: BaseException) -> Finding:
     """The finding for an export that failed."""
     text, where = chain(error), location(error)
     known = recognise(text, export.PATTERNS, where)
+    whole = called(error)
+    if known is not None and whole is not None:
+        form = nearest(whole)
+        help = f"Instead: {form}. {CATALOGUE[known.code].fix}" if form else known.help
+        return replace(known, message=f"{known.message}, a part of {whole}", help=help)
     if known is not None:
         return known
     return found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})

@@ -49,6 +49,13 @@ def _translated(error: BaseException) -> Any:
     return None
 
 
+def called(error: BaseException) -> str | None:
+    """The operator that the user called, where a part of its decomposition failed: aten.cumprod for prims.prod."""
+    node = _translated(error)
+    operator = node.meta.get("original_aten") if node is not None else None
+    return str(operator).removesuffix(".default") if operator is not None and operator != node.target else None
+
+
 def _origin(node: Any) -> Where:
     frame = user_frame(node.meta.get("stack_trace") or "")
     scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]

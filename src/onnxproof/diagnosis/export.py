@@ -6,6 +6,25 @@ from onnxproof.diagnosis.record import Pattern, pattern
 
 PATTERNS: tuple[Pattern, ...] = (
     pattern(
+        r"(?:interrupted by signal|killed by) ?\d*:?\s*(SIG\w+)|exit(?:ed)? (?:with )?code:? ?(?:-1073\d{6}|13[4-9]|-\d+)\b|"
+        r"Segmentation fault|core dumped|Fatal Python error|0xC0000(?:005|409|0FD)",
+        "OX001",
+        "the process died while exporting or running",
+    ),
+    pattern(
+        r"DLL load failed|ImportError:.{0,80}(?:onnxruntime|onnx_cpp2py|onnx\b)|cannot import name '\w+' from '(?:onnx|torch\.onnx|onnxscript)[\w.]*'|"
+        r"undefined symbol.{0,60}onnx|module '(?:onnx|onnxruntime|onnxscript)[\w.]*' has no attribute",
+        "OX118",
+        "a package of the exporter or runtime is broken, or its version does not fit the others",
+        "Install versions that fit each other in a fresh environment: `pip install -U torch onnx onnxscript onnxruntime`; on Windows also the "
+        "current Visual C++ runtime.",
+    ),
+    pattern(
+        r"\"(\w+)\" not implemented for '(\w+)'|not implemented for (?:type )?'?(Half|BFloat16)'?",
+        "OX131",
+        "PyTorch itself has no kernel of {1} for {2} on this device",
+    ),
+    pattern(
         r"No module named '(onnxscript|onnx_ir|onnx|ml_dtypes)[\w.]*'",
         "OX118",
         "the exporter needs the package {1}, which is not installed",
@@ -18,12 +37,12 @@ PATTERNS: tuple[Pattern, ...] = (
         "the model is larger than the 2 GB that one protobuf file may hold",
     ),
     pattern(
-        r"Exporting a ScriptModule is not supported|ScriptModule.{0,40}not supported|Passed in ScriptModule",
+        r"no signature found for <torch\._C\.Script|script_init\.cpp|Exporting a ScriptModule is not supported|ScriptModule.{0,40}not supported|Passed in ScriptModule",
         "OX121",
         "torch.export does not take a scripted or traced module",
     ),
     pattern(
-        r"__obj_flatten__|LinearPackedParamsBase|Conv2dPackedParamsBase|quantized::(\w+)|quantized_decomposed",
+        r"unpack_quantized_weights|__obj_flatten__|LinearPackedParamsBase|Conv2dPackedParamsBase|quantized::(\w+)|quantized_decomposed",
         "OX122",
         "the module is quantised by PyTorch: its packed weights have no counterpart in ONNX",
     ),
@@ -83,7 +102,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Exporting the operator '?(?!aten|prim|onnx)(\w+::\w+)'? to ONNX|(?:Could not export|ONNX export failed on) [Pp]ython (?:operator|function) ?(\w*)|"
-        r"prim::PythonOp|Couldn't export Python operator (\w+)|No Op registered for (\w+) with domain_version",
+        r"unrecognized namespace (\S+)|symbolic\(\) takes|symbolic\(\) missing|prim::PythonOp|Couldn't export Python operator (\w+)|No Op registered for (\w+) with domain_version",
         "OX117",
         "the custom operator {1} has no ONNX translation",
     ),
@@ -92,16 +111,29 @@ PATTERNS: tuple[Pattern, ...] = (
         "OX108",
         "the exporter has no ONNX translation for {1}",
     ),
-    pattern(r"No ONNX function found for (\S+)", "OX108", "the exporter has no ONNX translation for {1}"),
+    pattern(
+        r"No ONNX function found for (?:<function )?(\S+)", "OX108", "the exporter has no ONNX translation for {1}"
+    ),
     pattern(
         r"Exporting the operator '?([\w:]+)'? to ONNX opset version (\d+) is not supported.{0,40}(?:Support for this operator was added in version (\d+)|needs opset)",
         "OX127",
         "the TorchScript exporter has {1} from opset {3} on, and was asked for opset {2}",
     ),
     pattern(
-        r"Exporting the operator '?([\w:]+)'? to ONNX opset version (\d+) is not supported",
+        r"Exporting the operator '?([\w:]+)'? to ONNX(?: opset version (\d+))?",
         "OX108",
         "the TorchScript exporter has no translation for {1} at opset {2}",
+    ),
+    pattern(
+        r"Unsupported FX nodes: \{'call_\w+': \['([\w.]+)'",
+        "OX108",
+        "the exporter has no ONNX translation for {1}",
+    ),
+    pattern(
+        r"ONNX export failed on (?:ATen operator )?(\w+) because torch\.onnx\.symbolic\S* does not exist|"
+        r"torch\.onnx\.symbolic_opset\d+\.(\w+) does not exist",
+        "OX108",
+        "the TorchScript exporter has no translation for {1}",
     ),
     pattern(
         r"(?:ONNX export of|Unsupported: ONNX export of|ONNX export does NOT support exporting) (?:operator )?([\w:]+)",
@@ -139,6 +171,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"Detected mismatch between the structure of `?inputs`? and `?dynamic_shapes`?|"
         r"Failed to convert 'dynamic_axes' to 'dynamic_shapes'|dynamic_shapes.{0,120}(?:tree|structure|mismatch|same number)|"
+        r"Dynamic shape axis should be no more than|dynamic_axes.{0,80}(?:not found|invalid|not in)|Provided key \S+ for dynamic axes is not a valid|"
         r"missing a required argument: '(\w+)'",
         "OX115",
         "the example inputs and the description of their dynamic dimensions do not have the same structure",
@@ -171,8 +204,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Error when translating node (%?\w+)|Failed to convert the exported program|GraphConstructionError|"
-        r"_C\._jit_pass_onnx|SymbolicValueError|Expected node type|step!=1 is currently not supported|"
-        r"torch/onnx/symbolic|shape inference|TorchExportError|Required parameter '\w+' is not provided|symbolic_helper",
+        r"INTERNAL ASSERT FAILED|_C\._jit_pass_onnx|SymbolicValueError|Expected node type|step!=1 is currently not supported|"
+        r"torch/onnx/symbolic|Required parameter '\w+' is not provided|symbolic_helper",
         "OX128",
         "the exporter's translation itself fails",
     ),

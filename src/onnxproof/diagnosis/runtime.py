@@ -28,7 +28,7 @@ LOADING: tuple[Pattern, ...] = (
         "node {5}: {2} is given {3} and {4}, which must be of one type",
     ),
     pattern(
-        r"Type Error: .{0,200}|Inferred elem type differs from existing elem type|Type \(tensor\(\w+\)\) of output arg .{0,80}does not match",
+        r"Type Error: .{0,200}|Inferred elem type differs from existing elem type|Type \(tensor\(\w+\)\) of output arg .{0,400}does not match",
         "OX307",
         "onnxruntime finds a node whose types do not fit together",
     ),
@@ -50,12 +50,13 @@ LOADING: tuple[Pattern, ...] = (
         "the graph uses an operator that this onnxruntime does not know",
     ),
     pattern(
-        r"[Pp]rotobuf parsing failed|INVALID_PROTOBUF|Error parsing message|ModelProto does not have a graph|InvalidProtobuf",
+        r"ORT (?:format )?model verification failed|[Pp]rotobuf parsing failed|INVALID_PROTOBUF|Error parsing message|ModelProto does not have a graph|InvalidProtobuf",
         "OX301",
         "the file is not an ONNX model, or it is cut off",
     ),
     pattern(
-        r"External data path|[Ee]xternal (?:data|initializer).{0,160}(?:not (?:exist|found)|escap|absolute|out of bounds|does not|outside|No such file)|"
+        r"Data of TensorProto.{0,200}(?:doesn't exist|not accessible)|External data path|"
+        r"[Ee]xternal (?:data|initializer).{0,160}(?:not (?:exist|found)|escap|absolute|out of bounds|does not|outside|No such file)|"
         r"cannot get file size|GetFileLength.{0,80}failed|model_path must not be empty|file_size: No such file",
         "OX302",
         "the file with the weights is missing, cut off, or outside the model's folder",
@@ -68,7 +69,7 @@ LOADING: tuple[Pattern, ...] = (
         "the provider's libraries are missing or do not fit, so onnxruntime cannot use it",
     ),
     pattern(
-        r"ShapeInferenceError\] ?(.{0,160})",
+        r"(?:Shape|Type)InferenceError\] ?(.{0,160})",
         "OX306",
         "onnxruntime's shape inference finds a contradiction: {1}",
     ),
@@ -105,7 +106,7 @@ RUNNING: tuple[Pattern, ...] = (
         "the names or the number of the fed inputs are not those of the graph ({1})",
     ),
     pattern(
-        r"Failed to allocate memory|bad_alloc|out of memory|OutOfMemory|CUDA_ERROR_OUT_OF_MEMORY|CUDNN_STATUS_ALLOC_FAILED|"
+        r"Failed to allocate memory|bad[_ ]alloc|out of memory|OutOfMemory|CUDA_ERROR_OUT_OF_MEMORY|CUDNN_STATUS_ALLOC_FAILED|"
         r"BFCArena::AllocateRawInternal|Available memory of \d+ is smaller",
         "OX003",
         "onnxruntime ran out of memory",

@@ -12,6 +12,8 @@ ENTRIES = (
         "Read the shortest relevant part of the chain in the evidence; try `--exporter torchscript`, another `--opset`, or "
         "rewrite the named line.",
         "export",
+        example="a forward that raises only while it is captured",
+        near_miss="a failure that is in the catalogue: it gets its own code",
     ),
     Entry(
         "OX102",
@@ -22,6 +24,8 @@ ENTRIES = (
         "If the PyTorch side in production runs in train mode, dropout and batch normalisation make it answer differently.",
         "Call `model.eval()` before handing the module over.",
         "model",
+        example="`nn.BatchNorm1d` handed over after `.train()`",
+        near_miss="`nn.Linear` in train mode: it makes no difference, so it is a note",
     ),
     Entry(
         "OX103",
@@ -32,6 +36,8 @@ ENTRIES = (
         "Remove the random operation from the inference path (functional dropout with `training=True`, `torch.rand`), or make the "
         "noise an input.",
         "model",
+        example="`F.dropout(x, 0.5)` without `training=self.training`",
+        near_miss="`nn.Dropout` in eval mode",
     ),
     Entry(
         "OX104",
@@ -42,6 +48,8 @@ ENTRIES = (
         "Find the line that turns the size into a Python number (`.view(4, …)`, `int(x.shape[0])`, a loop over it) and use `-1`, "
         "`x.shape[0]` or `unflatten`; or declare what is served with `--batch-sizes` (and `--dynamic none`).",
         "capture",
+        example="`x.view(4, -1)` with a batch of 4",
+        near_miss="`x.view(x.shape[0], -1)`",
     ),
     Entry(
         "OX105",
@@ -51,6 +59,8 @@ ENTRIES = (
         "A runtime that only supports the asked opset refuses the file.",
         "Ask for an opset that the exporter writes itself (18 or later), or use `--exporter torchscript` for older ones.",
         "translate",
+        example="`--opset 17` for a model that the version converter cannot bring down",
+        near_miss="`--opset 18`",
     ),
     Entry(
         "OX106",
@@ -60,6 +70,8 @@ ENTRIES = (
         "The artifact answers for this value only.",
         "Pass it as a tensor if it varies at run time.",
         "capture",
+        example="`forward(x, scale=2.0)`: the 2.0 is in the graph",
+        near_miss="`forward(x, scale=torch.tensor(2.0))`",
     ),
     Entry(
         "OX107",
@@ -69,6 +81,8 @@ ENTRIES = (
         "Tracing records one path: branches that depend on values are frozen.",
         "Read the reason in the evidence; rewriting the named line lets the default exporter work.",
         "capture",
+        example="`x.masked_select(mask)`, which TorchScript translates",
+        near_miss="`--exporter torchscript`: then it was asked for",
     ),
     Entry(
         "OX108",
@@ -78,6 +92,8 @@ ENTRIES = (
         "There is no artifact to ship.",
         "Write the operation in terms of supported ones, or give a translation through `custom_translation_table`.",
         "translate",
+        example="`x.median(-1)`",
+        near_miss="`x.sort(-1)`",
     ),
     Entry(
         "OX109",
@@ -87,6 +103,8 @@ ENTRIES = (
         "torch.export records one path and cannot know the others.",
         "Use `torch.where` for a choice of values, or `torch.cond` for a choice of computations.",
         "capture",
+        example="`if x.sum() > 0:`",
+        near_miss="`if x.shape[0] > 0:` or `torch.where(x.sum() > 0, a, b)`",
     ),
     Entry(
         "OX110",
@@ -96,6 +114,8 @@ ENTRIES = (
         "Consumers of the ONNX file do not get it.",
         "Return it as a tensor if it is needed.",
         "capture",
+        example="`return y, 7`",
+        near_miss="`return y, torch.tensor(7)`",
     ),
     Entry(
         "OX111",
@@ -105,6 +125,8 @@ ENTRIES = (
         "The noise test is less sharp.",
         "Nothing needs to be done; operations that exist only for float32 are the usual reason.",
         "precision",
+        example="a module whose forward calls an operator without a float64 kernel",
+        near_miss="a module with a hard-coded `.float()`: it is run in float64 all the same",
     ),
     Entry(
         "OX112",
@@ -114,6 +136,8 @@ ENTRIES = (
         "The graph may be a little larger and slower; its meaning is verified as usual.",
         "Nothing needs to be done.",
         "simplify",
+        example="`x.chunk(2, dim=0)` of a dynamic batch",
+        near_miss="`x.chunk(2, dim=1)` of a fixed size",
     ),
     Entry(
         "OX113",
@@ -123,6 +147,8 @@ ENTRIES = (
         "An ONNX graph cannot write to its inputs or keep state between calls: the second call differs.",
         "Return the new state as an output and pass it in as an input.",
         "model",
+        example="`x.add_(1)` on an input, or a counter in a buffer",
+        near_miss="`x + 1`",
     ),
     Entry(
         "OX114",
@@ -132,6 +158,8 @@ ENTRIES = (
         "Changes of meaning below the rounding noise are not seen.",
         "Nothing needs to be done; operators outside the standard and quantised graphs are the usual reason.",
         "precision",
+        example="a graph with a custom operator",
+        near_miss="a graph of standard operators",
     ),
     Entry(
         "OX115",
@@ -143,6 +171,8 @@ ENTRIES = (
         "Wrap the module in one that takes and returns tensors, or register the type: "
         "`torch.export.register_dataclass`.",
         "capture",
+        example="`return Result(y)` with a class of your own",
+        near_miss='`return {"y": y}` or a dataclass',
     ),
     Entry(
         "OX116",
@@ -152,6 +182,8 @@ ENTRIES = (
         "ONNX has no complex tensors: exporters keep real and imaginary part in an extra last dimension, or give up.",
         "Return `torch.view_as_real(z)`, or compute with the real and the imaginary part as two tensors.",
         "translate",
+        example="`return torch.fft.rfft(x)`",
+        near_miss="`return torch.view_as_real(torch.fft.rfft(x))`",
     ),
     Entry(
         "OX117",
@@ -163,6 +195,8 @@ ENTRIES = (
         "`torch.onnx.is_in_onnx_export()` or `torch.compiler.is_exporting()`), or give a translation through "
         "`custom_translation_table`.",
         "translate",
+        example="an operator made with `torch.library.custom_op`",
+        near_miss="the same written in PyTorch's operators",
     ),
     Entry(
         "OX118",
@@ -172,6 +206,8 @@ ENTRIES = (
         "There is no artifact to ship.",
         "`pip install onnxscript` brings what the default exporter needs.",
         "export",
+        example="an environment without onnxscript",
+        near_miss="`--exporter torchscript` there",
     ),
     Entry(
         "OX119",
@@ -182,6 +218,8 @@ ENTRIES = (
         "Write to a path with external data (onnxproof does above 1.5 GB), and keep the `.data` file beside the "
         "model; pass a path, not bytes, to onnxruntime and to the checker.",
         "export",
+        example="`program.model_proto.SerializeToString()` of 3 GB of weights",
+        near_miss="the same written to a path with external data",
     ),
     Entry(
         "OX120",
@@ -192,6 +230,8 @@ ENTRIES = (
         'Load the weights before export: `module.to_empty(device="cpu")` and `load_state_dict`, or build the '
         'module outside `torch.device("meta")`.',
         "model",
+        example='a module built under `torch.device("meta")`',
+        near_miss="the same after `load_state_dict(…, assign=True)`",
     ),
     Entry(
         "OX121",
@@ -201,6 +241,8 @@ ENTRIES = (
         "There is no artifact to ship with this exporter.",
         "Give the original `nn.Module`, or use `--exporter torchscript` (`--exporter auto` does).",
         "capture",
+        example="`torch.jit.script(module)` with `--exporter dynamo`",
+        near_miss="the same with `--exporter auto`",
     ),
     Entry(
         "OX122",
@@ -212,6 +254,8 @@ ENTRIES = (
         '`onnxruntime.quantization.quantize_dynamic("model.onnx", "model.int8.onnx")`, then `onnxproof diff` the '
         "two.",
         "capture",
+        example="`torch.ao.quantization.quantize_dynamic(module, …)`",
+        near_miss="the float module, quantised after export",
     ),
     Entry(
         "OX123",
@@ -222,6 +266,8 @@ ENTRIES = (
         "Run the recurrent layer on the padded sequence and pick the last valid step with `gather`, or mask; for "
         "bidirectional layers use `--exporter torchscript`, which knows packed sequences.",
         "capture",
+        example="`nn.utils.rnn.pack_padded_sequence(x, lengths)`",
+        near_miss="`rnn(x)` and `gather` at `lengths - 1`",
     ),
     Entry(
         "OX124",
@@ -233,6 +279,8 @@ ENTRIES = (
         "Return `x.clone()`, avoid in-place operations inside, and give both branches the same number, shapes and "
         "dtypes.",
         "capture",
+        example="`torch.cond(p, lambda t: t, lambda t: t - 1, (x,))`",
+        near_miss="`torch.cond(p, lambda t: t.clone(), …)`",
     ),
     Entry(
         "OX125",
@@ -243,6 +291,8 @@ ENTRIES = (
         'Move everything to one device before handing it over: `module.to("cpu")`, and register tensors as buffers'
         " so that `.to` moves them.",
         "model",
+        example="one layer on `cuda:0` and the rest on the CPU",
+        near_miss="everything on one device",
     ),
     Entry(
         "OX126",
@@ -254,6 +304,8 @@ ENTRIES = (
         "Write the named line in torch operations, or move it out of the forward; `--exporter torchscript` records"
         " what happened for the example instead.",
         "capture",
+        example="`torch.func.grad(f)(x)` inside a forward",
+        near_miss="a gradient written as a formula",
     ),
     Entry(
         "OX127",
@@ -263,6 +315,8 @@ ENTRIES = (
         "There is no artifact to ship in this opset.",
         "Ask for a newer one (`--opset 20`), or leave `--opset` away.",
         "translate",
+        example="`--exporter torchscript --opset 21`",
+        near_miss="`--exporter torchscript --opset 17`",
     ),
     Entry(
         "OX128",
@@ -273,6 +327,8 @@ ENTRIES = (
         "Write the named line differently (other arguments, another dtype), or try `--exporter torchscript`; the "
         "evidence has what to report to the exporter's authors.",
         "translate",
+        example="`torch.unique_consecutive` of floats",
+        near_miss="`torch.unique_consecutive` of integers",
     ),
     Entry(
         "OX129",
@@ -282,6 +338,8 @@ ENTRIES = (
         "The exporter cannot tell whether it is a constant.",
         "Register it: `self.register_buffer(name, tensor)`, or detach it before it is stored.",
         "capture",
+        example="`x.data.add_(1)`",
+        near_miss="a tensor given to `register_buffer`",
     ),
     Entry(
         "OX130",
@@ -292,6 +350,20 @@ ENTRIES = (
         "Production has to feed the dtype of the weights too.",
         "Give example inputs in the dtype of the weights, for instance `--input x:4x3:float16`.",
         "model",
+        example="`--input x:4x8` for a float16 module",
+        near_miss="`--input x:4x8:float16`",
+    ),
+    Entry(
+        "OX131",
+        "no PyTorch kernel for the dtype",
+        "block",
+        "PyTorch itself cannot run an operator of the model in this dtype on this device, so it can be neither exported nor compared here.",
+        "There is no baseline to compare with.",
+        "Export in float32 and convert the file (`onnxconverter_common.float16.convert_float_to_float16`, then `onnxproof diff`), or export where "
+        "the model runs.",
+        "model",
+        example="an operator that PyTorch has for float16 on GPUs only, on a CPU",
+        near_miss="the same model in float32",
     ),
     Entry(
         "OX141",
@@ -302,6 +374,8 @@ ENTRIES = (
         "The answer for one example depends on the others in its batch, and a batch of one may be all zeros.",
         "Train with `track_running_stats=True`, or use group or layer normalisation.",
         "model",
+        example="`nn.BatchNorm1d(8, track_running_stats=False)`",
+        near_miss="`nn.InstanceNorm1d(8)`, which looks at one example only",
     ),
     Entry(
         "OX142",
@@ -311,6 +385,8 @@ ENTRIES = (
         "They double their size, pull computations into float64, and onnxruntime lacks many float64 kernels.",
         "`module.float()` before export, or create the tensor with `dtype=torch.float32`.",
         "model",
+        example="a buffer made from a numpy array, which is float64",
+        near_miss="a module that is float64 throughout",
     ),
     Entry(
         "OX143",
@@ -320,6 +396,8 @@ ENTRIES = (
         "Tools that rewrite the file may store it twice or let the copies drift apart.",
         "Nothing needs to be done; OX314 says if the file stores it twice.",
         "model",
+        example="`head.weight = embedding.weight`",
+        near_miss="two equal tensors",
     ),
     Entry(
         "OX144",
@@ -330,6 +408,8 @@ ENTRIES = (
         "The graph holds what they were when the model was captured, for the example's sizes, and never changes them.",
         "Compute what is cached in the forward or in `__init__`, and pass state in and out as tensors.",
         "model",
+        example="`self.cache = keys` in a forward",
+        near_miss="`self.register_buffer` in `__init__`",
     ),
     Entry(
         "OX145",
@@ -340,6 +420,8 @@ ENTRIES = (
         "What was a variable becomes the example's constant in the graph.",
         "Use `x.shape[0]` as it is, `-1` in `view`, and tensor operations instead of `.item()` and `.tolist()`.",
         "model",
+        example="`n = int(x.shape[0])` or `x.sum().item()` in a forward",
+        near_miss="`n = x.shape[0]`",
     ),
     Entry(
         "OX146",
@@ -351,5 +433,7 @@ ENTRIES = (
         "Compare both pipelines with `onnxproof evaluate --preprocess … --serve-preprocess …`, or move it into the"
         " module.",
         "preprocess",
+        example="`def preprocess(image):` beside the model",
+        near_miss="normalisation inside `forward`",
     ),
 )

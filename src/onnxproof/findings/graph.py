@@ -11,6 +11,8 @@ ENTRIES = (
         "No runtime will load it.",
         "Check that the file is complete (size, checksum) and was written by an ONNX exporter; export again.",
         "export",
+        example="a download that was cut off",
+        near_miss="a file with missing weights (OX302)",
     ),
     Entry(
         "OX302",
@@ -20,6 +22,8 @@ ENTRIES = (
         "No runtime will load it.",
         "Copy the `.data` file together with the `.onnx` file, under the same name.",
         "export",
+        example="model.onnx copied without model.onnx.data",
+        near_miss="both files side by side",
     ),
     Entry(
         "OX303",
@@ -29,6 +33,8 @@ ENTRIES = (
         "The artifact cannot be served with these settings.",
         "Read the node in the message: an operator or dtype without a kernel needs another formulation, dtype, opset or provider.",
         "session",
+        example="a file that onnxruntime refuses for a reason that the catalogue does not know",
+        near_miss="a refusal that has a code of its own (OX307, OX308, OX310, OX311)",
     ),
     Entry(
         "OX304",
@@ -38,6 +44,8 @@ ENTRIES = (
         "What would be measured and verified is not what was asked for.",
         "Install the onnxruntime build for that provider and its libraries, or ask for another provider.",
         "provider",
+        example="`--provider OpenVINO:device_type=GPU` on a machine without one",
+        near_miss="`--provider CPU`",
     ),
     Entry(
         "OX305",
@@ -47,15 +55,19 @@ ENTRIES = (
         "Copies between providers cost time, and those nodes are computed by other kernels.",
         "Look at the listed operators; another opset or formulation may be supported.",
         "provider",
+        example="a provider that takes the convolutions and leaves the rest to the CPU",
+        near_miss="every node on the first provider",
     ),
     Entry(
         "OX306",
         "the checker complains",
         "note",
-        "The ONNX checker rejects the file, though onnxruntime may load it.",
+        "The ONNX checker or its shape inference rejects the file, though onnxruntime may load it.",
         "Other tools and runtimes may refuse it.",
         "Read the message; export again or mend the named field.",
         "export",
+        example="a node with a name that appears twice as an output",
+        near_miss="a file that the checker accepts",
     ),
     Entry(
         "OX307",
@@ -67,6 +79,8 @@ ENTRIES = (
         "Cast in the model, at the named line: `a | b` instead of `a + b` for booleans, `.float()` or `.int()` "
         "before the operation.",
         "translate",
+        example="`(x > 0) + (x > 1)`",
+        near_miss="`(x > 0) | (x > 1)`",
     ),
     Entry(
         "OX308",
@@ -76,6 +90,8 @@ ENTRIES = (
         "onnxruntime refuses the whole file.",
         "Use float32 (`module.float()`), a cast around the named line, another operator, or another provider.",
         "kernel",
+        example="`torch.erf` in float64",
+        near_miss="`torch.erf` in float32",
     ),
     Entry(
         "OX309",
@@ -85,6 +101,8 @@ ENTRIES = (
         "Copies between providers cost time, and those nodes are computed by other kernels.",
         "Look at the listed operators and dtypes: another opset, dtype or formulation may be supported.",
         "provider",
+        example="a first provider that has no kernel for some nodes, with the CPU behind it",
+        near_miss="a provider with kernels for all",
     ),
     Entry(
         "OX310",
@@ -94,6 +112,8 @@ ENTRIES = (
         "The runtime refuses the file.",
         "Export with an older opset (`--opset 18` is read by every onnxruntime since 1.15), or update the runtime.",
         "session",
+        example="opset 23 for onnxruntime 1.20 (`lint --runtime 1.20`)",
+        near_miss="opset 21 for onnxruntime 1.20",
     ),
     Entry(
         "OX311",
@@ -104,6 +124,8 @@ ENTRIES = (
         "Load the library that has it (`SessionOptions.register_custom_ops_library`), import its domain, or export"
         " without custom operators.",
         "session",
+        example="a node of domain `my.ops` without its library",
+        near_miss="a node of `com.microsoft`, which onnxruntime has",
     ),
     Entry(
         "OX312",
@@ -113,6 +135,8 @@ ENTRIES = (
         "It serves exactly one batch size and one length.",
         "Export with dynamic dimensions: `--dynamic x:0=batch`, which is onnxproof's default.",
         "capture",
+        example="`torch.onnx.export(model, x, path)` without dynamic shapes",
+        near_miss="one symbolic dimension",
     ),
     Entry(
         "OX313",
@@ -124,6 +148,8 @@ ENTRIES = (
         "Find the line that turns the size into a number (`.view(4, …)`, `int(x.shape[0])`) and use `-1` or "
         "`x.shape[0]`.",
         "capture",
+        example="`Reshape` to [4, 16] after an input [batch, 4, 4]",
+        near_miss="`Reshape` to [-1, 16]",
     ),
     Entry(
         "OX314",
@@ -133,6 +159,8 @@ ENTRIES = (
         "The file is larger than it needs to be, and the copies may drift apart.",
         "Share one initialiser, or run `onnxruntime.transformers` or `onnxscript.optimizer`, which merge equal ones.",
         "export",
+        example="tied embeddings saved as two initialisers",
+        near_miss="two different weights of one shape",
     ),
     Entry(
         "OX315",
@@ -142,6 +170,8 @@ ENTRIES = (
         "The file is larger than the model.",
         "Build it in the forward with `expand` (which stores nothing), or export with the constant folding off.",
         "simplify",
+        example="a mask expanded to [1, 1, 4096, 4096] and folded",
+        near_miss="a weight of that size",
     ),
     Entry(
         "OX316",
@@ -151,6 +181,8 @@ ENTRIES = (
         "They double their size, and casts around them cost time; onnxruntime lacks many float64 kernels.",
         "Create constants with `dtype=x.dtype`; Python floats are fine.",
         "translate",
+        example="a float64 constant in a float32 graph",
+        near_miss="a graph with float64 inputs",
     ),
     Entry(
         "OX317",
@@ -161,6 +193,8 @@ ENTRIES = (
         "Remove the parameter from the forward, or the node from the graph (`onnxscript.optimizer` and `onnx_ir` "
         "passes do).",
         "export",
+        example="an initialiser that no node reads",
+        near_miss="an initialiser that only a subgraph reads",
     ),
     Entry(
         "OX318",
@@ -170,6 +204,8 @@ ENTRIES = (
         "Answers differ from call to call, or depend on the rest of the batch.",
         "Export in eval mode, and make noise an input.",
         "model",
+        example="`RandomNormalLike`, or Dropout with training_mode true",
+        near_miss="Dropout with training_mode false",
     ),
     Entry(
         "OX319",
@@ -179,6 +215,8 @@ ENTRIES = (
         "Providers that compute integers in 32 bits (TensorRT, OpenVINO, CoreML, WebGPU) wrap it around or refuse it.",
         "Keep ids and constants below 2**31, or stay on the CPU provider for that part.",
         "provider",
+        example="a constant 2**40 in an index computation",
+        near_miss="9223372036854775807 as the end of a slice",
     ),
     Entry(
         "OX320",
@@ -189,15 +227,8 @@ ENTRIES = (
         "Look at the training run; set denormals to zero (`w[w.abs() < 1.2e-38] = 0`), or let onnxruntime flush "
         "them (`session.set_denormal_as_zero`).",
         "model",
-    ),
-    Entry(
-        "OX321",
-        "no shape inference",
-        "note",
-        "ONNX's shape inference finds a contradiction in the graph.",
-        "Tools that need shapes (quantisers, compilers, other runtimes) will refuse it.",
-        "Read the message; export again or mend the named node.",
-        "export",
+        example="NaN in a weight after a training run that diverged",
+        near_miss="a causal mask of zeros and −inf",
     ),
     Entry(
         "OX322",
@@ -208,6 +239,8 @@ ENTRIES = (
         "Export with onnxproof, which strips them into a source map beside the file (unless `--keep-metadata` is "
         "given).",
         "export",
+        example="stack traces that torch.onnx.export leaves in the file",
+        near_miss="the same file written by onnxproof",
     ),
     Entry(
         "OX323",
@@ -218,5 +251,7 @@ ENTRIES = (
         "Save it again with the data file beside the model: `onnx.save(model, path, save_as_external_data=True, "
         'location="model.onnx.data")`.',
         "export",
+        example="`location = /data/weights.bin`",
+        near_miss="`location = model.onnx.data`",
     ),
 )

@@ -12,6 +12,8 @@ ENTRIES = (
         "The outputs differ by more than the tolerance, and rounding does not explain it.",
         "Consumers will see it.",
         "See the case and the worst elements; `onnxproof verify` with that case reproduces it." + HEAL,
+        example="the export of `floor_divide(5.0, 0.1)`: 50 instead of 49",
+        near_miss="a difference of one float32 ulp",
     ),
     Entry(
         "OX202",
@@ -20,6 +22,8 @@ ENTRIES = (
         "The outputs agree within the tolerance, but differ far more than float rounding does.",
         "Something in the graph means something else (an approximation, an epsilon, a rounded weight); other inputs may be hit harder.",
         "Look for what changed between the module and the graph: approximations, epsilons, weights, casts." + HEAL,
+        example="GELU exported as its tanh approximation",
+        near_miss="the noise of another order of summation",
     ),
     Entry(
         "OX203",
@@ -29,6 +33,8 @@ ENTRIES = (
         "The graph is not the same function, however small the difference looks.",
         "Look for what changed between the module and the graph: approximations, epsilons, weights, casts." + HEAL,
         "translate",
+        example="an epsilon of 1e-6 instead of 1e-5",
+        near_miss="constants stored in float32",
     ),
     Entry(
         "OX204",
@@ -38,6 +44,8 @@ ENTRIES = (
         "The model is ill-conditioned for this input; no export can do better in this precision.",
         "Loosen the tolerance, or run the model in a wider dtype.",
         "precision",
+        example="cosine similarity of nearly equal vectors",
+        near_miss="the same difference in a well-conditioned model (OX201)",
     ),
     Entry(
         "OX205",
@@ -47,6 +55,8 @@ ENTRIES = (
         "Everything downstream of it is lost.",
         "Look at the case: zero rows, masked rows and logarithms of zero are the usual places; check the epsilons in the graph."
         + HEAL,
+        example="`x / (x.norm() + 1e-8)` without its epsilon: NaN for a row of zeros",
+        near_miss="NaN on both sides",
     ),
     Entry(
         "OX206",
@@ -55,6 +65,8 @@ ENTRIES = (
         "An output was NaN or infinite everywhere, on both sides, in every case.",
         "Agreement on NaN proves nothing.",
         "Check the weights for NaN and give realistic inputs with `--data` or `--range`.",
+        example="a checkpoint full of NaN",
+        near_miss="one case with NaN on both sides",
     ),
     Entry(
         "OX207",
@@ -63,6 +75,8 @@ ENTRIES = (
         "Integers, booleans or strings differ, and rounding does not explain it.",
         "A decision changed.",
         "See the case and the worst elements." + HEAL,
+        example="an index that differs where the scores are far apart",
+        near_miss="an argmax of two scores that are equal within rounding (OX208)",
     ),
     Entry(
         "OX208",
@@ -72,6 +86,8 @@ ENTRIES = (
         "PyTorch itself would decide differently on another machine.",
         "Nothing to fix in the export.",
         "precision",
+        example="an argmax of two scores that are equal within rounding",
+        near_miss="an index that differs where the scores are far apart (OX207)",
     ),
     Entry(
         "OX209",
@@ -80,6 +96,8 @@ ENTRIES = (
         "The sides differ on non-finite or extreme inputs, which the model does not deal with.",
         "It matters only if production sends such inputs.",
         "Declare them with `--nonfinite` or `--range` to let them gate the verdict.",
+        example="MaxPool loses NaN",
+        near_miss="the same with `--nonfinite` (it gates)",
     ),
     Entry(
         "OX210",
@@ -88,6 +106,8 @@ ENTRIES = (
         "The PyTorch module returns an output that the artifact does not have.",
         "Consumers that read it fail.",
         "Export again with every output.",
+        example="a file exported before the second output was added",
+        near_miss="an output that is no tensor (OX110)",
     ),
     Entry(
         "OX211",
@@ -96,6 +116,8 @@ ENTRIES = (
         "The artifact has an output that the PyTorch module does not return.",
         "It cannot be compared with anything.",
         "Remove it from the graph, or return it from the module too.",
+        example="a file that also returns the hidden state",
+        near_miss="the same number of outputs",
     ),
     Entry(
         "OX212",
@@ -104,6 +126,8 @@ ENTRIES = (
         "The artifact's outputs are named differently from the module's; they were paired by position.",
         "Consumers that read by name fail or read the wrong one.",
         "Export with the expected `output_names`.",
+        example='`output_names=["y"]` where the module says `logits`',
+        near_miss="names that agree",
     ),
     Entry(
         "OX213",
@@ -112,6 +136,8 @@ ENTRIES = (
         "The names agree and the order does not.",
         "Consumers that go by position read the wrong tensor.",
         "Export with the names in the module's order.",
+        example="outputs `b, a` where the module returns `a, b`",
+        near_miss="the same order",
     ),
     Entry(
         "OX214",
@@ -120,6 +146,8 @@ ENTRIES = (
         "The artifact returns an output in another dtype than the module.",
         "Consumers read wrong bytes or fail, and precision may be lost.",
         "Cast inside the module, or export from a module in the dtype you want to ship." + HEAL,
+        example="the float16 sum that comes back as float32",
+        near_miss="the same dtype",
     ),
     Entry(
         "OX215",
@@ -128,6 +156,8 @@ ENTRIES = (
         "The shapes differ (broadcasting would hide it; it is not applied).",
         "Consumers read wrong elements or fail.",
         "Look for a squeeze, a keepdim or a baked size near this output." + HEAL,
+        example="(3, 1) where the module gives (3,)",
+        near_miss="the same shape",
     ),
     Entry(
         "OX216",
@@ -136,6 +166,8 @@ ENTRIES = (
         "The module or the artifact has no tensor outputs.",
         "There is nothing to compare.",
         "Return at least one tensor.",
+        example="a module that returns None",
+        near_miss="a module that returns a tensor and None (OX110)",
     ),
     Entry(
         "OX217",
@@ -144,6 +176,8 @@ ENTRIES = (
         "The artifact's input names are not the module's parameter names; they were paired by position.",
         "If the order differs too, the wrong tensor goes in.",
         "Export with `input_names` equal to the parameter names.",
+        example="`input.1` where the parameter is `x`",
+        near_miss="names that agree",
     ),
     Entry(
         "OX218",
@@ -152,6 +186,8 @@ ENTRIES = (
         "The artifact takes more or fewer inputs than the module.",
         "Serving code that feeds the module's inputs fails.",
         "Export again with the inputs of the module; an input that the model does not use may have been dropped.",
+        example="a file with one input for a module with two",
+        near_miss="an input that the graph does not use (OX220)",
     ),
     Entry(
         "OX219",
@@ -160,6 +196,8 @@ ENTRIES = (
         "The artifact declares an input in another dtype than the module takes; values were converted for the comparison.",
         "Serving code that feeds the module's dtype fails, and large values may not survive the conversion.",
         "Export with example inputs in the dtype you want to ship.",
+        example="a file that takes float64 for a float32 module",
+        near_miss="the same dtype",
     ),
     Entry(
         "OX220",
@@ -168,6 +206,8 @@ ENTRIES = (
         "An output of the artifact equals another output of the module.",
         "Consumers read the wrong tensor.",
         "Export with the outputs in the module's order.",
+        example="a parameter that the forward ignores",
+        near_miss="one that it uses",
     ),
     Entry(
         "OX221",
@@ -177,6 +217,8 @@ ENTRIES = (
         "Requests like this one fail in production.",
         "See the case and the message." + HEAL,
         "session",
+        example="an operator that refuses an empty batch",
+        near_miss="a case that PyTorch refuses too (OX006)",
     ),
     Entry(
         "OX222",
@@ -188,6 +230,8 @@ ENTRIES = (
         "`torch.onnx.export(model, args, path, dynamo=True, dynamic_shapes=({0: 'batch'},))` or `onnxproof export`; or say what is served "
         "with `--batch-sizes`.",
         "capture",
+        example="a file exported with a batch of 1",
+        near_miss="a file with a symbolic batch",
     ),
     Entry(
         "OX223",
@@ -196,6 +240,8 @@ ENTRIES = (
         "The module takes an input that the artifact does not have, because nothing depends on it.",
         "Serving code must not feed it.",
         "Remove the parameter, or keep feeding only the artifact's inputs." + HEAL,
+        example="`x.squeeze(0)` with a dynamic batch",
+        near_miss="`x[0]`",
     ),
     Entry(
         "OX223",
@@ -206,6 +252,8 @@ ENTRIES = (
         "Look at the named line: a size was turned into a constant, or a dimension of one is treated differently "
         "(`squeeze(0)`, `view`, broadcasting). Index or use `-1` instead.",
         "capture",
+        example="`x.squeeze(0)` with a dynamic batch",
+        near_miss="`x[0]`",
     ),
     Entry(
         "OX224",
@@ -216,6 +264,8 @@ ENTRIES = (
         "Feed what `session.get_inputs()` lists: exact names, numpy arrays of the declared dtype "
         "(`x.astype(np.float32)`), and all of them.",
         "session",
+        example="feeding float64 to an input that is float32",
+        near_miss="feeding `x.astype(np.float32)`",
     ),
     Entry(
         "OX225",
@@ -226,6 +276,8 @@ ENTRIES = (
         "Declare the valid ids with `--range ids:0,N-1`; if PyTorch accepts them (negative indices), write them as"
         " positive ones in the model.",
         "kernel",
+        example="a table that was cut to fewer rows",
+        near_miss="an id that PyTorch refuses too (OX006)",
     ),
 )
 

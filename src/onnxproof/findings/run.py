@@ -12,6 +12,8 @@ ENTRIES = (
         "Take the named case as a reproduction; if the crash is in the export, try `--exporter torchscript` or rewrite the "
         "named operation; if it is in onnxruntime, guard the input before it reaches the session.",
         "run",
+        example="`nn.LSTM` at batch 0: onnxruntime aborts the process",
+        near_miss="an exception: the process lives on, and the case is refused (OX221)",
     ),
     Entry(
         "OX002",
@@ -21,6 +23,8 @@ ENTRIES = (
         "Either the model hangs on this input or it is much slower than expected.",
         "Raise `--case-timeout`, lower `--batch-sizes`, or look at the named case and stage.",
         "run",
+        example="a `while` on a tensor's value that never ends for one input",
+        near_miss="a slow case that answers before `--case-timeout`",
     ),
     Entry(
         "OX003",
@@ -30,6 +34,8 @@ ENTRIES = (
         "The case could not be compared.",
         "Lower `--batch-sizes` or run on a larger machine.",
         "run",
+        example="a batch of 100,000 images on a small machine",
+        near_miss="a case left out because it would not fit (OX005)",
     ),
     Entry(
         "OX004",
@@ -39,6 +45,8 @@ ENTRIES = (
         "A run that compared nothing proves nothing; it is never a pass.",
         "Give inputs that the PyTorch module accepts: `--input`, `--range`, `--data`.",
         "run",
+        example="every case is rejected by the module itself",
+        near_miss="some cases are rejected and others compared (OX006)",
     ),
     Entry(
         "OX005",
@@ -48,6 +56,8 @@ ENTRIES = (
         "The proof covers less than planned.",
         "Raise `--budget` to run them all.",
         "run",
+        example="`--budget 1s` for a large model",
+        near_miss="all planned cases ran",
     ),
     Entry(
         "OX006",
@@ -57,6 +67,8 @@ ENTRIES = (
         "If production sends such inputs, neither side can answer.",
         "Declare what is valid with `--range` and `--dynamic` to get more useful cases.",
         "model",
+        example="a module with `view(4, …)` and a batch of 7",
+        near_miss="a module that answers and an artifact that refuses (OX222)",
     ),
     Entry(
         "OX007",
@@ -66,6 +78,8 @@ ENTRIES = (
         "Less was tried than asked for.",
         "The evidence has the error. Please report it: a search should take any module that PyTorch runs.",
         "run",
+        example="a module whose forward fails under torch's function modes",
+        near_miss="a search that finds nothing",
     ),
     Entry(
         "OX008",
@@ -75,6 +89,8 @@ ENTRIES = (
         "It ships only with that setting: a session option has to be set where it is served.",
         "Keep the setting: `--fix` writes it into the configuration.",
         "run",
+        example="`prove --heal` of `max_pool2d(F.pad(x - 3, …))`: onnxruntime's Pad_Fusion is switched off",
+        near_miss="`prove --heal` of a correct export: nothing is tried",
     ),
     Entry(
         "OX009",
@@ -84,5 +100,7 @@ ENTRIES = (
         "The model itself has to change, at the named line.",
         "Rewrite the line; the findings about parity say what it computes wrongly and on which input.",
         "run",
+        example="`prove --heal` of `avg_pool2d(…, divisor_override=2)`: no setting translates it right",
+        near_miss="a fault that a setting removes (OX008)",
     ),
 )

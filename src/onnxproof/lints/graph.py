@@ -37,7 +37,6 @@ RANDOM = frozenset(
 LOCAL_PATH = re.compile(
     r'(?:/(?:home|Users|root|mnt|opt|tmp|workspace|usr/local)/[\w.\-/]+)|(?:\b[A-Z]:\\[\w.\-\\]+)|File "[^"]+", line \d+'
 )
-INNER_SIZES = frozenset({"Reshape", "Expand"})
 
 
 def lint_file(path: Path, providers: Sequence[str], runtime: str | None = None) -> list[Finding]:
@@ -49,29 +48,13 @@ def lint_file(path: Path, providers: Sequence[str], runtime: str | None = None) 
 def lint_content(graph: Graph) -> list[Finding]:
     """What sessions and cases do not tell."""
     return [
-        *_checked(graph),
+        *([remark] if (remark := complaint(graph.path)) is not None else []),
         *_written_down(graph),
         *_randomness(graph),
         *_unused(graph),
         *lint_weights(graph),
         *_metadata(graph),
     ]
-
-
-def _checked(graph: Graph) -> list[Finding]:
-    remark = complaint(graph.path)
-    if remark is not None:
-        return [remark]
-    if graph.path.stat().st_size > 2**31 - 1:
-        return []
-    try:
-        onnx.shape_inference.infer_shapes_path(str(graph.path), "/dev/null", check_type=True, strict_mode=True)
-    except Exception as error:
-        text = str(error).strip()
-        if "InferenceError" in text or "ShapeInference" in text or "TypeInference" in text:
-            line = next((line for line in text.splitlines() if line.strip()), text)
-            return [found("OX321", f"shape inference fails: {line[:300]}", evidence={"error": text[:1000]})]
-    return []
 
 
 # --- versions -----------------------------------------------------------------------------------------------------------
@@ -122,24 +105,23 @@ def _written_down(graph: Graph) -> list[Finding]:
 
 
 def _constant_sizes(graph: Graph) -> Iterator[tuple[onnx.NodeProto, int]]:
-    """Reshape and Expand nodes whose constant shape begins with a number where the data's first size is an input's symbol."""
+    """Reshape nodes that know their number of elements, though their data's first size is a symbol of the inputs."""
     batches = {shape[0] for v in graph.inputs if (shape := graph.shapes.get(v.name)) and isinstance(shape[0], str)}
     constants = {name: tensor for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.INT64}
     for node in graph.graph.node:
-        if node.op_type not in INNER_SIZES or len(node.input) < 2 or node.input[1] not in constants:
+        if node.op_type != "Reshape" or len(node.input) < 2 or node.input[1] not in constants:
             continue
         shape = graph.shapes.get(node.input[0])
         target = graph.array(constants[node.input[1]])
         if not shape or shape[0] not in batches or target is None or target.ndim != 1 or not target.size:
             continue
-        first = int(target[0])
-        moved = first in shape[1:] or (node.op_type == "Expand" and target.size > len(shape))
-        if first > 1 and -1 not in target.tolist() and not moved:
-            yield node, first
+        copied = {position for position, size in enumerate(target.tolist()) if size == 0}
+        if -1 not in target.tolist() and 0 not in copied:
+            yield node, int(target[0])
 
 
 def _inner(graph: Graph, node: onnx.NodeProto, size: int) -> Finding:
-    message = f"{node.op_type} node {node.name} writes the size {size} down where its input has a symbolic dimension"
+    message = f"Reshape node {node.name} has a constant shape beginning with {size}, though its input has a symbolic dimension"
     return found("OX313", message, where=graph.where(node), evidence={"size": size})
 
 

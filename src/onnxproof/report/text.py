@@ -39,7 +39,8 @@ def _headline(proof: Proof) -> str:
     reasons = _grave(proof)
     if not proof.cases and proof.artifact is not None and not reasons:
         return f"EXPORTED  {name}"
-    healed = f", healed by {proof.healing['change']}" if (proof.healing or {}).get("healed") else ""
+    healing = proof.healing or {}
+    healed = f", healed by {healing['change']}" if healing.get("healed") else ""
     if not reasons:
         return f"{WORDS[proof.verdict]}  {name}: {proof.compared} cases compared, every difference is rounding{healed}"
     more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""

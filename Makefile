@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures reference clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -66,6 +66,10 @@ counterexamples: setup
 
 failures: setup
 	$(BIN)/python -m benchmarks.failures.run
+
+# Pages that are generated from the code.
+reference: setup
+	$(BIN)/python -m onnxproof.findings.pages > docs/findings.md
 
 clean:
 	rm -rf .venv onnxproof-out

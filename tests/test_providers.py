@@ -66,3 +66,22 @@ def test_a_fault_of_the_provider_is_blamed_on_it(tmp_path):
     proof = json.loads(done.stdout)
     finding = next(f for f in proof["findings"] if f["severity"] == "block")
     assert (finding["code"], finding["stage"]) == ("OX207", "provider")
+
+
+def test_nodes_that_the_provider_leaves_to_the_cpu_are_noted(tmp_path):
+    if not OPENVINO.exists():
+        pytest.skip("make setup installs the second provider")
+    (tmp_path / "m.py").write_text(
+        "import torch\nclass Some(torch.nn.Module):\n"
+        "    def __init__(self, some):\n        super().__init__()\n        self.some = some\n"
+        "    def forward(self, x):\n        y = (x @ x).tanh()\n        return torch.det(y) if self.some else y\n"
+        "def partly():\n    return Some(True).eval(), (torch.randn(2, 3, 3),)\n"
+        "def wholly():\n    return Some(False).eval(), (torch.randn(2, 3, 3),)\n"
+    )
+    found = []
+    for name in ("partly", "wholly"):
+        command = [OPENVINO, "-c", "from onnxproof.cli import main; main()", "prove", f"m.py:{name}", "--json", "-"]
+        flags = ["--provider", "OpenVINO:device_type=CPU", "--budget", "5s"]
+        result = subprocess.run([*command, *flags], capture_output=True, text=True, cwd=tmp_path, check=False)
+        found.append("OX305" in [f["code"] for f in json.loads(result.stdout)["findings"]])
+    assert found == [True, False]

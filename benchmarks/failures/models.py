@@ -67,7 +67,7 @@ def while_on_a_value():
 
 
 def while_on_a_value_remedied():
-    return _rows(lambda x: x / torch.exp2(torch.ceil(torch.log2(x.abs().amax().clamp(min=1.0)))))
+    return _rows(lambda x: x / torch.exp2(torch.ceil(torch.log2(x.abs().max().clamp(min=1.0)))))
 
 
 class Loop(nn.Module):

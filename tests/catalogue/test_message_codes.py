@@ -40,6 +40,27 @@ MESSAGES = [
         "Non-zero status code returned while running Conv node. Name:'c' Status Message: Input channels C is not equal",
     ),
     (
+        "OX132",
+        "RuntimeError: Error(s) in loading state_dict for Net: size mismatch for fc.weight: copying a param with shape torch.Size([64, 9])",
+        "RuntimeError: size mismatch, got input (9), mat (64x10), vec (9)",
+    ),
+    (
+        "OX131",
+        "RuntimeError: \"unfolded2d_copy\" not implemented for 'Half'",
+        "NotImplementedError: forward is not implemented",
+    ),
+    (
+        "OX324",
+        "Ort::Exception: ONNX format model is not supported in this build.",
+        "Ort::Exception: the model is not supported",
+    ),
+    (
+        "OX325",
+        "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: graph_utils.cc:30 GetIndexFromName",
+        "[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model",
+    ),
+    ("OX303", "[ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed: the moon is full", "the moon is full"),
+    (
         "OX125",
         "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
         "RuntimeError: expected all rows to be of the same length",

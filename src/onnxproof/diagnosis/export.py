@@ -7,17 +7,23 @@ from onnxproof.diagnosis.record import Pattern, pattern
 PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"(?:interrupted by signal|killed by) ?\d*:?\s*(SIG\w+)|exit(?:ed)? (?:with )?code:? ?(?:-1073\d{6}|13[4-9]|-\d+)\b|"
-        r"Segmentation fault|core dumped|Fatal Python error|0xC0000(?:005|409|0FD)",
+        r"Segmentation fault|core dumped|#\d+ +0x[0-9a-f]{8,} in |Fatal Python error|0xC0000(?:005|409|0FD)",
         "OX001",
         "the process died while exporting or running",
     ),
     pattern(
         r"DLL load failed|ImportError:.{0,80}(?:onnxruntime|onnx_cpp2py|onnx\b)|cannot import name '\w+' from '(?:onnx|torch\.onnx|onnxscript)[\w.]*'|"
-        r"undefined symbol.{0,60}onnx|module '(?:onnx|onnxruntime|onnxscript)[\w.]*' has no attribute",
+        r"undefined symbol.{0,60}onnx|module '(?:torch\.onnx|onnx|onnxruntime|onnxscript)[\w.]*' has no attribute",
         "OX118",
         "a package of the exporter or runtime is broken, or its version does not fit the others",
         "Install versions that fit each other in a fresh environment: `pip install -U torch onnx onnxscript onnxruntime`; on Windows also the "
         "current Visual C++ runtime.",
+    ),
+    pattern(
+        r"size mismatch for ([\w.]+): copying a param|(?:missing|unexpected) key\(s\) in state_dict|Can't get attribute '(\w+)' on <module|"
+        r"PytorchStreamReader failed|weights[_ ]only load failed|'(?:Upsample|GELU|Conv2d|LayerNorm|SiLU|BatchNorm2d|Linear)' object has no attribute",
+        "OX132",
+        "the checkpoint does not fit the module, or was saved with another version of it ({1})",
     ),
     pattern(
         r"\"(\w+)\" not implemented for '(\w+)'|not implemented for (?:type )?'?(Half|BFloat16)'?",
@@ -42,7 +48,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "torch.export does not take a scripted or traced module",
     ),
     pattern(
-        r"unpack_quantized_weights|__obj_flatten__|LinearPackedParamsBase|Conv2dPackedParamsBase|quantized::(\w+)|quantized_decomposed",
+        r"UnknownQuantizer|unpack_quantized_weights|__obj_flatten__|LinearPackedParamsBase|Conv2dPackedParamsBase|quantized::(\w+)|quantized_decomposed",
         "OX122",
         "the module is quantised by PyTorch: its packed weights have no counterpart in ONNX",
     ),
@@ -125,7 +131,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the TorchScript exporter has no translation for {1} at opset {2}",
     ),
     pattern(
-        r"Unsupported FX nodes: \{'call_\w+': \['([\w.]+)'",
+        r"Unsupported FX nodes: \{'call_\w+': \['([\w.]+)'|Unknown call_\w+ target: (?:<\w+ )?([\w.]+)",
         "OX108",
         "the exporter has no ONNX translation for {1}",
     ),
@@ -136,7 +142,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the TorchScript exporter has no translation for {1}",
     ),
     pattern(
-        r"(?:ONNX export of|Unsupported: ONNX export of|ONNX export does NOT support exporting) (?:operator )?([\w:]+)",
+        r"(?:OnnxExporterError: ONNX does not support|ONNX export of|Unsupported: ONNX export of|ONNX export does NOT support exporting) (?:operator )?([\w:]+)",
         "OX108",
         "the TorchScript exporter cannot translate {1} as it is used here",
     ),
@@ -160,7 +166,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the model decides on the values of a tensor (a Python `if`, `.item()`, a size taken from data), which cannot be captured",
     ),
     pattern(
-        r"Unsupported input type|Found <class '?([\w.]+)'?>? in output|Unsupported (?:output|input) type|"
+        r"Unsupported input type|received an input of unsupported type: (\w+)|Found <class '?([\w.]+)'?>? in output|Unsupported (?:output|input) type|"
         r"[Oo]nly tuples, lists and Variables (?:are )?supported as JIT inputs/outputs|"
         r"Only tensors?, lists, tuples of tensors.{0,40}can be output|'(?:int|float|bool|str)' object has no attribute 'name'|"
         r"outputs? (?:must|should) be (?:a )?[Tt]ensors?|pytree.{0,60}not registered|register_dataclass|register_pytree_node|"
@@ -204,7 +210,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Error when translating node (%?\w+)|Failed to convert the exported program|GraphConstructionError|"
-        r"INTERNAL ASSERT FAILED|_C\._jit_pass_onnx|SymbolicValueError|Expected node type|step!=1 is currently not supported|"
+        r"INTERNAL ASSERT FAILED|_Map_base::at|name 'L' is not defined|incompatible function arguments.{0,200}torch\._C\.|_C\._jit_pass_onnx|SymbolicValueError|Expected node type|step!=1 is currently not supported|"
         r"torch/onnx/symbolic|Required parameter '\w+' is not provided|symbolic_helper",
         "OX128",
         "the exporter's translation itself fails",

@@ -12,6 +12,8 @@ FORMS: dict[str, str] = {
     "nanmedian": "`x.sort(dim).values` (NaN goes last) at index `((~x.isnan()).sum(dim) - 1) // 2`, by `gather`",
     "mode": "count with `(x.unsqueeze(-1) == x.unsqueeze(-2)).sum(-1)` and take the smallest of the most frequent",
     "kthvalue": "`x.topk(k, dim, largest=False).values[..., -1]`",
+    "amax": "`x.max()`, or `amax` with a dimension",
+    "amin": "`x.min()`, or `amin` with a dimension",
     "cummax": "a triangular mask and `amax`: `torch.where(past, x.unsqueeze(-2), -inf).amax(-1)`",
     "cummin": "a triangular mask and `amin`: `torch.where(past, x.unsqueeze(-2), inf).amin(-1)`",
     "cumprod": "`x.abs().log().cumsum(dim).exp()` with the sign counted apart",

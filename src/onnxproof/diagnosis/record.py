@@ -21,11 +21,18 @@ def says(text: str) -> Callable[[re.Match[str]], str]:
     """A message that fills `{1}`, `{2}` with what the fragment caught."""
 
     def fill(match: re.Match[str]) -> str:
-        return text.format(*(match.group(0), *(group or "?" for group in match.groups())))
+        caught = [group for group in match.groups() if group]
+        # Where alternatives catch the same thing, the first that did speaks.
+        groups = (
+            [match.group(1) or (caught[0] if caught else "?"), *(g or "?" for g in match.groups()[1:])]
+            if match.groups()
+            else []
+        )
+        return text.format(match.group(0), *groups)
 
     return fill
 
 
 def pattern(fragment: str, code: str, text: str, help: str | None = None) -> Pattern:
     """A pattern whose fragment may span lines."""
-    return Pattern(re.compile(fragment, re.S), code, says(text), help)
+    return Pattern(re.compile(fragment, re.S | re.I), code, says(text), help)

@@ -23,7 +23,7 @@ LOADING: tuple[Pattern, ...] = (
         "node {4}: {3} does not take {1}",
     ),
     pattern(
-        r"Type parameter \((\w+)\) of Optype \((\w+)\) bound to different types \((\S+) and (\S+?)\) in node \(([^)]*)\)",
+        r"Type parameter \((\w+)\) of Optype \((\w+)\) bound to different types \((tensor\(\w+\)) and (tensor\(\w+\)?)\)?(?: in node \(([^)]*)\))?",
         "OX307",
         "node {5}: {2} is given {3} and {4}, which must be of one type",
     ),
@@ -62,6 +62,17 @@ LOADING: tuple[Pattern, ...] = (
         "the file with the weights is missing, cut off, or outside the model's folder",
     ),
     pattern(
+        r"not supported in this build|loadFromOrtFormat|minimal build|This is an ORT format model|kernel type .{0,40}not (?:enabled|included)",
+        "OX324",
+        "this build of onnxruntime leaves out what the file needs",
+    ),
+    pattern(
+        r"Exception during initialization.{0,300}(tensorrt|dml|cuda|openvino|coreml|rocm|migraphx|qnn|xnnpack)\w*(?:ExecutionProvider|_execution_provider|Provider)",
+        "OX304",
+        "the provider {1} fails while the session is built",
+    ),
+    pattern(r"NO_SUCHFILE|File doesn't exist|failed: ?system error number 2\b", "OX301", "there is no such file"),
+    pattern(
         r"LoadLibrary failed|Failed to (?:create|load|initialize) (?:library )?.{0,60}(?:CUDA|TensorRT|cuda|cudnn|OpenVINO|providers?)|"
         r"libcu(?:dart|blas|dnn)\w*\.so|CUDA (?:driver|path|execution provider).{0,80}|CUDNN_STATUS_\w+|no CUDA-capable device|"
         r"Specified provider '(\w+)' is not in available provider names|cublas|CUDAExecutionProvider.{0,60}(?:not|fail)|EP Error",
@@ -74,13 +85,16 @@ LOADING: tuple[Pattern, ...] = (
         "onnxruntime's shape inference finds a contradiction: {1}",
     ),
     pattern(
-        r"INVALID_GRAPH|This is an invalid model|ModelProto|not in range \[min=|Node .{0,60}has input size",
+        r"Bad node spec|INVALID_GRAPH|This is an invalid model|ModelProto|not in range \[min=|Node .{0,60}has input size",
         "OX306",
         "onnxruntime says that the graph is not valid",
     ),
     pattern(
-        r"NO_SUCHFILE|File doesn't exist|Load model from .{0,200} failed", "OX303", "onnxruntime cannot load the file"
+        r"Exception during initialization",
+        "OX325",
+        "onnxruntime fails while it prepares the session, in a rewrite of the graph or in a kernel's set-up",
     ),
+    pattern(r"Load model from .{0,200} failed", "OX303", "onnxruntime cannot load the file"),
 )
 
 RUNNING: tuple[Pattern, ...] = (
@@ -121,6 +135,7 @@ RUNNING: tuple[Pattern, ...] = (
         "OX223",
         "{1} node {2} fails on sizes that PyTorch accepts",
     ),
+    pattern(r'Kernel "\[(\w+)\] ([^"]*)" failed', "OX223", "{1} node {2} fails on sizes that PyTorch accepts"),
     pattern(
         r"cannot be reshaped to the requested shape|Attempting to broadcast an axis by a dimension other than 1|"
         r"Non concat axis dimensions must match|[Dd]imension (?:mismatch|of input \d+ must be 1)|mismatch.{0,30}dims?\b",

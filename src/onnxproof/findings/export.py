@@ -366,6 +366,17 @@ ENTRIES = (
         near_miss="the same model in float32",
     ),
     Entry(
+        "OX132",
+        "the checkpoint does not fit",
+        "block",
+        "The saved weights or the pickled module were made by another version of the code, of torch, or of the architecture.",
+        "The module cannot be built, so there is nothing to export.",
+        "Build the module from its code with the sizes of the checkpoint and load a `state_dict`; do not unpickle whole modules across versions.",
+        "model",
+        example="`load_state_dict` says: size mismatch for fc.weight",
+        near_miss="a TARGET that raises for a reason of its own: the message names the line",
+    ),
+    Entry(
         "OX141",
         "batch statistics at inference",
         "note",

@@ -6,7 +6,7 @@ import traceback
 
 from onnxproof.cli import linting, proving, reading  # noqa: F401  # they add their commands to the application
 from onnxproof.cli.app import app
-from onnxproof.cli.work import stop
+from onnxproof.cli.work import stop, stop_for_a_bug
 
 __all__ = ["app", "main"]
 
@@ -22,6 +22,4 @@ def main() -> None:
     except KeyboardInterrupt:
         stop("interrupted")
     except Exception as error:
-        stop(
-            f"{traceback.format_exc()}\nThis is a bug in onnxproof ({type(error).__name__}): please report it with the lines above."
-        )
+        stop_for_a_bug(f"{type(error).__name__}: {error}", traceback.format_exc())

@@ -18,6 +18,18 @@ def stop(message: str) -> None:
     sys.exit(2)
 
 
+def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> None:
+    """Say that it is our fault, and where the evidence lies."""
+    import platform
+
+    from onnxproof import __version__
+    from onnxproof.bundle import write_bundle
+
+    versions = {"onnxproof": __version__, "python": platform.python_version(), "platform": platform.platform()}
+    folder = write_bundle(Path(out), message=message.splitlines()[0], trace=trace, environment=versions)
+    stop(f"This is a bug in onnxproof: {message.splitlines()[0]}\nPlease report it with the files in {folder}.")
+
+
 def work(options: dict[str, Any], *, verify: bool = True) -> None:
     from onnxproof.conductor import InternalError, conduct, require_something
     from onnxproof.errors import UserError
@@ -40,7 +52,7 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
 
                 proof = heal(job, proof, policy, isolate=isolate, progress=progress)
     except InternalError as error:
-        stop(f"{error}\nThis is a bug in onnxproof: please report it with the lines above.")
+        stop_for_a_bug(str(error), str(error), job.out)
         return
     _save(proof, Path(job.out))
     if options.get("fix"):

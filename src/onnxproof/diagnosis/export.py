@@ -210,7 +210,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Error when translating node (%?\w+)|Failed to convert the exported program|GraphConstructionError|"
-        r"INTERNAL ASSERT FAILED|_Map_base::at|name 'L' is not defined|incompatible function arguments.{0,200}torch\._C\.|_C\._jit_pass_onnx|SymbolicValueError|Expected node type|step!=1 is currently not supported|"
+        r"INTERNAL ASSERT FAILED|_Map_base::at|name 'L' is not defined|incompatible function arguments.{0,200}torch\._C\.|_C\._jit_pass_onnx|"
+        r"SymbolicValueError|Expected node type|step!=1 is currently not supported|"
         r"torch/onnx/symbolic|Required parameter '\w+' is not provided|symbolic_helper",
         "OX128",
         "the exporter's translation itself fails",

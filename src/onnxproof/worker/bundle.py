@@ -1,19 +1,18 @@
-"""A bundle for a bug report: what somebody else needs to see a failure that the catalogue does not explain."""
+"""Findings that the catalogue does not explain get a bundle for a bug report."""
 
 from __future__ import annotations
 
-import json
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from onnxproof.bundle import write_bundle
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding
 
 UNEXPLAINED = frozenset({"OX101", "OX128", "OX303"})
-FOLDER = "bug-report"
 
 
 def bundled(error: FindingError, out: Path, subject: Any, environment: Mapping[str, Any]) -> Finding:
@@ -30,25 +29,6 @@ def bundled(error: FindingError, out: Path, subject: Any, environment: Mapping[s
     )
     evidence = {**finding.evidence, "bundle": str(folder)}
     return replace(finding, evidence=evidence, help=f"{finding.help} A bundle for a bug report is in {folder}.")
-
-
-def write_bundle(
-    out: Path, *, message: str, trace: str, environment: Mapping[str, Any], program: str | None = None
-) -> Path:
-    """Write the parts as files that can be attached; nothing of the weights, nothing of the user's data."""
-    folder = out / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "error.txt").write_text(trace, encoding="utf-8")
-    (folder / "environment.json").write_text(json.dumps(dict(environment), indent=1), encoding="utf-8")
-    if program is not None:
-        (folder / "program.txt").write_text(program, encoding="utf-8")
-    parts = ["error.txt: the whole chain of exceptions", "environment.json: versions and machine"]
-    parts += ["program.txt: the captured program, without weights"] * (program is not None)
-    listed = "\n".join(f"- {part}" for part in parts)
-    (folder / "README.md").write_text(
-        f"# {message}\n\n{listed}\n\nRead the files before you send them.\n", encoding="utf-8"
-    )
-    return folder
 
 
 def _program(subject: Any) -> str | None:

@@ -75,11 +75,25 @@ def _locate(order: Mapping[str, Any], emit: Emit) -> None:
     run_locate(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
 
 
+def _bench(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.benching import order_bench
+
+    order_bench(order, emit)
+
+
+def _weigh(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.benching import order_weigh
+
+    order_weigh(order, emit)
+
+
 ORDERS: dict[str, Callable[[Mapping[str, Any], Emit], None]] = {
     "export": _export,
     "verify": _verify,
     "search": _search,
     "locate": _locate,
+    "bench": _bench,
+    "weigh": _weigh,
 }
 """What a child can be told to do."""
 

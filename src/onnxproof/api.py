@@ -14,7 +14,7 @@ from onnxproof.errors import UserError
 from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
 from onnxproof.latency.settings import BenchSettings, Scenario, parse_variant
 from onnxproof.policy import Policy, Tolerance
-from onnxproof.policy_latency import share_of
+from onnxproof.policy_latency import LatencyPolicy, share_of
 from onnxproof.proof import Proof
 from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range
 
@@ -106,7 +106,9 @@ def prove(
 ) -> Proof:
     """Export the model (or take `onnx`), verify it under onnxruntime, and judge.
 
-    `bench=True` times both sides too; `verify_cases=False` leaves the planned cases out. `model` is a `torch.nn.Module` with `inputs` (a tuple of positional or a dict of keyword inputs), or a TARGET string.
+    `bench=True` times both sides too; `verify_cases=False` leaves the planned cases out.
+
+    `model` is a `torch.nn.Module` with `inputs` (a tuple of positional or a dict of keyword inputs), or a TARGET string.
     """
     policy = make_policy(atol=atol, rtol=rtol, max_abs=max_abs, noise=noise, accept=accept, base=policy)
     job = Job(
@@ -175,9 +177,12 @@ def bench(
 
     `max_latency` maps percentiles to milliseconds; `min_time` and `budget` are seconds. Other options are those of `prove`.
     """
-    limits = {"max_latency": max_latency, "min_speedup": min_speedup, "max_memory": max_memory}
     start = policy or Policy()
-    given = {name: value for name, value in limits.items() if value is not None}
+    limits = LatencyPolicy(
+        max_latency=start.latency.max_latency if max_latency is None else dict(max_latency),
+        min_speedup=start.latency.min_speedup if min_speedup is None else min_speedup,
+        max_memory=start.latency.max_memory if max_memory is None else max_memory,
+    )
     settings = BenchSettings(
         lengths={name: tuple(sizes) for name, sizes in (lengths or {}).items()},
         min_time=min_time,
@@ -191,7 +196,7 @@ def bench(
         compile=compile,
         tune=tune,
         baseline=str(baseline) if baseline is not None else None,
-        percentiles=tuple(share_of(name) for name in max_latency or ()),
+        percentiles=tuple(share_of(name) for name in limits.max_latency),
     )
     return prove(
         model,
@@ -199,7 +204,7 @@ def bench(
         onnx=onnx,
         batch_sizes=batch_sizes,
         threads=threads,
-        policy=replace(start, latency=replace(start.latency, **given)),
+        policy=replace(start, latency=limits),
         bench=settings,
         **{"verify_cases": False, **options},
     )

@@ -304,12 +304,13 @@ class Bench:
         """Requests at one rate for every contender and every number of workers."""
         if SHIPPED not in measured:
             return
-        alone = float(np.mean(measured[SHIPPED].blocks)) / 1e9
-        rate = self.settings.rate or SERVER_SHARE / alone
+        contenders = {c.name: c for c in self.contenders}
+        rate = self.settings.rate or SERVER_SHARE * self._capacity(
+            calls[SHIPPED], contenders[SHIPPED], measured[SHIPPED]
+        )
         need = self.need(seconds)
         count = min(max(need.min_count, int(rate * need.min_time)), max(20, int(rate * seconds)))
         offsets = arrivals(rate, count, self._verify.seed)
-        contenders = {c.name: c for c in self.contenders}
         for workers in levels(self.settings.concurrency):
             for name, call in calls.items():
                 self.tell(f"serving {point.label}: {name} with {workers} workers")
@@ -327,6 +328,12 @@ class Bench:
                         cut=count < need.min_count,
                     )
                 )
+
+    @staticmethod
+    def _capacity(call: Callable[[], Any], contender: Contender, measured: Measured) -> float:
+        """Requests per second that one worker can answer when all are there at once: handing them out costs time too."""
+        count = max(20, min(2000, round(0.2e9 / float(np.median(measured.samples)))))
+        return count / serve(call, [0] * count, around=contender.around).seconds
 
     def _offline(
         self, point: Point, calls: Mapping[str, Callable[[], Any]], measured: Mapping[str, Measured], seconds: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from onnxproof.latency.doubt import doubts
 from onnxproof.latency.record import BASELINE, SHIPPED, Latency, Run, Speedup
 from onnxproof.policy_latency import LatencyPolicy, judged_runs, shipped_speedups
 from onnxproof.proof import Proof
@@ -28,7 +29,8 @@ def headline(latency: Latency, policy: LatencyPolicy) -> str:
     first = runs[0]
     p50 = first.milliseconds("p50")
     pace = f"p50 {_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
-    return f"{_gain(gains)}; {pace}" if gains else pace
+    busy = ", on a busy machine" if any(doubt.code in ("OX412", "OX415") for doubt in doubts(latency)) else ""
+    return (f"{_gain(gains)}; {pace}" if gains else pace) + busy
 
 
 def _gain(gains: list[Speedup]) -> str:

@@ -110,7 +110,7 @@ def _slow(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
     if "p50" in policy.max_latency or not runs:
         return
     smallest = min(run.batch for run in runs)
-    slow = [r for r in runs if "p50" in r.percentiles and r.percentiles["p50"].low_ms > policy.bad_ms]
+    slow = [r for r in runs if "p50" in r.percentiles and r.percentiles["p50"].high_ms > policy.bad_ms]
     if slow:
         first = slow[0]
         severity: Severity = "review" if first.batch == smallest else "note"

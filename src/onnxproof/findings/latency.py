@@ -30,7 +30,7 @@ ENTRIES = (
         "OX403",
         "slow",
         "review",
-        "The median time of a call is over 100 ms, even at its lower bound.",
+        "The median time of a call is over 100 ms at the safe end of its interval.",
         "Interactive use suffers from it.",
         "If that is fine for this model, say so: `--max-latency p50=300ms`. Otherwise look at the slowest nodes and try `--tune`.",
         "session",

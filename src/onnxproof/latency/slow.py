@@ -28,6 +28,7 @@ RUNS = 50
 SECONDS = 2.0
 KEPT_NODES = 20
 SUFFIX = "_kernel_time"
+BLOCKED = "_nchwc"
 WRITTEN_UP_TO = 1_000_000_000
 """Bytes of an artifact up to which the session's own graph is written out, to know what its nodes are made of."""
 
@@ -152,7 +153,9 @@ class _Origins:
 
     def of(self, name: str) -> Origin:
         """Its origin: by its own name, by the value it makes, or by the scope in its name."""
-        made_by = [self._maker[value] for value in self._results.get(name, ()) if value in self._maker]
+        # A convolution in onnxruntime's blocked layout is named after the value it makes, with a suffix.
+        values = [value.removesuffix(BLOCKED) for value in (*self._results.get(name, ()), name)]
+        made_by = [self._maker[value] for value in values if value in self._maker]
         for candidate in (name, *made_by):
             if candidate in self._known:
                 return self._known[candidate]

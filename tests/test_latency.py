@@ -562,6 +562,19 @@ def test_timing_leaves_the_module_as_it_was(tmp_path):
     assert all((before[name] == value).all() for name, value in module.state_dict().items())
 
 
+def test_a_module_that_counts_its_calls_is_compared_from_where_it_began(tmp_path):
+    proof = onnxproof.bench(*models.stateful(), batch_sizes=[1, 2], out=tmp_path, **QUICK)
+    assert not codes(proof) & {"OX201", "OX207"}
+
+
+def test_the_users_data_are_timed_where_there_are_enough_rows(tmp_path):
+    np.savez(tmp_path / "data.npz", X=np.random.default_rng(0).normal(size=(5, 20)).astype("float32"))
+    data = str(tmp_path / "data.npz")
+    proof = onnxproof.bench(*models.mlp(), batch_sizes=[4, 8], data=data, out=tmp_path, **QUICK)
+    assert {case.name.split("/")[1] for case in proof.cases} == {"timed-data", "timed"}
+    assert {r["batch"] for r in proof.latency["runs"]} == {4, 8}
+
+
 def spoil(model: onnx.ModelProto) -> None:
     """One weight of the first matrix is off."""
     weight = next(t for t in model.graph.initializer if len(t.dims) == 2)

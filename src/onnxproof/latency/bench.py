@@ -123,7 +123,7 @@ class Bench:
     def run(self) -> Latency:
         """Time everything that was asked for."""
         module, points = self._subject.module, self.points
-        with eval_mode(module), preserved(module), _torch_threads(self.session.threads or 1):
+        with eval_mode(module), _torch_threads(self.session.threads or 1):
             for i, point in enumerate(points):
                 left = self._ended - time.perf_counter()
                 self._time(point, left / (len(points) - i))
@@ -160,21 +160,24 @@ class Bench:
         if seconds <= 0:
             self._absent.append(Absent(point.label, "the time budget was spent", point.batch))
             return
-        ready = self._prepare(point)
-        if ready is None:
-            return
-        point, calls = ready
-        harness, sampled = self._harness(point, calls, seconds)
-        measured = harness.run()
+        module = self._subject.module
+        with preserved(module):  # a forward may change buffers: what is compared starts from the same ones
+            ready = self._prepare(point)
+            if ready is None:
+                return
+            point, calls = ready
+            harness, sampled = self._harness(point, calls, seconds)
+            measured = harness.run()
         compared = self._compare(point, sampled)
         contenders = {c.name: c for c in self.contenders}
         for name, one in measured.items():
             self._runs.append(self._run_of(contenders[name], point, one, sampled[name].count, compared.get(name, ())))
         self._add_speedups(point, measured, "single", 1)
-        if self.settings.scenario == "server":
-            self._serve(point, calls, measured, seconds)
-        elif self.settings.scenario == "offline":
-            self._offline(point, calls, measured, seconds)
+        with preserved(module):
+            if self.settings.scenario == "server":
+                self._serve(point, calls, measured, seconds)
+            elif self.settings.scenario == "offline":
+                self._offline(point, calls, measured, seconds)
 
     def _harness(
         self, point: Point, calls: Mapping[str, Callable[[], Any]], seconds: float

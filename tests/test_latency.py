@@ -162,6 +162,16 @@ def test_a_minimum_time_and_a_minimum_count_and_enough_rounds(min_time, min_coun
     assert not any(m.cut for m in measured.values())
 
 
+@pytest.mark.parametrize(("threads", "pauses"), [(1, 0), (2, 3)])
+def test_threads_that_spin_are_waited_for(threads, pauses):
+    """Two steps in which the process still uses a core, and one in which it does not."""
+    machine, slept, spent = FakeMachine(), [], iter([0.0, 0.005, 0.005, 0.010, 0.010, 0.010] * 1000)
+    timed = [replace(machine.contender("a", 10_000_000), threads=threads)]
+    need = Need(0.0, 0, 5, budget=100)
+    Harness(timed, need, clock=machine.clock, sleep=slept.append, spent=lambda: next(spent)).run()
+    assert slept.count(harness.SETTLE_STEP) == 5 * pauses
+
+
 def test_the_budget_ends_it_and_says_so():
     machine = FakeMachine()
     measured = machine.harness({"a": 100_000_000}, Need(10.0, 1000, budget=2.0)).run()

@@ -184,7 +184,10 @@ class Bench:
     ) -> tuple[Harness, dict[str, Sampled]]:
         contenders = {c.name: c for c in self.contenders}
         sampled = {name: Sampled() for name in calls}
-        timed = [Timed(name, call, contenders[name].around) for name, call in calls.items()]
+        timed = [
+            Timed(name, call, contenders[name].around, threads=contenders[name].threads or 1)
+            for name, call in calls.items()
+        ]
         harness = Harness(
             timed,
             self.need(seconds),

@@ -23,7 +23,10 @@ STEADY_WITHIN = 0.02
 """The warm-up ends when the last blocks are not faster than those before by more than this share."""
 WARMUP_BLOCKS = 60
 PAUSE = 0.002
-"""Seconds between blocks: idle worker threads of one contender spin for a while, on cores that the next one needs."""
+"""Seconds between blocks."""
+SETTLE_STEP, SETTLE_STEPS, SETTLED = 0.005, 6, 0.2
+"""Idle worker threads of a contender spin for some milliseconds, on cores that the next one needs. It waits, in steps (longer than
+the system's tick, at which it counts the time of running threads), until they use less than this share of a core."""
 EMPTY_CALLS = 2000
 
 Clock = Callable[[], int]
@@ -38,6 +41,7 @@ class Timed:
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
     calls: int = 1
     """Model runs in one call (a burst of several workers)."""
+    threads: int = 1
 
 
 @dataclass(frozen=True)
@@ -119,13 +123,15 @@ class Harness:
         seed: int = 0,
         clock: Clock = time.perf_counter_ns,
         sleep: Callable[[float], None] = time.sleep,
+        spent: Callable[[], float] = time.process_time,
         sampled: Sampled = lambda name, value: None,
         tell: Callable[[float], None] = lambda share: None,
     ) -> None:
         self._contenders = list(contenders)
         self._need = need
         self._random = random.Random(seed)
-        self._clock, self._sleep, self._sampled, self._tell = clock, sleep, sampled, tell
+        self._clock, self._sleep, self._spent, self._sampled, self._tell = clock, sleep, spent, sampled, tell
+        self._spinning = any(contender.threads > 1 for contender in contenders)
         self.measured = {contender.name: Measured() for contender in contenders}
         self._empty = 0.0
         self._deadline = 0.0
@@ -187,7 +193,7 @@ class Harness:
         for contender in self._random.sample(self._contenders, len(self._contenders)):
             measured = self.measured[contender.name]
             samples = [0] * measured.per_block
-            self._sleep(PAUSE)
+            self._settle()
             with contender.around():
                 if measured.per_block > 1:
                     contender.call()  # the first call after another contender finds cold caches and sleeping threads
@@ -199,6 +205,15 @@ class Harness:
                 outputs.append((contender.name, value))
         for name, value in outputs:
             self._sampled(name, value)
+
+    def _settle(self) -> None:
+        """Wait until the threads of the contender before have gone to sleep."""
+        self._sleep(PAUSE)
+        for _ in range(SETTLE_STEPS if self._spinning else 0):
+            before = self._spent()
+            self._sleep(SETTLE_STEP)
+            if self._spent() - before < SETTLED * SETTLE_STEP:
+                return
 
     def _share(self) -> float:
         """How much of the need is met by the contender that has least."""

@@ -102,7 +102,10 @@ def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
 
 
 def _timed(made: Mapping[Variant, SessionContender], point: Point) -> list[Timed]:
-    return [Timed(variant.name, contender.prepare(point.inputs)) for variant, contender in made.items()]
+    return [
+        Timed(variant.name, contender.prepare(point.inputs), threads=contender.threads or 1)
+        for variant, contender in made.items()
+    ]
 
 
 def _typical(blocks: Sequence[float]) -> float:

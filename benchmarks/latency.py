@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from onnxproof.latency.statistics import ratio_interval
 from onnxproof.subject import make_subject
 
 REPETITIONS = 100
-NEED = Need(min_time=0.25, min_count=64, budget=20.0)
+NEED = Need(min_time=0.15, min_count=64, budget=20.0)
 NAIVE_RUNS = 20
 STUDENT_19 = 2.093
 """The 97.5 % quantile of Student's distribution with 19 degrees of freedom."""
@@ -54,22 +55,9 @@ def mlp() -> nn.Module:
 def cnn() -> nn.Module:
     """Layers of very different cost, so that an order exists."""
     torch.manual_seed(0)
-    return nn.Sequential(
-        nn.Conv2d(3, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(16, 64, 5, padding=2),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(64, 64, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(64, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(32 * 12 * 12, 64),
-        nn.Tanh(),
-        nn.Linear(64, 10),
-    ).eval()
+    widths = (8, 96, 64, 48, 32, 16, 4)
+    layers = [m for a, b in pairwise(widths) for m in (nn.Conv2d(a, b, 3, padding=1), nn.ReLU())]
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 10)).eval()
 
 
 def exported(module: nn.Module, example: torch.Tensor, folder: Path) -> Artifact:
@@ -193,7 +181,7 @@ def plain_profile(path: str, feed: dict[str, Any], folder: Path) -> list[str]:
 
 def slow_nodes(folder: Path) -> dict[str, Any]:
     """Our five slowest nodes beside onnxruntime's."""
-    example = torch.randn(4, 3, 48, 48)
+    example = torch.randn(4, 8, 32, 32)
     artifact = exported(cnn(), example, folder)
     inputs = {"input": example.numpy()}
     ours = profile(artifact, SessionSettings(threads=1), {}, inputs, 4, {"batch": 4})

@@ -137,7 +137,7 @@ class SlowNode:
     op: str
     share: float
     ms: float
-    """Mean time per run."""
+    """Median time per run."""
     provider: str = ""
     module: str | None = None
     file: str | None = None

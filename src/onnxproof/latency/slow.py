@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 import tempfile
 import time
 from collections import Counter, defaultdict
@@ -40,7 +41,12 @@ class Total:
     op: str = ""
     provider: str = ""
     durations: list[float] = field(default_factory=list)
-    """Microseconds."""
+    """Microseconds, one for each run."""
+
+    @property
+    def typical(self) -> float:
+        """The median over runs: an interruption hits some node of some run, and would make it look slow."""
+        return statistics.median(self.durations) if self.durations else 0.0
 
 
 def profile(
@@ -99,7 +105,8 @@ def collect(events: Iterable[Mapping[str, Any]], runs: int) -> dict[str, Total]:
             total.durations.append(float(event.get("dur", 0)))
     for total in totals.values():
         per_run = max(1, len(total.durations) // max(runs, 1))
-        total.durations = total.durations[WARM_RUNS * per_run :]
+        sums = [sum(total.durations[i : i + per_run]) for i in range(0, len(total.durations), per_run)]
+        total.durations = sums[WARM_RUNS:]
     return dict(totals)
 
 
@@ -107,8 +114,7 @@ def summarise(
     totals: Mapping[str, Total], runs: int, origins: _Origins | None, batch: int, sizes: Mapping[str, int]
 ) -> Profile:
     """Shares per node, per operator and per provider."""
-    counted = max(1, runs - WARM_RUNS)
-    times = {name: sum(total.durations) for name, total in totals.items()}
+    times = {name: total.typical for name, total in totals.items()}
     whole = sum(times.values()) or 1.0
     slowest = sorted(times, key=lambda name: -times[name])[:KEPT_NODES]
     nodes = []
@@ -119,7 +125,7 @@ def summarise(
                 name,
                 totals[name].op,
                 times[name] / whole,
-                times[name] / counted / 1e3,
+                times[name] / 1e3,
                 totals[name].provider,
                 origin.module,
                 origin.file,
@@ -135,7 +141,7 @@ def summarise(
     counts = Counter(total.op for total in totals.values())
     ops = {op: {"share": share, "nodes": float(counts[op])} for op, share in shares.most_common()}
     fused = tuple(sorted(set(counts) - origins.ops)) if origins else ()
-    return Profile(batch, dict(sizes), counted, tuple(nodes), ops, dict(providers), fused)
+    return Profile(batch, dict(sizes), max(1, runs - WARM_RUNS), tuple(nodes), ops, dict(providers), fused)
 
 
 class _Origins:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures reference clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures latency reference clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -60,6 +60,9 @@ power-sample: setup .venv/.weights
 
 blame: setup .venv-polygraphy/.installed
 	$(BIN)/python -m benchmarks.blame
+
+latency: setup
+	$(BIN)/python -m benchmarks.latency
 
 counterexamples: setup
 	$(BIN)/python -m benchmarks.search

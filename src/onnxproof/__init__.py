@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from onnxproof.api import export, lint, locate, prove, verify
+    from onnxproof.api import bench, export, lint, locate, prove, verify
     from onnxproof.findings import Finding
     from onnxproof.policy import Policy, Tolerance
     from onnxproof.proof import Proof
@@ -21,13 +21,26 @@ _HOMES = {
     "verify": "onnxproof.api",
     "lint": "onnxproof.api",
     "locate": "onnxproof.api",
+    "bench": "onnxproof.api",
     "Proof": "onnxproof.proof",
     "Finding": "onnxproof.findings",
     "Policy": "onnxproof.policy",
     "Tolerance": "onnxproof.policy",
 }
 
-__all__ = ["Finding", "Policy", "Proof", "Tolerance", "__version__", "export", "lint", "locate", "prove", "verify"]
+__all__ = [
+    "Finding",
+    "Policy",
+    "Proof",
+    "Tolerance",
+    "__version__",
+    "bench",
+    "export",
+    "lint",
+    "locate",
+    "prove",
+    "verify",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,9 @@ from onnxproof.blame.record import Blame
 from onnxproof.conductor import Progress, conduct
 from onnxproof.errors import FindingError, UserError
 from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
+from onnxproof.latency.settings import BenchSettings, Scenario, parse_variant
 from onnxproof.policy import Policy, Tolerance, judge
+from onnxproof.policy_latency import LatencyPolicy, share_of
 from onnxproof.proof import Proof
 from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range
 
@@ -47,6 +49,7 @@ def make_policy(
         outputs=outputs,
         noise=start.noise if noise is None else noise,
         accept={**start.accept, **(accept or {})},
+        latency=start.latency,
     )
 
 
@@ -95,12 +98,16 @@ def prove(
     memory: int | None = None,
     role: Mapping[str, Role] | None = None,
     heal: bool = False,
+    bench: bool | BenchSettings = False,
     out: str | Path = "onnxproof-out",
     isolate: bool = False,
     case_timeout: float = 300.0,
     progress: Progress | None = None,
+    verify_cases: bool = True,
 ) -> Proof:
     """Export the model (or take `onnx`), verify it under onnxruntime, and judge.
+
+    `bench=True` times both sides too; `verify_cases=False` leaves the planned cases out.
 
     `model` is a `torch.nn.Module` with `inputs` (a tuple of positional or a dict of keyword inputs), or a TARGET string.
     """
@@ -126,9 +133,10 @@ def prove(
             counterexamples=str(Path(out) / "counterexamples"),
             limits=limits_of(policy),
         ),
+        bench=BenchSettings() if bench is True else bench or None,
         case_timeout=case_timeout,
     )
-    proof = conduct(job, policy, isolate=isolate, progress=progress)
+    proof = conduct(job, policy, isolate=isolate, verify=verify_cases, progress=progress)
     if heal:
         from onnxproof.healing import heal as try_to_heal
 
@@ -144,6 +152,68 @@ def verify(model: Any, inputs: Any = None, *, onnx: str | Path, **options: Any) 
 def locate(model: Any, inputs: Any = None, **options: Any) -> Mapping[str, Blame]:
     """Case → who is to blame (step, nodes, modules, lines) for the differences found; empty where nothing parts."""
     return prove(model, inputs, **options).blame
+
+
+def bench(
+    model: Any,
+    inputs: Any = None,
+    *,
+    onnx: str | Path | None = None,
+    batch_sizes: Sequence[int] | None = None,
+    lengths: Mapping[str, Sequence[int]] | None = None,
+    threads: int | None = None,
+    also: Sequence[str] = (),
+    against: str | Path | None = None,
+    compile: bool = False,
+    scenario: Scenario = "single",
+    rate: float | None = None,
+    concurrency: int = 1,
+    min_time: float = 1.0,
+    min_count: int = 64,
+    budget: float = 600.0,
+    max_latency: Mapping[str, float] | None = None,
+    min_speedup: float | None = None,
+    max_memory: int | None = None,
+    tune: bool = False,
+    baseline: str | Path | None = None,
+    policy: Policy | None = None,
+    **options: Any,
+) -> Proof:
+    """Time the model against its export (or `onnx`): `proof.latency` has the numbers, the findings what they mean.
+
+    `max_latency` maps percentiles to milliseconds; `min_time` and `budget` are seconds. Other options are those of `prove`.
+    """
+    start = policy or Policy()
+    limits = LatencyPolicy(
+        max_latency=start.latency.max_latency if max_latency is None else dict(max_latency),
+        min_speedup=start.latency.min_speedup if min_speedup is None else min_speedup,
+        max_memory=start.latency.max_memory if max_memory is None else max_memory,
+    )
+    settings = BenchSettings(
+        lengths={name: tuple(sizes) for name, sizes in (lengths or {}).items()},
+        min_time=min_time,
+        min_count=min_count,
+        budget=budget,
+        scenario=scenario,
+        rate=rate,
+        concurrency=concurrency,
+        also=tuple(parse_variant(text) for text in also),
+        against=str(against) if against is not None else None,
+        compile=compile,
+        tune=tune,
+        baseline=str(baseline) if baseline is not None else None,
+        percentiles=tuple(share_of(name) for name in limits.max_latency),
+    )
+    return prove(
+        model,
+        inputs,
+        onnx=onnx,
+        batch_sizes=batch_sizes,
+        threads=threads,
+        policy=replace(start, latency=limits),
+        bench=settings,
+        **{"verify_cases": False, **options},
+    )
 
 
 def export(

@@ -15,6 +15,7 @@ from onnxproof.blame.record import Blame
 from onnxproof.errors import NothingToVerify, OnnxproofError, UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import Job
+from onnxproof.latency.clockwork import Clockwork, earlier_of
 from onnxproof.policy import Policy, judge, to_locate
 from onnxproof.proof import Proof
 from onnxproof.verified import CaseResult
@@ -63,6 +64,8 @@ class Record:
     counterexamples: list[Mapping[str, Any]] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     """Cases that a search found → where their inputs are."""
+    clock: Clockwork = field(default_factory=Clockwork)
+    """What a benchmark reported."""
 
     def receive(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -73,7 +76,7 @@ class Record:
         self.at = (event["case"], event["stage"])
         if event["case"] is None:
             self.progress.stage(event["stage"])
-        elif not event["case"].startswith("search/"):
+        elif self.planned and not event["case"].startswith("search/"):
             self.progress.case(len(self.cases), len(self.planned), event["case"])
 
     def _on_subject(self, event: Mapping[str, Any]) -> None:
@@ -113,6 +116,15 @@ class Record:
     def _on_counterexample(self, event: Mapping[str, Any]) -> None:
         self.counterexamples.append(event["counterexample"])
 
+    def _on_latency(self, event: Mapping[str, Any]) -> None:
+        self.clock.latency = event["latency"]
+
+    def _on_weigh(self, event: Mapping[str, Any]) -> None:
+        self.clock.to_weigh = event
+
+    def _on_weighed(self, event: Mapping[str, Any]) -> None:
+        self.clock.weighed[event["contender"]] = event["bytes"]
+
     def _on_trouble(self, event: Mapping[str, Any]) -> None:
         self.progress.stage(f"{event['stage']}: {event['message']}")
 
@@ -131,10 +143,12 @@ class Record:
 def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, progress: Progress | None = None) -> Proof:
     """Do a job and judge it."""
     record = Record(progress or Progress())
+    earlier = earlier_of(job.bench)
     began = time.perf_counter()
     work = _in_children if isolate else _in_process
     work(job, record, policy, verify)
-    return _finish(job, record, policy, verify, time.perf_counter() - began)
+    latency = record.clock.finished(earlier) if job.bench is not None else None
+    return _finish(job, record, policy, verify, time.perf_counter() - began, latency)
 
 
 def conduct_lint(job: Job, policy: Policy, *, isolate: bool, progress: Progress | None = None) -> Proof:
@@ -152,24 +166,39 @@ def conduct_lint(job: Job, policy: Policy, *, isolate: bool, progress: Progress 
     return _proof(job, record, record.findings, policy, time.perf_counter() - began)
 
 
-def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: float) -> Proof:
+def _finish(
+    job: Job,
+    record: Record,
+    policy: Policy,
+    verify: bool,
+    seconds: float,
+    latency: Mapping[str, Any] | None = None,
+) -> Proof:
     findings, cases = list(record.findings), list(record.cases.values())
-    if verify:
+    if verify or job.bench is not None:
         findings += _coverage(record)
         _check_outputs(policy, cases)
     elif record.artifact is None:
         findings.append(found("OX004", "nothing was exported"))
-    return _proof(job, record, findings, policy, seconds)
+    return _proof(job, record, findings, policy, seconds, latency)
 
 
-def _proof(job: Job, record: Record, findings: list[Finding], policy: Policy, seconds: float) -> Proof:
+def _proof(
+    job: Job,
+    record: Record,
+    findings: list[Finding],
+    policy: Policy,
+    seconds: float,
+    latency: Mapping[str, Any] | None = None,
+) -> Proof:
     cases = list(record.cases.values())
     return Proof(
         subject=record.subject,
         artifact=record.artifact.to_json() if record.artifact else None,
         environment={**record.environment, **_session_facts(job)},
         cases=tuple(cases),
-        findings=tuple(judge(findings, cases, policy, record.blames, record.counterexamples)),
+        findings=tuple(judge(findings, cases, policy, record.blames, record.counterexamples, latency)),
+        latency=latency,
         blame=record.blames,
         search=record.search,
         coverage=record.coverage,
@@ -238,6 +267,10 @@ def _in_process(job: Job, record: Record, policy: Policy, verify: bool) -> None:
         if look.findings:
             with contextlib.suppress(Exception):  # a cause that cannot be found leaves the finding as it is
                 stages.run_locate(job, record.artifact, look, record.receive, subject, stateful=stateful)
+    if job.bench is not None and record.artifact is not None:
+        from onnxproof.worker.benching import run_bench
+
+        run_bench(job, record.artifact, policy, record.receive, subject, stateful=record.stateful)
 
 
 def _worth_searching(job: Job, record: Record, policy: Policy) -> bool:
@@ -281,6 +314,29 @@ def _in_children(job: Job, record: Record, policy: Policy, verify: bool) -> None
             look = _look(record, policy)
             if look.findings:
                 _locate_in_child(job, record, look)
+        if job.bench is not None and record.artifact is not None:
+            _bench_in_children(job, record, policy, folder)
+
+
+def _bench_in_children(job: Job, record: Record, policy: Policy, folder: str) -> None:
+    """Timing in one child; then the memory of each contender in one of its own, which costs only that number if it fails."""
+    order = {
+        "stage": "bench",
+        "job": job,
+        "artifact": record.artifact,
+        "policy": policy,
+        "stateful": record.stateful,
+        "weights": record.subject.get("weights"),
+        "folder": folder,
+    }
+    end = _run_child(order, record, job.case_timeout)
+    if end is not None:
+        case, stage = record.at
+        record.findings.append(_death(end, record, _gravity(record, case, stage)))
+        return
+    for name in (record.clock.to_weigh or {}).get("contenders", ()):
+        with contextlib.suppress(InternalError, UserError):
+            _run_child({**order, "stage": "weigh", "contender": name}, record, job.case_timeout)
 
 
 def _locate_in_child(job: Job, record: Record, look: Look) -> None:

@@ -20,6 +20,7 @@ class SessionSettings:
     optimization: str = "all"
     threads: int | None = None
     disabled_optimizers: tuple[str, ...] = ()
+    execution: str = "sequential"
 
 
 @dataclass(frozen=True)
@@ -72,5 +73,7 @@ class Job:
     out: str = "onnxproof-out"
     export: ExportOptions = ExportOptions()
     verify: VerifySettings = VerifySettings()
+    bench: Any = None
+    """A `latency.settings.BenchSettings` where times are asked for."""
     case_timeout: float = 300.0
     export_timeout: float = 1800.0

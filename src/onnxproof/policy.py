@@ -9,6 +9,7 @@ from typing import Any, Literal
 from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
+from onnxproof.policy_latency import LatencyPolicy, judge_latency
 from onnxproof.refusals import refusals
 from onnxproof.verified import CaseResult
 
@@ -37,6 +38,7 @@ class Policy:
     """How many times farther from the truth than PyTorch onnxruntime may be."""
     accept: Mapping[str, str] = field(default_factory=dict)
     """Code → the reason why findings of that code are accepted."""
+    latency: LatencyPolicy = LatencyPolicy()
 
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""
@@ -54,6 +56,7 @@ class Policy:
             outputs={name: Tolerance(**values) for name, values in data["outputs"].items()},
             noise=data["noise"],
             accept=dict(data["accept"]),
+            latency=LatencyPolicy.from_json(data.get("latency") or {}),
         )
 
 
@@ -68,6 +71,7 @@ def judge(
     policy: Policy,
     blames: Mapping[str, Blame] | None = None,
     counterexamples: Sequence[Mapping[str, Any]] = (),
+    latency: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
     """What the stages observed, and what the comparisons say under this policy; the gravest first."""
     findings = [finding for finding in observed if finding.code not in JUDGED]
@@ -80,11 +84,18 @@ def judge(
         for remark in _remarks(case, comparison, policy)
     )
     findings += [*refusals(cases), *_nothing_finite(cases)]
+    findings += judge_latency(latency, policy.latency, lambda c: _gates(c, policy))
     findings = [_shown(_blamed(finding, blames or {}), counterexamples) for finding in findings]
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
     ]
     return sorted(accepted, key=lambda finding: -finding.weight)
+
+
+def _gates(comparison: Mapping[str, Any], policy: Policy) -> str | None:
+    """What is wrong with an output, if it would gate the verdict in a case of its own."""
+    remarks = _of_output(Comparison.from_json(dict(comparison)), policy)
+    return next((remark.finding.message for remark in remarks if remark.finding.weight), None)
 
 
 LOCATABLE = frozenset(

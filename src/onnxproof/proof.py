@@ -59,7 +59,7 @@ class Proof:
         return replace(
             self,
             policy=policy,
-            findings=tuple(judge(self.findings, self.cases, policy, self.blame, self.counterexamples)),
+            findings=tuple(judge(self.findings, self.cases, policy, self.blame, self.counterexamples, self.latency)),
         )
 
     def to_json(self) -> dict[str, Any]:

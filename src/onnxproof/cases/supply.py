@@ -121,6 +121,12 @@ class Supply:
         word = "rows" if self._order is None else "stratified"
         return [Case(f"data/{word}={s}-{s + step - 1}", profile="data", rows=(s, step)) for s in dict.fromkeys(starts)]
 
+    def rows_case(self, count: int, label: str) -> Case | None:
+        """The first rows of the user's data as a case, where there are as many."""
+        if self._data is None or self._rows() < count:
+            return None
+        return Case(f"{label}/timed-data/rows=0-{count - 1}", profile="data", rows=(0, count))
+
     def remarks(self) -> list[Finding]:
         """What is to be said about the user's data: how many rows were run, and what the generated cases do not reach."""
         if self._data is None:

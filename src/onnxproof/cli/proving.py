@@ -45,6 +45,7 @@ from onnxproof.cli.options import (
     Threads,
     Verbose,
 )
+from onnxproof.cli.timing import BenchFlag, MaxLatency, MaxMemory, MinSpeedup
 from onnxproof.cli.work import given, work
 
 
@@ -83,6 +84,10 @@ def prove(
     budget: Budget = "120s",
     search: Search = None,
     memory: Memory = None,
+    bench: BenchFlag = False,
+    max_latency: MaxLatency = None,
+    min_speedup: MinSpeedup = None,
+    max_memory: MaxMemory = None,
     case_timeout: CaseTimeout = None,
     in_process: InProcess = False,
     json: Json = None,

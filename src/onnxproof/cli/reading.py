@@ -21,6 +21,7 @@ from onnxproof.cli.options import (
     Rtol,
     Verbose,
 )
+from onnxproof.cli.timing import MaxLatency, MaxMemory, MinSpeedup
 from onnxproof.cli.work import deliver, policy_of, work
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def report(
     rtol: Rtol = None,
     max_abs: MaxAbs = None,
     noise: Noise = None,
+    max_latency: MaxLatency = None,
+    min_speedup: MinSpeedup = None,
+    max_memory: MaxMemory = None,
     accept: Accept = None,
     reason: Reason = None,
     json: Json = None,

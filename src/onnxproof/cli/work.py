@@ -57,7 +57,7 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     _save(proof, Path(job.out))
     if options.get("fix"):
         _fix(proof, options)
-    deliver(proof, options, require_something if verify else None)
+    deliver(proof, options, require_something if verify or job.bench is not None else None)
 
 
 def _fix(proof: Proof, options: dict[str, Any]) -> None:
@@ -119,7 +119,10 @@ def deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None:
 
 
 def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
+    from dataclasses import replace
+
     from onnxproof.api import make_policy
+    from onnxproof.cli.timing import with_limits
     from onnxproof.errors import UserError
     from onnxproof.findings import CATALOGUE
     from onnxproof.specs import parse_threshold
@@ -137,13 +140,15 @@ def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
     if unknown:
         raise UserError(f"--accept {unknown[0]}: there is no such code; `onnxproof explain --all` lists them")
     accept = dict(zip(codes, reasons, strict=True))
-    return make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds)
+    policy = make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds)
+    return replace(policy, latency=with_limits(options, policy.latency))
 
 
 def job_of(options: dict[str, Any], policy: Policy) -> Any:
     from onnxproof import specs
     from onnxproof.api import limits_of
     from onnxproof.artifact.record import ExportOptions
+    from onnxproof.cli.timing import bench_of
     from onnxproof.job import CPU, Job, SessionSettings, VerifySettings
 
     get = options.get
@@ -179,6 +184,7 @@ def job_of(options: dict[str, Any], policy: Policy) -> Any:
             counterexamples=str(Path(get("out") or "onnxproof-out") / "counterexamples"),
             limits=limits_of(policy),
         ),
+        bench=bench_of(options),
         case_timeout=specs.parse_seconds(get("case_timeout") or "300s"),
         export_timeout=specs.parse_seconds(get("case_timeout") or "30m"),
     )

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnxproof.findings import export, graph, parity, run
-from onnxproof.findings.parity import JUDGED
+from onnxproof.findings import export, graph, latency, parity, run
+from onnxproof.findings.latency import JUDGED as LATENCY_JUDGED
+from onnxproof.findings.parity import JUDGED as PARITY_JUDGED
 from onnxproof.findings.record import Entry, Finding, Severity, Stage, Where
 
-CATALOGUE: dict[str, Entry] = {entry.code: entry for family in (run, export, parity, graph) for entry in family.ENTRIES}
+CATALOGUE: dict[str, Entry] = {
+    entry.code: entry for family in (run, export, parity, graph, latency) for entry in family.ENTRIES
+}
+JUDGED = PARITY_JUDGED | LATENCY_JUDGED
+"""Codes that `policy.judge` derives from facts: judged again, they are derived again."""
 
 __all__ = ["CATALOGUE", "JUDGED", "Entry", "Finding", "Severity", "Stage", "Where", "found"]
 

@@ -9,7 +9,9 @@ from typing import Any
 from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import Finding
+from onnxproof.latency.record import Latency
 from onnxproof.proof import Proof
+from onnxproof.report import latency
 from onnxproof.verified import CaseResult
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
@@ -20,18 +22,40 @@ SHOWN_GROUPS = 9
 
 def render(proof: Proof) -> str:
     """The summary."""
-    lines = [
-        _headline(proof),
-        *_artifact(proof),
-        *_groups(proof.cases),
-        *_looked(proof),
-        *_findings(proof),
-        *_next(proof),
-    ]
+    timed = latency.read(proof)
+    if timed is not None and not proof.planned:
+        lines = _bench(proof, timed)
+    else:
+        lines = [
+            _headline(proof),
+            *_artifact(proof),
+            *_groups(proof.cases),
+            *_looked(proof),
+            *(latency.short(timed, proof.policy.latency) if timed is not None else ()),
+            *_findings(proof),
+            *_next(proof),
+        ]
     text = "\n".join(lines)
     target = str(proof.subject.get("target") or "")
     # Where two files are compared, the baseline is the first of them.
     return text.replace("PyTorch", Path(target).name) if target.endswith(".onnx") else text
+
+
+def _bench(proof: Proof, timed: Latency) -> list[str]:
+    """The summary where only times were asked for."""
+    verdict = (
+        _headline(proof) if _grave(proof) else f"{WORDS[proof.verdict]}  {proof.subject.get('name') or 'the model'}: "
+    )
+    said = "" if _grave(proof) else latency.headline(timed, proof.policy.latency)
+    return [
+        verdict + said,
+        *_artifact(proof),
+        *latency.setup(timed),
+        *latency.table(timed),
+        *latency.nodes(timed),
+        *_findings(proof),
+        *_next(proof),
+    ]
 
 
 def _headline(proof: Proof) -> str:

@@ -34,6 +34,9 @@ def session_options(settings: SessionSettings) -> onnxruntime.SessionOptions:
     if settings.threads is not None:
         options.intra_op_num_threads = settings.threads
         options.inter_op_num_threads = 1
+    if settings.execution == "parallel":
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
+        options.inter_op_num_threads = settings.threads or 0
     return options
 
 
@@ -105,10 +108,18 @@ class SessionRunner:
             nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
         return nodes
 
-    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        feed = {
+    def feed(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        """What the session is given for these inputs: under the graph's names, in the dtypes it declares."""
+        return {
             name: self._cast(inputs[self._renamed.get(name, name)], dtype) for name, dtype in self._declared.items()
         }
+
+    def named(self, values: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """What the session returned, under the graph's names."""
+        return {name: np.asarray(value) for name, value in zip(self._outputs, values, strict=True)}
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        feed = self.feed(inputs)
         try:
             values = self.session.run(None, feed)
         except Exception as error:
@@ -116,7 +127,7 @@ class SessionRunner:
             if "Failed to allocate memory" in text or "bad_alloc" in text:
                 raise MemoryError(text) from error
             raise Rejected(text) from error
-        return {name: np.asarray(value) for name, value in zip(self._outputs, values, strict=True)}
+        return self.named(values)
 
     @staticmethod
     def _cast(array: NDArray[Any], dtype: np.dtype[Any] | None) -> NDArray[Any]:

@@ -81,12 +81,26 @@ def _lint(order: Mapping[str, Any], emit: Emit) -> None:
     run_lint(order["job"], emit)
 
 
+def _bench(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.benching import order_bench
+
+    order_bench(order, emit)
+
+
+def _weigh(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.benching import order_weigh
+
+    order_weigh(order, emit)
+
+
 ORDERS: dict[str, Callable[[Mapping[str, Any], Emit], None]] = {
     "export": _export,
     "verify": _verify,
     "search": _search,
     "locate": _locate,
     "lint": _lint,
+    "bench": _bench,
+    "weigh": _weigh,
 }
 """What a child can be told to do."""
 

@@ -1,0 +1,425 @@
+"""Times every contender at every size; what is timed is compared, and what takes the time is looked up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from onnxproof.artifact.record import Artifact
+from onnxproof.artifact.wrapper import eval_mode, preserved
+from onnxproof.cases.plan import Case
+from onnxproof.errors import ProviderError
+from onnxproof.job import Job
+from onnxproof.latency import machine
+from onnxproof.latency.contenders import CompiledContender, Contender, Unavailable
+from onnxproof.latency.field import Field
+from onnxproof.latency.harness import Harness, Measured, Need, Timed
+from onnxproof.latency.points import Point, Points
+from onnxproof.latency.record import (
+    BASELINE,
+    SHIPPED,
+    SHOWN_PERCENTILES,
+    Absent,
+    Bound,
+    Latency,
+    Profile,
+    Run,
+    Speedup,
+    Tuned,
+    thinned,
+)
+from onnxproof.latency.scenarios import Bursts, arrivals, serve
+from onnxproof.latency.settings import BenchSettings, levels
+from onnxproof.latency.slow import profile
+from onnxproof.latency.statistics import needed, percentile, ratio_interval
+from onnxproof.runners.base import Rejected
+from onnxproof.subject import Subject
+from onnxproof.verification import Listener, Verifier
+from onnxproof.verified import CaseResult
+
+SERVER_SHARE = 0.7
+"""Of what one worker can do: the default rate of arrivals."""
+KEPT_OUTPUTS = 3
+"""Different outputs of one contender at one size that are looked at."""
+
+Outputs = dict[str, NDArray[Any]]
+
+
+@dataclass
+class Sampled:
+    """Outputs of timed calls: how many were seen, and those that differ bit for bit from the ones before."""
+
+    count: int = 0
+    distinct: list[Outputs] = field(default_factory=list)
+
+    def add(self, outputs: Outputs) -> None:
+        """Take one in."""
+        self.count += 1
+        if len(self.distinct) < KEPT_OUTPUTS and not any(_same(outputs, other) for other in self.distinct):
+            self.distinct.append(outputs)
+
+
+def _same(a: Outputs, b: Outputs) -> bool:
+    return a.keys() == b.keys() and all(
+        a[n].dtype == b[n].dtype and a[n].shape == b[n].shape and a[n].tobytes() == b[n].tobytes() for n in a
+    )
+
+
+class Bench:
+    """A benchmark of one subject and its artifact."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        artifact: Artifact,
+        job: Job,
+        listener: Listener,
+        *,
+        stateful: bool = False,
+        load_ms: float | None = None,
+        tell: Callable[[str], None] = lambda text: None,
+        partial: Callable[[Latency], None] = lambda latency: None,
+    ) -> None:
+        self.settings: BenchSettings = job.bench or BenchSettings()
+        self.session = machine.with_threads(job.verify.session)
+        self._verify = replace(job.verify, session=self.session)
+        self.artifact, self._listener = artifact, listener
+        self.tell, self._partial = tell, partial
+        self._ended = time.perf_counter() + self.settings.budget
+        self.verifier = Verifier(subject, artifact, self._verify, listener, stateful=stateful)
+        self.verifier.calibrate()
+        self._subject = self.verifier.subject
+        self._before = machine.look()
+        self._absent: list[Absent] = []
+        self._runs: list[Run] = []
+        self._speedups: list[Speedup] = []
+        self._profile: Profile | None = None
+        self._tuned: list[Tuned] = []
+        self.field = Field(self._subject, artifact, self.session, self.settings, self.verifier.input_pairs, load_ms)
+        self.points = Points(self._subject, artifact, self._verify, self.settings, self.verifier.supply).all()
+        self.contenders = self._make_contenders()
+
+    def _make_contenders(self) -> list[Contender]:
+        """All that can take part; the session that ships must."""
+        contenders: list[Contender] = []
+        for name, make in self.field.makers.items():
+            try:
+                contenders.append(make())
+            except (Unavailable, ProviderError) as error:
+                if name == SHIPPED:
+                    raise
+                self._absent.append(Absent(name, str(error)))
+        return contenders
+
+    # --- the run
+
+    def run(self) -> Latency:
+        """Time everything that was asked for."""
+        module, points = self._subject.module, self.points
+        with eval_mode(module), _torch_threads(self.session.threads or 1):
+            for i, point in enumerate(points):
+                left = self._ended - time.perf_counter()
+                self._time(point, left / (len(points) - i))
+                self._partial(self.latency())
+            self._look_closer(points)
+        return self.latency()
+
+    def latency(self) -> Latency:
+        """What is known so far."""
+        s = self.settings
+        facts = {
+            "threads": self.session.threads,
+            "scenario": s.scenario,
+            "min_time": s.min_time,
+            "min_count": s.min_count,
+            "concurrency": s.concurrency,
+            "seed": self._verify.seed,
+            "providers": [p.name for p in self.session.providers],
+            "optimization": self.session.optimization,
+        }
+        return Latency(
+            tuple(self._runs),
+            tuple(self._speedups),
+            machine.describe(self._before, machine.look()),
+            tuple(self._absent),
+            self._profile,
+            tuple(self._tuned),
+            None,
+            facts,
+        )
+
+    def _time(self, point: Point, seconds: float) -> None:
+        self.tell(f"timing {point.label}")
+        if seconds <= 0:
+            self._absent.append(Absent(point.label, "the time budget was spent", point.batch))
+            return
+        module = self._subject.module
+        with preserved(module):  # a forward may change buffers: what is compared starts from the same ones
+            ready = self._prepare(point)
+            if ready is None:
+                return
+            point, calls = ready
+            harness, sampled = self._harness(point, calls, seconds)
+            measured = harness.run()
+        compared = self._compare(point, sampled)
+        contenders = {c.name: c for c in self.contenders}
+        for name, one in measured.items():
+            self._runs.append(self._run_of(contenders[name], point, one, sampled[name].count, compared.get(name, ())))
+        self._add_speedups(point, measured, "single", 1)
+        with preserved(module):
+            if self.settings.scenario == "server":
+                self._serve(point, calls, measured, seconds)
+            elif self.settings.scenario == "offline":
+                self._offline(point, calls, measured, seconds)
+
+    def _harness(
+        self, point: Point, calls: Mapping[str, Callable[[], Any]], seconds: float
+    ) -> tuple[Harness, dict[str, Sampled]]:
+        contenders = {c.name: c for c in self.contenders}
+        sampled = {name: Sampled() for name in calls}
+        timed = [
+            Timed(name, call, contenders[name].around, threads=contenders[name].threads or 1)
+            for name, call in calls.items()
+        ]
+        harness = Harness(
+            timed,
+            self.need(seconds),
+            seed=self._verify.seed,
+            sampled=lambda name, raw: sampled[name].add(contenders[name].outputs(raw)),
+            tell=lambda share: self.tell(f"timing {point.label}: {share:.0%}"),
+        )
+        return harness, sampled
+
+    def need(self, seconds: float) -> Need:
+        """When enough was timed; a percentile that a limit is given for must be supported."""
+        counts = [needed(share) for share in self.settings.percentiles]
+        return Need(self.settings.min_time, max([self.settings.min_count, *counts]), budget=max(seconds, 0.1))
+
+    def _prepare(self, point: Point) -> tuple[Point, dict[str, Callable[[], Any]]] | None:
+        """Calls of the contenders that answer; a size that PyTorch refuses is tried with the example's values too."""
+        for attempt in (point, self._with_example(point)):
+            calls: dict[str, Callable[[], Any]] = {}
+            try:
+                calls[BASELINE] = self.contenders[0].prepare(attempt.inputs)
+            except Rejected as error:
+                reason = str(error)
+                continue
+            for contender in self.contenders[1:]:
+                try:
+                    calls[contender.name] = contender.prepare(attempt.inputs)
+                except (Rejected, Unavailable) as error:
+                    if contender.name == SHIPPED:
+                        self._listener.case(self.verifier.evaluate(attempt.case, attempt.inputs))
+                    self._absent.append(Absent(contender.name, str(error).splitlines()[0][:300], point.batch))
+            return attempt, calls
+        self._absent.append(Absent(point.label, f"PyTorch rejects it: {reason.splitlines()[0][:300]}", point.batch))
+        return None
+
+    def _with_example(self, point: Point) -> Point:
+        name = f"{point.label}/timed-example/seed={self._verify.seed}"
+        case = Case(name, dict(point.sizes), "example")
+        return replace(point, case=case, inputs=self.verifier.supply.make_inputs(case))
+
+    # --- what was timed is compared
+
+    def _compare(self, point: Point, sampled: Mapping[str, Sampled]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        """The outputs of timed calls against PyTorch's own, with the noise known; the session's become cases of the proof."""
+        found: dict[str, tuple[Mapping[str, Any], ...]] = {}
+        if SHIPPED not in sampled:
+            return found
+        # The session that ships comes first: how its outputs pair up with PyTorch's is needed for the others.
+        for name in (SHIPPED, *(name for name in sampled if name not in (BASELINE, SHIPPED))):
+            results = [self._evaluate(point, name, outputs) for outputs in sampled[name].distinct]
+            if name == SHIPPED:
+                self._emit(results)
+            else:
+                found[name] = tuple(c.to_json() for result in results for c in result.outputs)
+        return found
+
+    def _evaluate(self, point: Point, name: str, outputs: Outputs) -> CaseResult:
+        """A sampled output in the place of the session's, under the names that the session has for it."""
+        if name in self.field.others:
+            outputs = {ours: outputs[theirs] for ours, theirs in self.field.others[name].items() if theirs in outputs}
+        elif name == CompiledContender.name:
+            outputs = {graph: outputs[own] for own, graph in self.verifier.output_pairs.items() if own in outputs}
+        return self.verifier.evaluate(point.case, point.inputs, lambda: outputs)
+
+    def _emit(self, results: Sequence[CaseResult]) -> None:
+        """One case for each different answer."""
+        for i, result in enumerate(results):
+            name = result.name if not i else f"{result.name}/answer={i + 1}"
+            self._listener.case(replace(result, name=name))
+
+    # --- numbers
+
+    def _run_of(
+        self,
+        contender: Contender,
+        point: Point,
+        measured: Measured,
+        compared: int,
+        differing: tuple[Mapping[str, Any], ...],
+    ) -> Run:
+        run = make_run(contender.name, point, "single", measured.samples)
+        return replace(
+            run,
+            blocks=tuple(measured.blocks),
+            load_ms=contender.load_ms,
+            first_ms=contender.first_ms,
+            warmup=measured.warmup,
+            steady=measured.steady,
+            cut=measured.cut,
+            calls_per_block=measured.per_block,
+            threads=contender.threads,
+            compared=compared,
+            differing=differing,
+        )
+
+    def _add_speedups(self, point: Point, measured: Mapping[str, Measured], scenario: str, concurrency: int) -> None:
+        for name, one in measured.items():
+            if name == BASELINE or BASELINE not in measured:
+                continue
+            interval = ratio_interval(measured[BASELINE].blocks, one.blocks, seed=self._verify.seed)
+            if interval is not None:
+                self._speedups.append(
+                    Speedup(
+                        point.batch,
+                        name,
+                        interval.ratio,
+                        interval.low,
+                        interval.high,
+                        len(one.blocks),
+                        point.sizes,
+                        scenario,
+                        concurrency,
+                    )
+                )
+
+    # --- other scenarios
+
+    def _serve(
+        self, point: Point, calls: Mapping[str, Callable[[], Any]], measured: Mapping[str, Measured], seconds: float
+    ) -> None:
+        """Requests at one rate for every contender and every number of workers."""
+        if SHIPPED not in measured:
+            return
+        contenders = {c.name: c for c in self.contenders}
+        rate = self.settings.rate or SERVER_SHARE * self._capacity(
+            calls[SHIPPED], contenders[SHIPPED], measured[SHIPPED]
+        )
+        need = self.need(seconds)
+        count = min(max(need.min_count, int(rate * need.min_time)), max(20, int(rate * seconds)))
+        offsets = arrivals(rate, count, self._verify.seed)
+        for workers in levels(self.settings.concurrency):
+            for name, call in calls.items():
+                self.tell(f"serving {point.label}: {name} with {workers} workers")
+                served = serve(call, offsets, workers=workers, around=contenders[name].around)
+                run = make_run(name, point, "server", served.latencies.tolist())
+                self._runs.append(
+                    replace(
+                        run,
+                        throughput=point.batch * count / served.seconds,
+                        threads=contenders[name].threads,
+                        concurrency=workers,
+                        rate=rate,
+                        waiting_ms=float(served.waits.mean()) / 1e6,
+                        backlog=served.backlog,
+                        cut=count < need.min_count,
+                    )
+                )
+
+    @staticmethod
+    def _capacity(call: Callable[[], Any], contender: Contender, measured: Measured) -> float:
+        """Requests per second that one worker can answer when all are there at once: handing them out costs time too."""
+        count = max(20, min(2000, round(0.2e9 / float(np.median(measured.samples)))))
+        return count / serve(call, [0] * count, around=contender.around).seconds
+
+    def _offline(
+        self, point: Point, calls: Mapping[str, Callable[[], Any]], measured: Mapping[str, Measured], seconds: float
+    ) -> None:
+        """All workers busy all the time; a sample is the time per call, not a latency."""
+        contenders = {c.name: c for c in self.contenders}
+        for workers in levels(self.settings.concurrency):
+            self.tell(f"offline {point.label} with {workers} workers")
+            bursts = Bursts(workers)
+            try:
+                timed = [
+                    bursts.timed(name, call, contenders[name].around, float(np.median(measured[name].samples)))
+                    for name, call in calls.items()
+                ]
+                results = Harness(timed, Need(self.settings.min_time, 0, budget=seconds), seed=self._verify.seed).run()
+            finally:
+                bursts.close()
+            for one in timed:
+                result = results[one.name]
+                samples = [round(sample / one.calls) for sample in result.samples]
+                run = make_run(one.name, point, "offline", samples)
+                self._runs.append(
+                    replace(
+                        run,
+                        percentiles={},
+                        blocks=tuple(result.blocks),
+                        threads=contenders[one.name].threads,
+                        concurrency=workers,
+                        steady=result.steady,
+                        cut=result.cut,
+                    )
+                )
+            self._add_speedups(point, results, "offline", workers)
+
+    # --- why
+
+    def _look_closer(self, points: Sequence[Point]) -> None:
+        """The profile at the size where the session does worst against PyTorch, and other settings where asked for."""
+        ours = [one for one in self._speedups if one.contender == SHIPPED]
+        if not ours:
+            return
+        worst = min(ours, key=lambda one: one.ratio)
+        point = next(p for p in points if dict(p.sizes) == dict(worst.sizes) and p.batch == worst.batch)
+        self.tell("profiling")
+        self._profile = profile(self.artifact, self.session, self.field.renamed, point.inputs, point.batch, point.sizes)
+
+    def add_tuned(self, tuned: Sequence[Tuned]) -> None:
+        """Take in what tuning found."""
+        self._tuned += tuned
+
+
+@contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    """PyTorch with as many threads as the session has; its own number after."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def make_run(name: str, point: Point, scenario: str, samples: Sequence[int]) -> Run:
+    """A run with everything that follows from its samples."""
+    bounds = {}
+    for key, share in SHOWN_PERCENTILES.items():
+        found = percentile(samples, share)
+        if found is not None:
+            bounds[key] = Bound(found.value / 1e6, found.low / 1e6, found.high / 1e6)
+    mean = float(np.mean(samples)) / 1e6
+    return Run(
+        contender=name,
+        batch=point.batch,
+        sizes=dict(point.sizes),
+        scenario=scenario,
+        samples=thinned(samples),
+        count=len(samples),
+        percentiles=bounds,
+        min_ms=min(samples) / 1e6,
+        max_ms=max(samples) / 1e6,
+        mean_ms=mean,
+        throughput=point.batch * 1e3 / mean,
+    )

@@ -1,0 +1,173 @@
+"""Who is timed: PyTorch eager, torch.compile, onnxruntime sessions. Each prepares a call without arguments."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+import torch
+from numpy.typing import NDArray
+
+from onnxproof.errors import FindingError
+from onnxproof.job import SessionSettings
+from onnxproof.latency.record import BASELINE
+from onnxproof.runners.base import Arrays, Rejected
+from onnxproof.runners.session import SessionRunner
+from onnxproof.runners.tensors import to_numpy, to_torch
+from onnxproof.structure import flatten
+from onnxproof.subject import Subject
+
+
+class Unavailable(Exception):
+    """A contender cannot take part; the message says why."""
+
+
+class Contender(Protocol):
+    """Something that answers the same inputs."""
+
+    name: str
+    load_ms: float | None
+    first_ms: float | None
+    """Of the last preparation: the first run at that size."""
+    threads: int | None
+
+    def prepare(self, inputs: Arrays) -> Callable[[], Any]:
+        """A call without arguments that runs the model on these inputs."""
+
+    def around(self) -> AbstractContextManager[Any]:
+        """What has to be in force while calls are made."""
+
+    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
+        """The outputs of one call as named arrays, under the names of its own side."""
+
+
+class EagerContender:
+    """The user's module, in eval and inference mode, called as the user calls it."""
+
+    name = BASELINE
+
+    def __init__(self, subject: Subject, threads: int | None, load_ms: float | None = None) -> None:
+        self._subject = subject
+        self._module: Callable[..., Any] = subject.module
+        self.threads = threads
+        self.load_ms = load_ms
+        self.first_ms: float | None = None
+
+    def prepare(self, inputs: Arrays) -> Callable[[], Any]:
+        leaves = [to_torch(inputs[name]) for name in self._subject.inputs.tensors]
+        before = [leaf.clone() for leaf in leaves]
+        rebuild, module = self._subject.inputs.rebuild, self._module
+        args, kwargs = rebuild(leaves)
+        with self.around():
+            began = time.perf_counter()
+            try:
+                module(*args, **kwargs)
+            except MemoryError:
+                raise
+            except Exception as error:
+                raise Rejected(f"{type(error).__name__}: {error}") from error
+            self.first_ms = (time.perf_counter() - began) * 1e3
+        if all(torch.equal(old, new) or _both_nan(old, new) for old, new in zip(before, leaves, strict=True)):
+            return lambda: module(*args, **kwargs)
+
+        def on_copies() -> Any:
+            """The module writes to its inputs: each call gets fresh ones."""
+            args, kwargs = rebuild([leaf.clone() for leaf in before])
+            return module(*args, **kwargs)
+
+        return on_copies
+
+    def around(self) -> AbstractContextManager[Any]:
+        return torch.inference_mode()  # eval mode is the benchmark's: it is the module's, not the thread's
+
+    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
+        return {name: to_numpy(tensor) for name, tensor in flatten(raw).tensors.items()}
+
+
+def _both_nan(old: torch.Tensor, new: torch.Tensor) -> bool:
+    return (
+        old.is_floating_point()
+        and bool(torch.equal(old.isnan(), new.isnan()))
+        and torch.equal(old.nan_to_num(), new.nan_to_num())
+    )
+
+
+class CompiledContender(EagerContender):
+    """torch.compile of the same module; compiled anew for each size, as a user who cares for speed would have it."""
+
+    name = "torch.compile"
+
+    def __init__(self, subject: Subject, threads: int | None) -> None:
+        compiler = os.environ.get("CXX") or "g++"
+        if shutil.which(compiler) is None and shutil.which("clang++") is None:
+            raise Unavailable(f"torch.compile needs a C++ compiler and there is none ({compiler} was looked for)")
+        super().__init__(subject, threads)
+
+    def prepare(self, inputs: Arrays) -> Callable[[], Any]:
+        torch.compiler.reset()
+        self._module = torch.compile(self._subject.module, dynamic=False)
+        try:
+            return super().prepare(inputs)
+        except Rejected as error:
+            raise Unavailable(
+                f"torch.compile cannot compile this module: {str(error).splitlines()[0][:300]}"
+            ) from error
+
+
+class SessionContender:
+    """An onnxruntime session, fed with arrays as a server would feed it."""
+
+    def __init__(self, name: str, path: str, settings: SessionSettings, renamed: Mapping[str, str]) -> None:
+        self.name = name
+        self.threads = settings.threads
+        began = time.perf_counter()
+        try:
+            self.runner = SessionRunner(path, settings, renamed)
+        except FindingError as error:
+            raise Unavailable(str(error)) from error
+        self.load_ms: float | None = (time.perf_counter() - began) * 1e3
+        self.first_ms: float | None = None
+
+    def prepare(self, inputs: Arrays) -> Callable[[], Any]:
+        feed, run = self.runner.feed(inputs), self.runner.session.run
+        self._first(inputs)
+        return lambda: run(None, feed)
+
+    def _first(self, inputs: Arrays) -> None:
+        """The first run at a size, timed; raises Rejected where the session refuses the inputs."""
+        began = time.perf_counter()
+        self.runner.run(inputs)
+        self.first_ms = (time.perf_counter() - began) * 1e3
+
+    def around(self) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
+        return self.runner.named(raw)
+
+
+class BoundContender(SessionContender):
+    """The same with inputs and outputs bound to memory once: what a call saves is the copying."""
+
+    def prepare(self, inputs: Arrays) -> Callable[[], Any]:
+        import onnxruntime
+
+        self._first(inputs)
+        session, binding = self.runner.session, self.runner.session.io_binding()
+        for name, array in self.runner.feed(inputs).items():
+            binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
+        for output in session.get_outputs():
+            binding.bind_output(output.name)
+
+        def call() -> Any:
+            session.run_with_iobinding(binding)
+            return binding
+
+        return call
+
+    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
+        return self.runner.named(raw.copy_outputs_to_cpu())

@@ -1,0 +1,237 @@
+"""The timed loop: blocks of the contenders in turns, in random order, until there are enough of them.
+
+Every block of a round fills the same window of time, so what happens to the machine hits all contenders alike, and one
+call's output of every few rounds is handed out after the round: what is timed is what is compared.
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+WINDOW_NS = 5_000_000
+"""Shortest block: long against the clock and short against drift. A slow contender's single call makes it longer."""
+STEADY_BLOCKS = 5
+STEADY_WITHIN = 0.02
+"""The warm-up ends when the last blocks are not faster than those before by more than this share."""
+WARMUP_BLOCKS = 60
+PAUSE = 0.002
+"""Seconds between blocks."""
+SETTLE_STEP, SETTLE_STEPS, SETTLED = 0.005, 6, 0.2
+"""Idle worker threads of a contender spin for some milliseconds, on cores that the next one needs. It waits, in steps (longer than
+the system's tick, at which it counts the time of running threads), until they use less than this share of a core."""
+EMPTY_CALLS = 2000
+
+Clock = Callable[[], int]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Something to time: a call without arguments, and what has to be around a block of calls."""
+
+    name: str
+    call: Callable[[], Any]
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    calls: int = 1
+    """Model runs in one call (a burst of several workers)."""
+    threads: int = 1
+
+
+@dataclass(frozen=True)
+class Need:
+    """When enough was timed."""
+
+    min_time: float = 1.0
+    min_count: int = 64
+    min_rounds: int = 16
+    """Rounds that an interval needs."""
+    budget: float = 60.0
+    """Seconds after which it ends all the same."""
+
+
+@dataclass
+class Measured:
+    """What one contender gave."""
+
+    samples: list[int] = field(default_factory=list)
+    total: int = 0
+    """Sum of the samples."""
+    blocks: list[float] = field(default_factory=list)
+    """Mean nanoseconds per call of each round, without the cost of timing."""
+    per_block: int = 1
+    warmup: int = 0
+    steady: bool = True
+    cut: bool = False
+
+
+Sampled = Callable[[str, Any], None]
+"""Takes a contender's name and the raw output of one of its timed calls."""
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """No garbage collection meanwhile."""
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def run_block(call: Callable[[], Any], samples: list[int], clock: Clock) -> Any:
+    """Fill the list with the times of calls; the last call's output. Nothing else happens between the two looks at the clock."""
+    value = None
+    for i in range(len(samples)):
+        began = clock()
+        value = call()
+        samples[i] = clock() - began
+    return value
+
+
+def overhead(clock: Clock = time.perf_counter_ns) -> float:
+    """What timing a call costs, by timing one that does nothing."""
+    samples = [0] * EMPTY_CALLS
+    run_block(lambda: None, samples, clock)
+    return float(np.median(samples))
+
+
+def resolution(clock: Clock = time.perf_counter_ns) -> float:
+    """The smallest step of the clock that was seen."""
+    seen = np.diff([clock() for _ in range(EMPTY_CALLS)])
+    steps = seen[seen > 0]
+    return float(steps.min()) if steps.size else float("inf")
+
+
+class Harness:
+    """Times some contenders against each other at one size."""
+
+    def __init__(
+        self,
+        contenders: Sequence[Timed],
+        need: Need,
+        *,
+        seed: int = 0,
+        clock: Clock = time.perf_counter_ns,
+        sleep: Callable[[float], None] = time.sleep,
+        spent: Callable[[], float] = time.process_time,
+        sampled: Sampled = lambda name, value: None,
+        tell: Callable[[float], None] = lambda share: None,
+    ) -> None:
+        self._contenders = list(contenders)
+        self._need = need
+        self._random = random.Random(seed)
+        self._clock, self._sleep, self._spent, self._sampled, self._tell = clock, sleep, spent, sampled, tell
+        self._spinning = any(contender.threads > 1 for contender in contenders)
+        self.measured = {contender.name: Measured() for contender in contenders}
+        self._empty = 0.0
+        self._deadline = 0.0
+
+    def run(self) -> dict[str, Measured]:
+        """Warm up, then rounds until every contender has its minimum time and count."""
+        self._empty = overhead(self._clock)
+        self._deadline = self._clock() + self._need.budget * 1e9
+        typical = {contender.name: self._warm_up(contender) for contender in self._contenders}
+        window = max(WINDOW_NS, *typical.values())
+        for name, one in typical.items():
+            self.measured[name].per_block = max(1, round(window / max(one, 1.0)))
+        with collector_paused():
+            rounds = 0
+            while not rounds or not self._enough():
+                self._round(keep=rounds & (rounds - 1) == 0)  # rounds 0, 1, 2, 4, 8 …
+                rounds += 1
+                self._tell(min(self._share(), 1.0))
+        return self.measured
+
+    # --- before it counts
+
+    def _warm_up(self, contender: Timed) -> float:
+        """Blocks until times stop falling; the typical time of a call."""
+        measured = self.measured[contender.name]
+        with contender.around():
+            first = [0]
+            run_block(contender.call, first, self._clock)
+            medians = [float(first[0])]
+            ended = self._deadline_of_warm_up()
+            measured.steady = False
+            while len(medians) < WARMUP_BLOCKS and self._clock() < ended:
+                block = [0] * max(1, min(1000, round(WINDOW_NS / max(medians[-1], 1.0))))
+                run_block(contender.call, block, self._clock)
+                measured.warmup += len(block)
+                medians.append(float(np.median(block)))
+                if self._steady(medians[1:]):
+                    measured.steady = True
+                    break
+        return float(np.median(medians[-STEADY_BLOCKS:]))
+
+    def _deadline_of_warm_up(self) -> float:
+        """A tenth of the budget for each contender, and no more than what is timed after."""
+        share = min(0.1 * self._need.budget, max(self._need.min_time, 0.5))
+        return self._clock() + share * 1e9
+
+    @staticmethod
+    def _steady(medians: Sequence[float]) -> bool:
+        if len(medians) < 2 * STEADY_BLOCKS:
+            return False
+        before, now = medians[-2 * STEADY_BLOCKS : -STEADY_BLOCKS], medians[-STEADY_BLOCKS:]
+        return float(np.median(now)) >= (1 - STEADY_WITHIN) * float(np.median(before))
+
+    # --- what counts
+
+    def _round(self, *, keep: bool) -> None:
+        """One block of each contender, in random order."""
+        outputs = []
+        for contender in self._random.sample(self._contenders, len(self._contenders)):
+            measured = self.measured[contender.name]
+            samples = [0] * measured.per_block
+            self._settle()
+            with contender.around():
+                if measured.per_block > 1:
+                    contender.call()  # the first call after another contender finds cold caches and sleeping threads
+                value = run_block(contender.call, samples, self._clock)
+            measured.samples += samples
+            measured.total += sum(samples)
+            measured.blocks.append(max(float(np.mean(samples)) - self._empty, 1.0) / contender.calls)
+            if keep:
+                outputs.append((contender.name, value))
+        for name, value in outputs:
+            self._sampled(name, value)
+
+    def _settle(self) -> None:
+        """Wait until the threads of the contender before have gone to sleep."""
+        self._sleep(PAUSE)
+        for _ in range(SETTLE_STEPS if self._spinning else 0):
+            before = self._spent()
+            self._sleep(SETTLE_STEP)
+            if self._spent() - before < SETTLED * SETTLE_STEP:
+                return
+
+    def _share(self) -> float:
+        """How much of the need is met by the contender that has least."""
+        need = self._need
+        return min(
+            min(
+                m.total / max(need.min_time * 1e9, 1.0),
+                len(m.samples) / max(need.min_count, 1),
+                len(m.blocks) / max(need.min_rounds, 1),
+            )
+            for m in self.measured.values()
+        )
+
+    def _enough(self) -> bool:
+        if self._share() >= 1.0:
+            return True
+        if self._clock() < self._deadline:
+            return False
+        for measured in self.measured.values():
+            measured.cut = True
+        return True

@@ -1,0 +1,134 @@
+"""Looks for a faster session: many settings in short rounds, the slower half dropped each time, the best one verified."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from onnxproof.errors import FindingError, UserError
+from onnxproof.findings import Finding
+from onnxproof.job import SessionSettings, VerifySettings
+from onnxproof.latency import machine
+from onnxproof.latency.bench import Bench
+from onnxproof.latency.contenders import SessionContender, Unavailable
+from onnxproof.latency.harness import Harness, Need, Timed
+from onnxproof.latency.points import Point
+from onnxproof.latency.record import Tuned
+from onnxproof.latency.settings import EXECUTIONS, LEVELS, Variant, levels
+from onnxproof.latency.statistics import Interval, ratio_interval, trimmed_mean
+from onnxproof.policy import Policy, judge, verdict_of
+from onnxproof.policy_latency import LatencyPolicy
+from onnxproof.runners.base import Rejected
+from onnxproof.verification import Listener, Verifier, verify
+from onnxproof.verified import CaseResult
+
+FIRST_ROUNDS = 8
+MANY_SESSIONS_UP_TO = 100_000_000
+"""Bytes of an artifact up to which a session of every combination is held at once."""
+TRIED = 3
+"""How many of the best are verified until one passes."""
+OURS = Variant()
+
+Verify = Callable[[SessionSettings], tuple[str, int]]
+"""Verdict and number of compared cases of a verification under some settings."""
+
+
+def settings_to_try(bytes: int, cores: int) -> list[Variant]:
+    """Every combination; for a large file only thread counts and binding."""
+    small = bytes <= MANY_SESSIONS_UP_TO
+    optimizations = LEVELS[::-1] if small else LEVELS[-1:]
+    executions = EXECUTIONS if small else EXECUTIONS[:1]
+    return [
+        Variant(threads=threads, optimization=level, execution=execution, binding=binding)
+        for threads, level, execution, binding in itertools.product(
+            levels(cores), optimizations, executions, (False, True)
+        )
+    ]
+
+
+def tune(bench: Bench, point: Point, check: Verify, seconds: float) -> list[Tuned]:
+    """The best settings at one size, best first; nothing where none is surely faster than the session that ships."""
+    made = _make(bench, point)
+    if OURS not in made:
+        return []
+    alive, rounds = list(made), FIRST_ROUNDS
+    while len(alive) > TRIED + 1:
+        measured = Harness(_timed({v: made[v] for v in alive}, point), Need(0.0, 0, rounds, seconds / 8)).run()
+        ranked = sorted((v for v in alive if v != OURS), key=lambda v: _typical(measured[v.name].blocks))
+        alive, rounds = [OURS, *ranked[: max(TRIED, len(alive) // 2 - 1)]], 2 * rounds
+    return _finish(bench, point, {v: made[v] for v in alive}, check, seconds)
+
+
+def _finish(
+    bench: Bench, point: Point, made: Mapping[Variant, SessionContender], check: Verify, seconds: float
+) -> list[Tuned]:
+    """The few that are left against the session that ships, with intervals; the best is verified, then the next."""
+    harness = Harness(_timed(made, point), bench.need(seconds / 4), seed=1)
+    measured = harness.run()
+    intervals: dict[Variant, Interval] = {}
+    for variant in made:
+        interval = ratio_interval(measured[OURS.name].blocks, measured[variant.name].blocks)
+        if variant != OURS and interval is not None and interval.low > 1.0:
+            intervals[variant] = interval
+    tuned: list[Tuned] = []
+    for variant in sorted(intervals, key=lambda v: -intervals[v].ratio):
+        verdict, cases = check(variant.applied(bench.session))
+        i = intervals[variant]
+        tuned.append(Tuned(_plain(variant), point.batch, i.ratio, i.low, i.high, verdict, cases))
+        if verdict == "ship":
+            break
+    return tuned
+
+
+def _plain(variant: Variant) -> dict[str, Any]:
+    return {key: value for key, value in asdict(variant).items() if key != "provider"}
+
+
+def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
+    made: dict[Variant, SessionContender] = {}
+    wanted = [OURS, *settings_to_try(bench.artifact.bytes, machine.cores())]
+    for variant in wanted:
+        try:
+            contender = bench.field.session(variant)
+            contender.prepare(point.inputs)
+        except (Unavailable, Rejected, UserError):
+            continue  # a setting that does not run is not the best one
+        made[variant] = contender
+    return made
+
+
+def _timed(made: Mapping[Variant, SessionContender], point: Point) -> list[Timed]:
+    return [
+        Timed(variant.name, contender.prepare(point.inputs), threads=contender.threads or 1)
+        for variant, contender in made.items()
+    ]
+
+
+def _typical(blocks: Sequence[float]) -> float:
+    return float(trimmed_mean(np.asarray(blocks), 0.2))
+
+
+def verifier_of(bench: Bench, settings: VerifySettings, policy: Policy, stateful: bool) -> Verify:
+    """Verification of the artifact under other session settings, judged by the policy."""
+
+    def check(session: SessionSettings) -> tuple[str, int]:
+        findings: list[Finding] = []
+        cases: list[CaseResult] = []
+        listener = Listener(findings.append, lambda planned, coverage: None, lambda case, stage: None, cases.append)
+        try:
+            verifier = Verifier(
+                bench.verifier.subject, bench.artifact, replace(settings, session=session), listener, stateful=stateful
+            )
+            verify(verifier, listener, budget=settings.budget)
+        except FindingError as error:
+            findings.append(error.finding)
+        compared = sum(1 for case in cases if case.outputs)
+        return (
+            verdict_of(judge(findings, cases, replace(policy, latency=LatencyPolicy()))) if compared else "block"
+        ), compared
+
+    return check

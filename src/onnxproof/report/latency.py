@@ -1,0 +1,138 @@
+"""The times of a proof as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from onnxproof.latency.doubt import doubts
+from onnxproof.latency.record import BASELINE, SHIPPED, Latency, Run, Speedup
+from onnxproof.policy_latency import LatencyPolicy, judged_runs, shipped_speedups
+from onnxproof.proof import Proof
+
+SHOWN_ROWS = 10
+SHOWN_NODES = 5
+NAME_WIDTH = 28
+NODE_WIDTH = 26
+
+
+def read(proof: Proof) -> Latency | None:
+    """The record of the times, if there is one."""
+    return None if proof.latency is None else Latency.from_json(proof.latency)
+
+
+def headline(latency: Latency, policy: LatencyPolicy) -> str:
+    """What the clock says, in one sentence."""
+    runs, gains = judged_runs(latency), shipped_speedups(latency)
+    if not runs:
+        return "the session that ships was not timed"
+    first = runs[0]
+    p50 = first.milliseconds("p50")
+    pace = f"p50 {_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
+    busy = ", on a busy machine" if any(doubt.code in ("OX412", "OX415") for doubt in doubts(latency)) else ""
+    return (f"{_gain(gains)}; {pace}" if gains else pace) + busy
+
+
+def _gain(gains: list[Speedup]) -> str:
+    """How it compares with PyTorch over all sizes."""
+    surely = [one for one in gains if one.low > 1]
+    first = gains[0]
+    told = f"{first.ratio:.3g}× [{first.low:.3g}, {first.high:.3g}] PyTorch's speed at batch {first.batch}"
+    if len(surely) == len(gains):
+        return f"faster than PyTorch at every size, {told}" if len(gains) > 1 else f"faster than PyTorch, {told}"
+    if surely:
+        batches = ", ".join(str(one.batch) for one in surely)
+        return f"faster than PyTorch at batch {batches} only, {told}"
+    if all(one.high < 1 for one in gains):
+        return f"slower than PyTorch, {told}"
+    return f"not distinguishable from PyTorch, {told}"
+
+
+def _grade(p50: float | None, policy: LatencyPolicy) -> str:
+    if p50 is None or "p50" in policy.max_latency:
+        return ""
+    return " (good)" if p50 < policy.good_ms else " (slow)" if p50 > policy.bad_ms else ""
+
+
+def table(latency: Latency) -> list[str]:
+    """One line per contender and size."""
+    ratios = {(s.contender, s.scenario, s.concurrency, _key(s.sizes), s.batch): s for s in latency.speedup}
+    runs = sorted(latency.runs, key=lambda r: (r.scenario != "single", r.batch, _key(r.sizes), r.concurrency))
+    shown = runs if len(runs) <= SHOWN_ROWS else [r for r in runs if r.contender in (BASELINE, SHIPPED)][:SHOWN_ROWS]
+    names = [_name(run) for run in shown]
+    sizes = [_size(run) for run in shown]
+    wide = min(NAME_WIDTH, max((len(name) for name in names), default=0))
+    size = max([*(len(text) for text in sizes), 5])
+    head = f"  {'size':<{size}}  {'contender':<{wide}}  p50 ms  p90 ms  p95 ms  p99 ms   items/s  speed-up [95 %]"
+    lines = ["", head]
+    for run, name, where in zip(shown, names, sizes, strict=True):
+        ratio = ratios.get((run.contender, run.scenario, run.concurrency, _key(run.sizes), run.batch))
+        numbers = "  ".join(f"{_ms(run.milliseconds(p)):>6}" for p in ("p50", "p90", "p95", "p99"))
+        gain = f"{ratio.ratio:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]" if ratio else ""
+        lines.append(
+            f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_rate(run.throughput):>8}  {gain}".rstrip()
+        )
+    if len(shown) < len(runs):
+        lines.append(f"  … and {len(runs) - len(shown)} more rows in the proof")
+    return lines
+
+
+def setup(latency: Latency) -> list[str]:
+    """How it was measured, in one line, and what loading and memory cost in another."""
+    machine, settings = latency.machine, latency.settings
+    threads = settings.get("threads")
+    lines = [
+        f"  {machine.cpu}, {machine.cores} cores, {threads} threads on both sides; – where the samples are too few"
+    ]
+    first = next(iter(latency.of(SHIPPED)), None)
+    if first is not None and first.load_ms is not None:
+        peak = max((run.memory or 0 for run in latency.of(SHIPPED)), default=0)
+        theirs = max((run.memory or 0 for run in latency.of(BASELINE)), default=0)
+        memory = f", peak memory {peak / 1e6:.0f} MB (PyTorch {theirs / 1e6:.0f} MB)" if peak else ""
+        lines.append(f"  session {_ms(first.load_ms)} ms, first run {_ms(first.first_ms)} ms{memory}")
+    return lines
+
+
+def nodes(latency: Latency) -> list[str]:
+    """The slowest nodes of the session that ships."""
+    profile = latency.profile
+    if profile is None or not profile.nodes:
+        return []
+    lines = ["", f"  slowest nodes at batch {profile.batch} (onnxruntime's profile)"]
+    for node in profile.nodes[:SHOWN_NODES]:
+        place = f"{Path(node.file).name}:{node.line}" if node.file else ""
+        where = "  ".join(part for part in (node.module or "", place, (node.text or "")[:48]) if part)
+        lines.append(
+            f"    {node.share:>4.0%}  {_ms(node.ms):>6} ms  {node.op:<16} {node.node[:NODE_WIDTH]:<{NODE_WIDTH}}  {where}".rstrip()
+        )
+    return lines
+
+
+def short(latency: Latency, policy: LatencyPolicy) -> list[str]:
+    """One line for the summary of a whole proof."""
+    return [f"  latency: {headline(latency, policy)}"]
+
+
+def _name(run: Run) -> str:
+    if run.scenario == "single":
+        return run.contender
+    return f"{run.contender} {run.scenario}×{run.concurrency}"
+
+
+def _size(run: Run) -> str:
+    return ",".join(f"{name}={size}" for name, size in run.sizes.items()) or f"batch={run.batch}"
+
+
+def _key(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(sizes.items()))
+
+
+def _ms(value: float | None) -> str:
+    """Milliseconds with three digits."""
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _rate(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"

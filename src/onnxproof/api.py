@@ -47,6 +47,7 @@ def make_policy(
         outputs=outputs,
         noise=start.noise if noise is None else noise,
         accept={**start.accept, **(accept or {})},
+        known=start.known,
     )
 
 

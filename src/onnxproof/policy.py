@@ -9,6 +9,7 @@ from typing import Any, Literal
 from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
+from onnxproof.known import Known, recognise
 from onnxproof.refusals import refusals
 from onnxproof.verified import CaseResult
 
@@ -37,6 +38,8 @@ class Policy:
     """How many times farther from the truth than PyTorch onnxruntime may be."""
     accept: Mapping[str, str] = field(default_factory=dict)
     """Code → the reason why findings of that code are accepted."""
+    known: tuple[Known, ...] = ()
+    """What a baseline found: it gates only where it got worse."""
 
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""
@@ -54,6 +57,7 @@ class Policy:
             outputs={name: Tolerance(**values) for name, values in data["outputs"].items()},
             noise=data["noise"],
             accept=dict(data["accept"]),
+            known=tuple(Known.from_json(one) for one in data.get("known") or ()),
         )
 
 
@@ -84,6 +88,7 @@ def judge(
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
     ]
+    accepted = [recognise(replace(f, known=None), policy.known) for f in accepted]
     return sorted(accepted, key=lambda finding: -finding.weight)
 
 

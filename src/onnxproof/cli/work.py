@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from onnxproof.cli import outputs
 
 if TYPE_CHECKING:
     from onnxproof.policy import Policy
@@ -23,6 +27,7 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     from onnxproof.errors import UserError
     from onnxproof.progress import shown
 
+    outputs.check(options)
     policy = policy_of(options, None)
     job = job_of(options, policy)
     if str(job.target).endswith(".onnx") and job.onnx is None:
@@ -35,8 +40,14 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     except InternalError as error:
         stop(f"{error}\nThis is a bug in onnxproof: please report it with the lines above.")
         return
+    proof = replace(proof, environment={**proof.environment, "command": shlex.join(["onnxproof", *sys.argv[1:]])})
+    proof = _held_against_baseline(proof, options)
     _save(proof, Path(job.out))
     deliver(proof, options, require_something if verify else None)
+
+
+def _held_against_baseline(proof: Proof, options: dict[str, Any]) -> Proof:
+    return proof.against(outputs.load_baseline(options)) if options.get("baseline") else proof
 
 
 def _save(proof: Proof, folder: Path) -> None:
@@ -59,6 +70,7 @@ def deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None:
             print(culprits(proof))
         if options.get("verbose"):
             print("\n".join(line for case in proof.cases for line in describe_case(case)))
+    outputs.write(proof, options)
     sys.stdout.flush()
     if require is not None:
         require(proof)

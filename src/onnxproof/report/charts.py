@@ -15,7 +15,7 @@ import altair as alt
 from onnxproof.proof import Proof
 from onnxproof.report import points
 from onnxproof.report.points import FAINT, Judged, Row
-from onnxproof.report.words import BORN
+from onnxproof.report.words import BORN, short
 
 Width = int | Literal["container"]
 Chart = alt.Chart | alt.LayerChart
@@ -59,7 +59,12 @@ def theme(dark: bool) -> dict[str, Any]:
 
 
 def _data(rows: Sequence[Row]) -> alt.Data:
-    return alt.Data(values=list(rows))
+    """Rows for a chart; four digits are more than an eye can tell apart."""
+    return alt.Data(values=[{key: _rounded(value) for key, value in row.items()} for row in rows])
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.4g}") if isinstance(value, float) and math.isfinite(value) else value
 
 
 def _legend(title: str | None) -> alt.Legend:
@@ -187,7 +192,9 @@ def path(proof: Proof, case: str | None = None, *, width: Width = 620) -> Chart 
     ceiling = _ceiling(steps)
     floor = 1e-9
     drawn = [
-        {**s, "what": what, "y": _drawn(s[what], floor, ceiling)} for s in steps for what in ("inherited", "introduced")
+        {**_named(s), "what": what, "y": _drawn(s[what], floor, ceiling)}
+        for s in steps
+        for what in ("inherited", "introduced")
     ]
     x = alt.X("step:Q", title="node on the way").axis(tickMinStep=1, format="d").scale(nice=False, padding=8)
     y = alt.Y("y:Q", title="error, relative to the value's scale").scale(type="log").axis(format="~e", tickCount=6)
@@ -213,6 +220,10 @@ def path(proof: Proof, case: str | None = None, *, width: Width = 620) -> Chart 
     chart = alt.layer(line, dots, marks.encode(x, y, tooltip=tooltip), labels.encode(x, y, text="op:N"))
     description = "Line chart: the error each node inherits and introduces; circles mark the culprits."
     return chart.properties(width=width, height=HEIGHT, description=description)
+
+
+def _named(step: Row) -> Row:
+    return {**step, **{key: short(step[key] or "", points.NAMED) for key in ("node", "op", "module", "source")}}
 
 
 def _ceiling(steps: Sequence[Row]) -> float:

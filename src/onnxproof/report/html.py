@@ -29,17 +29,19 @@ def render_html(proof: Proof) -> str:
     from onnxproof.report import charts, page, vega
 
     scripts = {"vega": vega.bundle(), "page": _resource("page.js"), "early": _resource("early.js")}
-    room = LIMIT - sum(len(text.encode()) for text in scripts.values())
-    content = page.make(proof, room=room)
-    data = {"themes": {"light": charts.theme(dark=False), "dark": charts.theme(dark=True)}, **content.data}
+    themes = {"light": charts.theme(dark=False), "dark": charts.theme(dark=True)}
     template = _environment().get_template("report.html.j2")
-    return template.render(
-        **content.context,
-        style=_resource("style.css"),
-        scripts=scripts,
-        policy=_content_policy(scripts),
-        data=to_script_json(data),
-    )
+    fixed = {"style": _resource("style.css"), "scripts": scripts, "policy": _content_policy(scripts)}
+    room, findings = LIMIT - sum(len(text.encode()) for text in scripts.values()), page.SHOWN_FINDINGS
+    while True:
+        content = page.make(proof, room=room, findings=findings)
+        data = to_script_json({"themes": themes, **content.data})
+        text = template.render(**content.context, **fixed, data=data).encode("utf-8", "replace").decode()
+        excess = len(text.encode()) - LIMIT
+        if excess <= 0 or findings <= 5:
+            return text
+        # Texts of the model can be long: then fewer rows and fewer findings are shown, the worst of them.
+        room, findings = room - excess - 20_000, findings // 3
 
 
 def to_script_json(value: Any) -> str:

@@ -31,11 +31,12 @@ from onnxproof.report.words import (
 SHOWN_FINDINGS = 200
 SHOWN_ROWS = 60
 """Rows of a chart's table."""
-CELLS = 400
+SHOWN_PORTS = 100
+CELLS = 240
 """Characters of one text in a table."""
 STEPS_SHARE = 0.25
 """Of the room for data, what the nodes of the error's path may take; the cases get the rest."""
-RESERVE = 250_000
+RESERVE = 150_000
 """Bytes kept for markup, findings and the charts' own data."""
 
 
@@ -70,15 +71,15 @@ class Content:
         return [figure]
 
 
-def make(proof: Proof, *, room: int = 1_000_000) -> Content:
-    """Everything on the page; `room` is how many bytes data and markup may take."""
+def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS) -> Content:
+    """Everything on the page; `room` is how many bytes data and markup may take, `findings` how many are shown."""
     content = Content()
     rows = points.judged(proof)
     content.context = {
-        "title": f"{verdict_word(proof)} {subject_name(proof)}",
+        "title": f"{verdict_word(proof)} {short(subject_name(proof), 80)}",
         "verdict": proof.verdict,
         "word": verdict_word(proof),
-        "name": subject_name(proof),
+        "name": short(subject_name(proof), CELLS),
         "lead": _lead(proof),
         "reasons": [_reason(finding) for finding in grave(proof)[:5]],
         "more_reasons": max(0, len(grave(proof)) - 5),
@@ -90,14 +91,14 @@ def make(proof: Proof, *, room: int = 1_000_000) -> Content:
         "latency": _latency(proof, content),
         "quality": quality_page.make(proof, content),
         "model": _model(proof),
-        "findings": [_finding(proof, finding) for finding in proof.findings[:SHOWN_FINDINGS]],
-        "more_findings": max(0, len(proof.findings) - SHOWN_FINDINGS),
-        "severities": _severities(proof.findings[:SHOWN_FINDINGS]),
+        "findings": [_finding(proof, finding) for finding in proof.findings[:findings]],
+        "more_findings": max(0, len(proof.findings) - findings),
+        "severities": _severities(proof.findings[:findings]),
         "environment": [(name, _plain(item)) for name, item in proof.environment.items()],
         "commands": commands(proof),
         "version": str(proof.environment.get("onnxproof") or __version__),
     }
-    left = max(room - RESERVE - len(json.dumps(content.specs)), 50_000)
+    left = max(room - RESERVE - len(_compact(content.specs)), 50_000)
     steps, cases = pack_steps(proof, int(left * STEPS_SHARE)), pack_cases(rows, int(left * (1 - STEPS_SHARE)))
     content.context |= {"total_cases": len(rows), "kept_cases": len(cases["rows"]), "total_steps": steps["total"]}
     content.data |= {"charts": content.specs, "cases": cases, "steps": steps}
@@ -208,7 +209,7 @@ def _blames(proof: Proof) -> list[Row]:
             "case": case,
             "stage": blame.stage or "unknown",
             "rewrite": blame.rewrite,
-            "removed": ", ".join(blame.removed[:10]),
+            "removed": short(", ".join(blame.removed[:10]), CELLS),
             "vanishes": blame.vanishes,
             "culprits": [_culprit(culprit) for culprit in blame.culprits[:8]],
             "more": max(0, len(blame.culprits) - 8),
@@ -219,11 +220,11 @@ def _blames(proof: Proof) -> list[Row]:
 
 def _culprit(culprit: Any) -> Row:
     return {
-        "node": culprit.node,
-        "op": culprit.op,
-        "module": culprit.module or ("the model itself" if culprit.module == "" else "–"),
+        "node": short(culprit.node, CELLS),
+        "op": short(culprit.op, CELLS),
+        "module": short(culprit.module or "", CELLS) or ("the model itself" if culprit.module == "" else "–"),
         "source": f"{culprit.file}:{culprit.line}" if culprit.file else "",
-        "text": culprit.text or "",
+        "text": short(culprit.text or "", CELLS),
         "introduced": number(culprit.introduced),
         "says": f"should be {value(culprit.expected)}, is {value(culprit.got)}" if culprit.got is not None else "",
     }
@@ -287,8 +288,8 @@ def _model(proof: Proof) -> Row:
     most = max((count for _, count in operators), default=1)
     return {
         "facts": [(name, text) for name, text in _model_facts(artifact, subject, env) if text],
-        "inputs": [_port(port, subject) for port in artifact.get("inputs") or ()],
-        "outputs": [_port(port, {}) for port in artifact.get("outputs") or ()],
+        "inputs": [_port(port, subject) for port in (artifact.get("inputs") or ())[:SHOWN_PORTS]],
+        "outputs": [_port(port, {}) for port in (artifact.get("outputs") or ())[:SHOWN_PORTS]],
         "operators": [(name, count, round(100 * count / most)) for name, count in operators[:24]],
         "more_operators": max(0, len(operators) - 24),
     }
@@ -315,7 +316,7 @@ def _port(port: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
     limits = (subject.get("ranges") or {}).get(port["name"])
     example = ((subject.get("inputs") or {}).get(port["name"]) or {}).get("shape")
     return {
-        "name": port["name"],
+        "name": short(str(port["name"]), CELLS),
         "dtype": port.get("dtype") or "",
         "shape": " × ".join("?" if dim is None else str(dim) for dim in shape) if shape is not None else "unknown",
         "example": " × ".join(map(str, example)) if example else "",
@@ -336,15 +337,19 @@ def _finding(proof: Proof, finding: Finding) -> Row:
         "excuse": finding.accepted or finding.known,
         "title": entry.title if entry else "",
         "message": short(finding.message, 1200),
-        "place": place(finding),
-        "help": finding.help,
+        "place": short(place(finding), 800),
+        "help": short(finding.help, 1200),
         "what": entry.what if entry else "",
         "why": entry.why if entry else "",
         "numbers": [(name, number(item)) for name, item in evidence.items() if _is_number(item)][:12],
         "worst": [_element(element) for element in (evidence.get("worst") or ())[:3]],
-        "counterexample": evidence.get("counterexample"),
+        "counterexample": _counterexample(evidence.get("counterexample")),
         "log": short_log(evidence),
     }
+
+
+def _counterexample(one: Mapping[str, Any] | None) -> str:
+    return short(str(one.get("text") or one.get("file") or ""), CELLS) if one else ""
 
 
 def _element(element: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -392,8 +397,13 @@ class Texts:
     def __call__(self, text: str) -> int:
         if text not in self.index:
             self.index[text] = len(self.index)
-            self.bytes += len(json.dumps(text)) + 1
+            # Characters that could end a script are written with six.
+            self.bytes += len(_compact(text)) + 5 * sum(text.count(character) for character in "<>&")
         return self.index[text]
+
+
+def _compact(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b","
 
 
 def pack_cases(rows: Sequence[Judged], room: int) -> Row:
@@ -401,7 +411,7 @@ def pack_cases(rows: Sequence[Judged], room: int) -> Row:
     texts, packed, used = Texts(), [], 0
     for one in sorted(rows, key=lambda row: row.weight):
         row = _pack_case(one, texts)
-        used += len(json.dumps(row)) + 1
+        used += len(_compact(row))
         if used + texts.bytes > room:
             break
         packed.append(row)
@@ -424,7 +434,7 @@ def pack_steps(proof: Proof, room: int) -> Row:
         words = (step["node"], step["op"], step["module"] or "", step["source"])
         row = [step["step"], *(texts(short(word, CELLS)) for word in words), int(step["culprit"])]
         row += [_brief(step["introduced"]), _brief(step["inherited"])]
-        used += len(json.dumps(row)) + 1
+        used += len(_compact(row))
         if used + texts.bytes > room:
             break
         packed.append(row)

@@ -10,12 +10,14 @@ from typing import Any
 from onnxproof.comparison import Comparison
 from onnxproof.policy import Policy, judge
 from onnxproof.proof import Proof
-from onnxproof.report.words import BORN
+from onnxproof.report.words import BORN, short
 from onnxproof.verified import CaseResult
 
 Row = dict[str, Any]
 STATES = ("agrees", "note", "review", "block", "rejected")
 """What a case says, from the best to the worst; `rejected`: the baseline itself refuses it, so it says nothing."""
+NAMED = 120
+"""Characters of a name in a chart's tooltip."""
 FAINT = 1e-12
 """Where a logarithmic axis puts a difference of zero, at most."""
 
@@ -72,7 +74,7 @@ def _finite(value: float | None) -> float | None:
 # --- errors against magnitude -----------------------------------------------------------------------------------------
 
 
-def error_points(rows: Sequence[Judged], limit: int = 1200) -> list[Row]:
+def error_points(rows: Sequence[Judged], limit: int = 800) -> list[Row]:
     """Errors against magnitudes: the pairs that decide the tolerance, one for each cell of a fine grid, worst first."""
     cells: dict[tuple[Any, ...], Row] = {}
     for one in sorted(rows, key=lambda row: row.weight):
@@ -99,8 +101,8 @@ def _step(value: float) -> int | None:
 def _point(one: Judged, magnitude: float, error: float) -> Row:
     assert one.comparison is not None
     return {
-        "case": one.case.name,
-        "output": one.comparison.output,
+        "case": short(one.case.name, NAMED),
+        "output": short(one.comparison.output, NAMED),
         "state": one.state,
         "magnitude": magnitude,
         "error": error,
@@ -216,7 +218,7 @@ def _source(culprit: Any) -> str:
     return f"{culprit.file}:{culprit.line}" if culprit is not None and culprit.file else ""
 
 
-def thinned(steps: Sequence[Row], limit: int = 600) -> list[Row]:
+def thinned(steps: Sequence[Row], limit: int = 300) -> list[Row]:
     """At most about so many steps, in order: all culprits (up to the limit) and the worst of each stretch."""
     if len(steps) <= limit:
         return list(steps)

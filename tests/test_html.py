@@ -94,7 +94,7 @@ def test_every_chart_has_words(watched, full_html, tmp_path):
         assert len(figure.query_selector("figcaption").inner_text()) > 30
         assert page.query_selector(f"#{figure.get_attribute('aria-labelledby')}")
     texts = page.inner_text("figure:has([data-chart=errors]) figcaption")
-    assert "21 of 24 comparisons agree" in texts
+    assert "On fair inputs 21 of 24 comparisons agree" in texts
 
 
 def test_the_culprit_and_its_line_are_named(watched, full_html, tmp_path):

@@ -14,6 +14,7 @@ import altair as alt
 
 from onnxproof.proof import Proof
 from onnxproof.report import points
+from onnxproof.report.groups import natural
 from onnxproof.report.points import FAINT, Judged, Row
 from onnxproof.report.words import BORN, short
 
@@ -154,10 +155,10 @@ def heatmap(rows: Sequence[Judged], *, width: Width = 620) -> Chart | None:
     if not cells:
         return None
     drawn = [{**cell, "text": _cell_text(cell)} for cell in cells]
-    sizes = list(dict.fromkeys(cell["sizes"] for cell in drawn))
+    sizes = sorted({cell["sizes"] for cell in drawn}, key=natural)
     base = alt.Chart(_data(drawn)).encode(
         x=alt.X("profile:N", title="values", sort=None).axis(labelAngle=-45).scale(paddingInner=0.04),
-        y=alt.Y("sizes:N", title="sizes", sort=None).scale(paddingInner=0.08),
+        y=alt.Y("sizes:N", title="sizes", sort=sizes).scale(paddingInner=0.08),
     )
     squares = base.mark_rect(cornerRadius=2).encode(
         color=_color(drawn, "worst of the cell", CELLS),
@@ -179,8 +180,8 @@ def heatmap(rows: Sequence[Judged], *, width: Width = 620) -> Chart | None:
 
 def _cell_text(cell: Row) -> str:
     ratio = cell["noise_ratio"]
-    if ratio is None:
-        return ""
+    if cell["nonfinite"] or ratio is None:
+        return "NaN" if cell["nonfinite"] else ""
     return f"{ratio:.0e}".replace("e+0", "e").replace("e+", "e") if ratio >= 1000 else f"{ratio:.2g}"
 
 
@@ -196,8 +197,9 @@ def path(proof: Proof, case: str | None = None, *, width: Width = 620) -> Chart 
         for s in steps
         for what in ("inherited", "introduced")
     ]
-    x = alt.X("step:Q", title="node on the way").axis(tickMinStep=1, format="d").scale(nice=False, padding=8)
-    y = alt.Y("y:Q", title="error, relative to the value's scale").scale(type="log").axis(format="~e", tickCount=6)
+    x = alt.X("step:Q", title="node on the way").axis(tickMinStep=1, format="d").scale(nice=False, padding=24)
+    y = alt.Y("y:Q", title="error, relative to the value's scale")
+    y = y.scale(type="log", domain=[floor, 20 * max(row["y"] for row in drawn)]).axis(format="~e", tickCount=6)
     names = ["inherited", "introduced"]
     color = alt.Color("what:N", legend=_legend(None)).scale(domain=names, range=SIDE_COLORS)
     tooltip = [

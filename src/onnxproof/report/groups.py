@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from onnxproof.proof import Proof
 from onnxproof.report.points import Judged, judged, sizes_of, top
@@ -22,16 +24,26 @@ class Group:
     state: str
     refused: int
     rejected: int
+    nonfinite: int
+    """Comparisons in which one side is NaN or infinite and the other is not."""
 
 
 def groups(proof: Proof, rows: Sequence[Judged] | None = None) -> list[Group]:
-    """One group per size, the worst first where there are more than a dozen."""
+    """One group per size, in order of size; the worst first where there are more than a dozen."""
     found: dict[str, list[Judged]] = {}
     for one in rows if rows is not None else judged(proof):
         found.setdefault(sizes_of(one.case), []).append(one)
     if len(found) > 12:
         found = dict(sorted(found.items(), key=lambda item: min(one.weight for one in item[1])))
+    else:
+        found = dict(sorted(found.items(), key=lambda item: natural(item[0])))
     return [_group(sizes, members) for sizes, members in found.items()]
+
+
+def natural(sizes: str) -> tuple[Any, ...]:
+    """A key that puts `batch=7` before `batch=32`, and names without sizes last."""
+    parts = re.split(r"(\d+)", sizes)
+    return ("=" not in sizes, *(int(part) if i % 2 else part for i, part in enumerate(parts)))
 
 
 def _group(sizes: str, members: Sequence[Judged]) -> Group:
@@ -47,4 +59,5 @@ def _group(sizes: str, members: Sequence[Judged]) -> Group:
         min(members, key=lambda one: one.weight).state,
         sum(1 for case in cases.values() if case.status == "failed"),
         sum(1 for case in cases.values() if case.status == "rejected"),
+        sum(1 for c in numbers if c.pattern.differing),
     )

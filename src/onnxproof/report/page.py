@@ -158,10 +158,11 @@ def _parity(proof: Proof, rows: Sequence[Judged], content: Content) -> list[Figu
 
 def _errors_figure(proof: Proof, rows: Sequence[Judged]) -> Figure:
     shown = sorted(points.error_points(rows), key=lambda row: -row["error"])
-    agree = sum(1 for one in rows if one.state == "agrees")
+    fair = [one for one in rows if one.case.fair]
+    agree = sum(1 for one in fair if one.state == "agrees")
     caption = (
         f"Each point is a pair of values that decides the tolerance. The band is what rounding explains: up to {proof.policy.noise:g} times "
-        f"{baseline_name(proof)}'s own distance from the float64 truth. The dashed line is the tolerance. {agree} of {len(rows)} comparisons agree"
+        f"{baseline_name(proof)}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
     )
     caption += f"; the largest difference is {number(shown[0]['error'])} in {shown[0]['case']}." if shown else "."
     head = ("case", "output", "magnitude", "difference", "noise ratio", "verdict")
@@ -177,7 +178,7 @@ def _heat_figure(rows: Sequence[Judged]) -> Figure:
     profiles = {cell["profile"] for cell in cells}
     bad = [cell for cell in cells if cell["state"] in ("review", "block")]
     sizes, all_sizes = {cell["sizes"] for cell in cells}, {points.sizes_of(one.case) for one in rows}
-    caption = f"Rows are sizes, columns are kinds of values, the number is the noise ratio. {len(bad)} of {len(cells)} cells do not agree."
+    caption = f"Rows are sizes, columns are kinds of values, the number is the noise ratio (NaN: on one side only). {len(bad)} of {len(cells)} cells do not agree."
     if len(all_sizes) > len(sizes):
         caption += f" Shown are the worst {len(sizes)} of {len(all_sizes)} sizes."
     head = ("sizes", "values", "verdict", "largest difference", "noise ratio", "cases")
@@ -193,7 +194,8 @@ def _heat_figure(rows: Sequence[Judged]) -> Figure:
 def _path_figure(proof: Proof) -> Figure:
     steps = points.path_steps(proof)
     culprits = [step for step in steps if step["culprit"]]
-    caption = f"{len(steps)} nodes on the way, {len(culprits)} introduce an error of their own. Values above everything else stand for NaN or infinity."
+    born = "introduces" if len(culprits) == 1 else "introduce"
+    caption = f"{len(steps)} nodes on the way, {len(culprits)} {born} an error of their own. NaN and infinity are drawn above the rest."
     if culprits:
         first = culprits[0]
         caption += f" The first culprit is {first['op']} {first['node']}" + (

@@ -184,6 +184,14 @@ def test_markdown_fits_a_comment():
     assert len(render_markdown(make_proof(cases=40, wrong=40, outputs=outputs))) <= LIMIT + 100
 
 
+def test_where_two_files_are_compared_the_first_has_its_name():
+    proof = make_proof(wrong=1)
+    diff = replace(proof, subject={**proof.subject, "target": "before.onnx"})
+    for shown in (render_markdown(diff), render_annotations(diff), render_junit(diff), diff._repr_html_()):
+        assert "before.onnx" in shown
+        assert "PyTorch" not in shown
+
+
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
@@ -236,6 +244,15 @@ def test_prove_writes_the_page_by_default_and_verify_does_not(here, tmp_path):
     )
     assert quiet.exit_code == 0
     assert not (tmp_path / "again" / "report.html").exists()
+
+
+def test_a_page_that_nobody_asked_for_does_not_cost_the_verdict(here, tmp_path, monkeypatch):
+    monkeypatch.setattr("onnxproof.report.html._resource", lambda name: 1 / 0)
+    silent = here("prove", target("tutorial"), "--batch-sizes", "1", "--out", "made")
+    assert silent.exit_code == 0
+    assert "could not be made" in silent.stderr
+    asked = here("report", "made/proof.json", "--html", "page.html")
+    assert isinstance(asked.exception, ZeroDivisionError)
 
 
 def test_without_the_extra_prove_is_silent_and_html_is_an_error(saved, here, tmp_path, monkeypatch):

@@ -94,6 +94,9 @@ def test_every_chart_has_words(watched, full_html, tmp_path):
         assert len(figure.query_selector("figcaption").inner_text()) > 30
         assert page.query_selector(f"#{figure.get_attribute('aria-labelledby')}")
     texts = page.inner_text("figure:has([data-chart=errors]) figcaption")
+    page.wait_for_selector("[data-chart=errors] svg")
+    assert page.get_attribute("[data-chart=errors]", "aria-label").startswith("Scatter chart")
+    assert page.locator("[data-chart=errors] [aria-label]").count() < 10  # its points are not read out one by one
     assert "On fair inputs 21 of 24 comparisons agree" in texts
 
 

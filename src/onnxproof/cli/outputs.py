@@ -40,7 +40,16 @@ def write(proof: Proof, options: dict[str, Any]) -> None:
     """Write what was asked for, and say where."""
     for name, file, render in _asked(proof, options):
         path = Path(file)
-        _write(path, render())
+        try:
+            _write(path, render())
+        except Exception as error:
+            if options.get(name):
+                raise
+            # A page that nobody asked for must not cost the verdict.
+            print(
+                f"the HTML report could not be made, please report it: {type(error).__name__}: {error}", file=sys.stderr
+            )
+            continue
         if not options.get("quiet"):
             print(f"{name}: {path}", file=sys.stderr)
     if options.get("github"):

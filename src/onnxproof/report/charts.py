@@ -16,7 +16,7 @@ from onnxproof.proof import Proof
 from onnxproof.report import points
 from onnxproof.report.groups import natural
 from onnxproof.report.points import FAINT, Judged, Row
-from onnxproof.report.words import BORN, short
+from onnxproof.report.words import BORN, baseline_name, short
 
 Width = int | Literal["container"]
 Chart = alt.Chart | alt.LayerChart
@@ -49,6 +49,7 @@ def theme(dark: bool) -> dict[str, Any]:
         "background": "transparent",
         "font": "system-ui, sans-serif",
         "view": {"stroke": None},
+        "mark": {"aria": False},  # a chart's description is read out, not each of its hundreds of points
         "axis": axis,
         "legend": {"labelColor": text, "titleColor": muted, "titleFontWeight": 500, "labelLimit": 220},
         "title": {"color": text, "fontWeight": 600},
@@ -107,7 +108,7 @@ def errors(proof: Proof, rows: Sequence[Judged], *, width: Width = 620) -> Chart
         alt.Chart(_data(drawn))
         .mark_point(filled=True, size=64, opacity=0.8)
         .encode(
-            x=alt.X("x:Q", title="magnitude of the element, |PyTorch|")
+            x=alt.X("x:Q", title=f"magnitude of the element, |{baseline_name(proof)}|")
             .scale(type="log")
             .axis(format="~e", tickCount=6),
             y=alt.Y("y:Q", title="absolute difference").scale(type="log").axis(format="~e", tickCount=6),

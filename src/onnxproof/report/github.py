@@ -9,7 +9,7 @@ from pathlib import Path
 from onnxproof.findings import CATALOGUE, Finding
 from onnxproof.proof import Proof
 from onnxproof.report.markdown import render_markdown
-from onnxproof.report.words import mark, place, subject_name
+from onnxproof.report.words import mark, place, subject_name, voiced
 
 COMMANDS = {"block": "error", "review": "warning", "note": "notice"}
 SHOWN = 10
@@ -18,6 +18,7 @@ SHOWN = 10
 
 def render_annotations(proof: Proof, root: Path | None = None) -> str:
     """One workflow command a line; files below the repository's `root` are named relative to it."""
+    proof = voiced(proof)
     findings = [f for f in proof.findings if f.weight] + [f for f in proof.findings if not f.weight]
     kinds: dict[str, list[str]] = {}
     for finding in findings:

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from onnxproof.findings import Finding
 from onnxproof.proof import Proof
 from onnxproof.report.points import Judged, judged, sizes_of
-from onnxproof.report.words import mark, number, place, subject_name, worst_elements
+from onnxproof.report.words import baseline_name, mark, number, place, subject_name, voiced, worst_elements
 
 FAMILIES = {
     "OX0": "run",
@@ -26,6 +26,7 @@ SHOWN = 40
 
 def render_junit(proof: Proof) -> str:
     """The XML, with its declaration."""
+    proof = voiced(proof)
     root = ElementTree.Element("testsuites", name=_clean(f"onnxproof {subject_name(proof)}"))
     suites = [_parity(proof), _findings(proof)]
     root.extend(suites)
@@ -71,11 +72,13 @@ def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> 
     seconds = sum(sum(one.case.seconds.values()) for one in members)
     element = _case(f"onnxproof.{subject_name(proof)}.{sizes}", output, seconds)
     if all(one.state == "rejected" for one in members):
-        ElementTree.SubElement(element, "skipped", message="PyTorch itself rejects these inputs")
+        ElementTree.SubElement(
+            element, "skipped", message=_clean(f"{baseline_name(proof)} itself rejects these inputs")
+        )
         return element
     names = {one.case.name for one in members if one.state in ("review", "block")}
     for finding in _about(proof.findings, output, names):
-        _fail(element, finding)
+        _fail(element, finding, baseline_name(proof))
     lines = [_line(one) for one in members[:SHOWN]]
     ElementTree.SubElement(element, "system-out").text = _clean("\n".join(lines))
     return element
@@ -114,7 +117,7 @@ def _family(proof: Proof, prefix: str, name: str) -> ElementTree.Element:
         ElementTree.SubElement(element, "skipped", message="not asked for")
         return element
     for finding in [f for f in findings if f.weight][:SHOWN]:
-        _fail(element, finding)
+        _fail(element, finding, baseline_name(proof))
     quiet = [f"{f.code} {f.severity}{mark(f)}: {f.message}" for f in findings if not f.weight]
     if quiet:
         ElementTree.SubElement(element, "system-out").text = _clean("\n".join(quiet[:SHOWN]))
@@ -130,13 +133,13 @@ def _case(classname: str, name: str, seconds: float) -> ElementTree.Element:
     return ElementTree.Element("testcase", classname=_clean(classname), name=_clean(name), time=_seconds(seconds))
 
 
-def _fail(element: ElementTree.Element, finding: Finding) -> None:
+def _fail(element: ElementTree.Element, finding: Finding, baseline: str) -> None:
     failure = ElementTree.SubElement(element, "failure", type=f"{finding.code} {finding.severity}")
     failure.set("message", _clean(f"{finding.code}: {finding.message}"))
     where = place(finding)
     lines = [
         finding.message,
         *([f"where: {where}"] if where else []),
-        *worst_elements(finding.evidence.get("worst") or []),
+        *worst_elements(finding.evidence.get("worst") or [], baseline),
     ]
     failure.text = _clean("\n".join([*lines, f"help: {finding.help}"]))

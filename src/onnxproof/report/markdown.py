@@ -19,6 +19,7 @@ from onnxproof.report.words import (
     standing,
     subject_name,
     verdict_word,
+    voiced,
     worst_elements,
 )
 
@@ -31,6 +32,7 @@ LIMIT = 60_000
 
 def render_markdown(proof: Proof) -> str:
     """The comment."""
+    proof = voiced(proof)
     parts = [
         f"### {SIGNS[proof.verdict]} {verdict_word(proof)}: {text(subject_name(proof))}",
         text(short(reason(proof).removeprefix(": "), 400)),

@@ -26,6 +26,7 @@ from onnxproof.report.words import (
     subject_name,
     value,
     verdict_word,
+    voiced,
 )
 
 SHOWN_FINDINGS = 200
@@ -73,15 +74,16 @@ class Content:
 
 def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS) -> Content:
     """Everything on the page; `room` is how many bytes data and markup may take, `findings` how many are shown."""
-    content = Content()
+    content, proof = Content(), voiced(proof)
     rows = points.judged(proof)
+    order = {id(finding): index for index, finding in enumerate(proof.findings)}
     content.context = {
         "title": f"{verdict_word(proof)} {short(subject_name(proof), 80)}",
         "verdict": proof.verdict,
         "word": verdict_word(proof),
         "name": short(subject_name(proof), CELLS),
         "lead": _lead(proof),
-        "reasons": [_reason(finding) for finding in grave(proof)[:5]],
+        "reasons": [_reason(finding, order[id(finding)]) for finding in grave(proof)[:5]],
         "more_reasons": max(0, len(grave(proof)) - 5),
         "facts": _facts(proof, rows),
         "baseline": baseline_name(proof),
@@ -122,8 +124,13 @@ def _lead(proof: Proof) -> str:
     return f"Look before you ship: {looked}."
 
 
-def _reason(finding: Finding) -> Row:
-    return {"code": finding.code, "severity": finding.severity, "message": short(finding.message, CELLS)}
+def _reason(finding: Finding, index: int) -> Row:
+    return {
+        "index": index,
+        "code": finding.code,
+        "severity": finding.severity,
+        "message": short(finding.message, CELLS),
+    }
 
 
 def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,18 @@ def baseline_name(proof: Proof) -> str:
     """Who the candidate is held against: PyTorch, or the first file where two files are compared."""
     target = str(proof.subject.get("target") or "")
     return Path(target).name if target.endswith(".onnx") else "PyTorch"
+
+
+def voiced(proof: Proof) -> Proof:
+    """The same proof whose findings call the baseline by its name, where it is not PyTorch but a file."""
+    name = baseline_name(proof)
+    if name == "PyTorch":
+        return proof
+    said = [
+        replace(f, message=f.message.replace("PyTorch", name), help=f.help.replace("PyTorch", name))
+        for f in proof.findings
+    ]
+    return replace(proof, findings=tuple(said))
 
 
 def place(finding: Finding) -> str:

@@ -386,6 +386,43 @@ def test_names_from_the_model_stay_text(first, watched, tmp_path):
         assert " ".join(attack.replace("\ud800", "?").split()) in everything
 
 
+def test_a_real_model_with_such_names(watched, tmp_path):
+    import onnx
+    import torch
+
+    import onnxproof
+
+    bad = "<img src=x onerror=alert(1)>"
+
+    class Named(torch.nn.Module):
+        def forward(self, x):
+            return {bad: x / (x.norm(dim=-1, keepdim=True) + 1e-8), "fine": x * 2}
+
+    module, inputs = Named().eval(), (torch.randn(2, 5),)
+    made = onnxproof.export(module, inputs, out=tmp_path / "out")
+    model = onnx.load(made.artifact["path"])
+    renamed = {model.graph.input[0].name: f"{bad}input"}
+    for node in model.graph.node:
+        node.name = f"{bad}{node.name}"
+        node.input[:] = [renamed.get(name, name) for name in node.input]
+    model.graph.input[0].name = f"{bad}input"
+    del model.metadata_props[:]
+    file = tmp_path / f"{bad}.onnx"
+    onnx.save(model, file)
+    proof = onnxproof.verify(module, inputs, onnx=file, out=tmp_path / bad, batch_sizes=[3])
+    assert proof.verdict == "block"
+    assert any(finding.where.output == bad for finding in proof.findings)
+    view = watched()
+    page = view.open(render_html(proof), tmp_path)
+    view.draw_all()
+    assert view.troubles == []
+    assert view.requests == [page.url]
+    assert page.query_selector_all("img, [onerror]") == []
+    assert f"{bad}.onnx" in page.text_content("#model")
+    assert f"{bad}input" in page.text_content("#model")
+    assert f"{bad}node" in page.text_content("#parity")
+
+
 def test_data_cannot_end_its_script():
     text = to_script_json({"a": "</script><!-- & \u2028 \ud800", "b": [float("nan"), float("inf")]})
     assert not re.search("[<>&\u2028]", text)

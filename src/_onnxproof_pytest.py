@@ -32,11 +32,11 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(hookwrapper=True)  # the older style, since this is loaded in every run, by any pytest
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     CURRENT.append(item)
     try:
-        return (yield)
+        yield
     finally:
         CURRENT.pop()
 

@@ -14,6 +14,9 @@ import pytest
 
 import models
 import onnxproof
+from inner import apart, artifact, suite  # noqa: F401  # fixtures of the tests of the pytest plugin
+
+pytest_plugins = ["pytester"]
 
 HERE = Path(__file__).parent
 

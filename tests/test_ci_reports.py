@@ -68,6 +68,20 @@ def test_junit_names_the_outputs_that_fail_and_the_sizes():
     assert found_cases["onnxproof.fixture.findings", "latency"].find("skipped") is not None
 
 
+def test_junit_fails_a_size_whose_finding_is_told_by_a_graver_one():
+    from onnxproof.comparison import Exactness
+
+    proof = make_proof(wrong=1)
+    inexact = replace(proof.cases[0].outputs[0], exactness=Exactness(1e-4, 1e-9, 1e5))
+    cases = (replace(proof.cases[0], outputs=(inexact,)), *proof.cases[1:])
+    proof = replace(proof, cases=cases).judged(proof.policy)
+    assert [f.code for f in proof.findings] == ["OX201"]
+    shown = cases_of(render_junit(proof))
+    failing = {key[0] for key, case in shown.items() if case.find("failure") is not None}
+    assert {"onnxproof.fixture.batch=1", "onnxproof.fixture.batch=3"} <= failing
+    assert "onnxproof.fixture.batch=2" not in failing
+
+
 def test_junit_accepted_findings_do_not_fail():
     proof = make_proof(wrong=1)
     accepted = proof.judged(replace(proof.policy, accept={"OX201": "known for years"}))

@@ -85,8 +85,10 @@ def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> 
 
 
 def _about(findings: Iterable[Finding], output: str, cases: set[str]) -> list[Finding]:
-    """What gates and speaks of one of these cases (and of this output, where it names one)."""
-    return [f for f in findings if f.weight and f.where.output in (output, None) and cases & _cases(f)][:SHOWN]
+    """What gates and speaks of one of these cases, or else the gravest about this output: it may stand for milder ones."""
+    gating = [f for f in findings if f.weight and f.where.output in (output, None)] if cases else []
+    named = [f for f in gating if cases & _cases(f)]
+    return named[:SHOWN] or [f for f in gating if f.where.output == output][:1]
 
 
 def _cases(finding: Finding) -> set[str]:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["pytester"]
-SOURCES = Path(__file__).parents[2] / "src"
+SOURCES = Path(__file__).parents[1] / "src"
 
 MODELS = """
 import torch

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
 from onnxproof import __version__
 from onnxproof.findings import CATALOGUE, Finding
 from onnxproof.proof import Proof
 from onnxproof.report import charts, points, quality_page
+from onnxproof.report.figure import Content, Figure
 from onnxproof.report.groups import groups
 from onnxproof.report.points import Judged, Row, top
 from onnxproof.report.reproduce import commands
@@ -39,37 +40,6 @@ STEPS_SHARE = 0.25
 """Of the room for data, what the nodes of the error's path may take; the cases get the rest."""
 RESERVE = 150_000
 """Bytes kept for markup, findings and the charts' own data."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A chart with what it says in words and in a table."""
-
-    key: str
-    title: str
-    caption: str
-    head: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
-    more: int = 0
-    """Rows that the table leaves out."""
-    min_width: int = 0
-    """Pixels below which the chart scrolls inside its frame."""
-
-
-@dataclass
-class Content:
-    """For the template (`context`) and for the page's script (`data`)."""
-
-    context: dict[str, Any] = field(default_factory=dict)
-    data: dict[str, Any] = field(default_factory=dict)
-    specs: dict[str, Any] = field(default_factory=dict)
-
-    def draw(self, chart: charts.Chart | None, figure: Figure) -> list[Figure]:
-        """Keep a chart under its figure's key; nothing where there is no chart."""
-        if chart is None:
-            return []
-        self.specs[figure.key] = chart.to_dict(validate=False)
-        return [figure]
 
 
 def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS) -> Content:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from onnxproof.proof import Proof
 from onnxproof.report import charts, points
+from onnxproof.report.figure import Content, Figure
 from onnxproof.report.points import Row
 from onnxproof.report.words import number, short
-
-if TYPE_CHECKING:
-    from onnxproof.report.page import Content
 
 SMALL = 12
 """Classes up to which a confusion matrix is a table; beyond, a chart and the pairs that are confused most."""
@@ -77,12 +75,10 @@ def _matrix(quality: Mapping[str, Any], side: str) -> Row:
     return {"side": side, "labels": _labels(quality), "rows": rows}
 
 
-def _confusion_charts(proof: Proof, content: Content) -> list[Any]:
-    from onnxproof.report.page import Figure
-
+def _confusion_charts(proof: Proof, content: Content) -> list[Figure]:
     if len(_labels(proof.quality or {})) <= SMALL:
         return []
-    figures: list[Any] = []
+    figures: list[Figure] = []
     for side in points.SIDES:
         wrong = [cell for cell in points.confusion_cells(proof, side) if not cell["right"] and cell["count"]]
         worst = sorted(wrong, key=lambda cell: -cell["count"])[:20]
@@ -114,9 +110,7 @@ def _slider(proof: Proof, content: Content) -> Row | None:
     return {"sides": list(curves), "last": len(steps) - 1, "start": content.data["thresholds"]["start"]}
 
 
-def _curve_figure(proof: Proof, content: Content) -> list[Any]:
-    from onnxproof.report.page import Figure
-
+def _curve_figure(proof: Proof, content: Content) -> list[Figure]:
     said = [f"{side}: {len(curve)} thresholds" for side, curve in points.curves(proof).items()]
     caption = (
         f"Precision against recall over all thresholds ({'; '.join(said)}). The dots are at the slider's threshold."
@@ -144,9 +138,7 @@ def _rate(rate: Mapping[str, Any]) -> str:
     return text
 
 
-def _calibration_figure(proof: Proof, content: Content) -> list[Any]:
-    from onnxproof.report.page import Figure
-
+def _calibration_figure(proof: Proof, content: Content) -> list[Figure]:
     bins = points.calibration_bins(proof)
     caption = "How often a side is right when it is so sure; on the dashed line it is exactly as sure as it should be."
     head = ("side", "how sure", "how often right", "examples")

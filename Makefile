@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures latency reference clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures latency report screenshots reference clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev,report]'
 	touch $(STAMP)
 
 # A second provider in an environment of its own (its package replaces onnxruntime); the rest is borrowed from .venv.
@@ -63,6 +63,13 @@ blame: setup .venv-polygraphy/.installed
 
 latency: setup
 	$(BIN)/python -m benchmarks.latency
+
+# The HTML report: its size, how fast it opens, and the pictures in docs/images (these need Chromium).
+report: setup
+	$(BIN)/python -m benchmarks.report
+
+screenshots: setup
+	$(BIN)/python docs/make_screenshots.py
 
 counterexamples: setup
 	$(BIN)/python -m benchmarks.search

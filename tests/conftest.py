@@ -7,12 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
 
 import models
 import onnxproof
+from inner import apart, artifact, suite  # noqa: F401  # fixtures of the tests of the pytest plugin
+
+pytest_plugins = ["pytester"]
 
 HERE = Path(__file__).parent
 
@@ -73,6 +77,23 @@ def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             env={**os.environ, **environment},
             check=False,
         )
+
+    return run
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Run the command line in this process, in an empty folder: torch is loaded already."""
+    from typer.testing import CliRunner
+
+    from onnxproof.cli import app
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path) -> Any:
+        words = [*map(str, arguments), *(["--in-process"] if arguments[0] in ("prove", "verify") else [])]
+        monkeypatch.setattr(sys, "argv", ["onnxproof", *words])
+        return CliRunner().invoke(app, words)
 
     return run
 

@@ -50,6 +50,7 @@ def make_policy(
         noise=start.noise if noise is None else noise,
         accept={**start.accept, **(accept or {})},
         latency=start.latency,
+        known=start.known,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
+from onnxproof.known import Known, recognise
 from onnxproof.policy_latency import LatencyPolicy, judge_latency
 from onnxproof.refusals import refusals
 from onnxproof.verified import CaseResult
@@ -39,6 +40,8 @@ class Policy:
     accept: Mapping[str, str] = field(default_factory=dict)
     """Code → the reason why findings of that code are accepted."""
     latency: LatencyPolicy = LatencyPolicy()
+    known: tuple[Known, ...] = ()
+    """What a baseline found: it gates only where it got worse."""
 
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""
@@ -57,6 +60,7 @@ class Policy:
             noise=data["noise"],
             accept=dict(data["accept"]),
             latency=LatencyPolicy.from_json(data.get("latency") or {}),
+            known=tuple(Known.from_json(one) for one in data.get("known") or ()),
         )
 
 
@@ -89,6 +93,7 @@ def judge(
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
     ]
+    accepted = [recognise(replace(f, known=None), policy.known) for f in accepted]
     return sorted(accepted, key=lambda finding: -finding.weight)
 
 

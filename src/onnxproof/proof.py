@@ -8,13 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from onnxproof.blame.record import Blame
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding
+from onnxproof.known import known_of
 from onnxproof.policy import Policy, Verdict, judge, verdict_of
 from onnxproof.verified import CaseResult
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from onnxproof.report.plot import Plot
 
 SCHEMA = "onnxproof/1"
 
@@ -61,6 +67,35 @@ class Proof:
             policy=policy,
             findings=tuple(judge(self.findings, self.cases, policy, self.blame, self.counterexamples, self.latency)),
         )
+
+    def against(self, baseline: Proof) -> Proof:
+        """The same facts where only what is worse than in the baseline gates."""
+        return self.judged(replace(self.policy, known=known_of(baseline.findings)))
+
+    @property
+    def plot(self) -> Plot:
+        """Charts for a notebook: `proof.plot.errors()`, `.heatmap()`, `.path()`, `.latency()`, `.confusion()`, …"""
+        from onnxproof.report.plot import Plot  # a face of the proof: loaded when it is looked at
+
+        return Plot(self)
+
+    def to_frame(self) -> DataFrame:
+        """A pandas data frame with one row per output of a case."""
+        from onnxproof.report.frame import to_frame
+
+        return to_frame(self)
+
+    def to_html(self) -> str:
+        """The whole report as one self-contained page."""
+        from onnxproof.report.html import render_html
+
+        return render_html(self)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from onnxproof.report.notebook import render_notebook
+
+        return render_notebook(self)
 
     def to_json(self) -> dict[str, Any]:
         """The proof as plain data, every number finite."""

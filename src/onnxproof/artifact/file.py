@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -30,6 +31,7 @@ def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifac
         sha256=_hash(path, model),
         bytes=path.stat().st_size + sum(f.stat().st_size for f in external_files(path, model)),
         nodes=len(model.graph.node),
+        operators=_operators(model),
         inputs=tuple(_port(value) for value in real_inputs(model.graph)),
         outputs=tuple(_port(value) for value in model.graph.output),
         promised_inputs=promised[0],
@@ -123,6 +125,19 @@ def _hash(path: Path, model: onnx.ModelProto) -> str:
             while chunk := stream.read(1 << 24):
                 digest.update(chunk)
     return digest.hexdigest()
+
+
+def _operators(model: onnx.ModelProto) -> dict[str, int]:
+    """How many nodes of each operator there are, in subgraphs and local functions too; the most frequent first."""
+    counts: Counter[str] = Counter()
+    waiting = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    while waiting:
+        node = waiting.pop()
+        counts[f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type] += 1
+        for attribute in node.attribute:
+            for graph in (attribute.g, *attribute.graphs):
+                waiting += graph.node
+    return dict(counts.most_common())
 
 
 def opset_of(model: onnx.ModelProto) -> int:

@@ -47,6 +47,8 @@ class Artifact:
     sourcemap: str | None = None
     optimized: bool | None = None
     log: str = ""
+    operators: Mapping[str, int] = field(default_factory=dict)
+    """Operator → how many nodes are one, subgraphs included."""
 
     def to_json(self) -> dict[str, Any]:
         """The artifact as plain data."""

@@ -105,6 +105,19 @@ CaseTimeout = Annotated[
 ]
 InProcess = Annotated[bool, typer.Option("--in-process", help="Work in this process (for debugging).")]
 Json = Annotated[str | None, typer.Option("--json", help="Write the proof; - for stdout.", show_default=False)]
+Html = Annotated[
+    str | None,
+    typer.Option("--html", help="Write the report as one HTML page. prove does by default.", show_default=False),
+]
+Junit = Annotated[str | None, typer.Option("--junit", help="Write JUnit XML.", show_default=False)]
+Markdown = Annotated[
+    str | None, typer.Option("--markdown", help="Write Markdown for a pull-request comment.", show_default=False)
+]
+Github = Annotated[bool, typer.Option("--github", help="GitHub annotations, and the job's summary.")]
+Baseline = Annotated[
+    str | None,
+    typer.Option("--baseline", help="An earlier proof.json: fail only on what got worse since.", show_default=False),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but the verdict's line.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="One line for every output of every case.")]
 Out = Annotated[str, typer.Option("--out", help="Folder for the artifact and the proof.")]

@@ -12,7 +12,12 @@ from onnxproof.cli.app import app
 from onnxproof.cli.options import (
     Accept,
     Atol,
+    Baseline,
+    Github,
+    Html,
     Json,
+    Junit,
+    Markdown,
     MaxAbs,
     Noise,
     Out,
@@ -21,6 +26,7 @@ from onnxproof.cli.options import (
     Rtol,
     Verbose,
 )
+from onnxproof.cli.outputs import load_baseline
 from onnxproof.cli.timing import MaxLatency, MaxMemory, MinSpeedup
 from onnxproof.cli.work import deliver, policy_of, work
 
@@ -41,15 +47,21 @@ def report(
     accept: Accept = None,
     reason: Reason = None,
     json: Json = None,
+    html: Html = None,
+    junit: Junit = None,
+    markdown: Markdown = None,
+    github: Github = False,
+    baseline: Baseline = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Show a saved proof again, or judge it under another policy, without running anything."""
     from onnxproof.proof import Proof
 
+    options = dict(locals())
     loaded = Proof.load(proof)
-    judged = loaded.judged(policy_of(dict(locals()), loaded.policy))
-    deliver(judged, {"json": json, "quiet": quiet, "verbose": verbose})
+    judged = loaded.judged(policy_of(options, loaded.policy))
+    deliver(judged.against(load_baseline(options)) if baseline else judged, options)
 
 
 @app.command()
@@ -103,6 +115,8 @@ def _explain_error(source: str) -> None:
 
 
 @app.command()
-def demo(json: Json = None, quiet: Quiet = False, verbose: Verbose = False, out: Out = "onnxproof-out") -> None:
+def demo(
+    json: Json = None, html: Html = None, quiet: Quiet = False, verbose: Verbose = False, out: Out = "onnxproof-out"
+) -> None:
     """Train a small CNN on scikit-learn's digits and prove its export."""
-    work({"target": "onnxproof.digits:digits", "json": json, "quiet": quiet, "verbose": verbose, "out": out})
+    work({**locals(), "target": "onnxproof.digits:digits", "verb": "demo"})

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from onnxproof.cli import outputs
 
 if TYPE_CHECKING:
     from onnxproof.policy import Policy
@@ -37,6 +41,7 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     from onnxproof.settings import Settings, merged
 
     options = merged(options, options.pop("given", set(options)), Settings.find(Path.cwd()))
+    outputs.check(options)
     policy = policy_of(options, None)
     job = job_of(options, policy)
     if str(job.target).endswith(".onnx") and job.onnx is None:
@@ -54,6 +59,8 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     except InternalError as error:
         stop_for_a_bug(str(error), str(error), job.out)
         return
+    proof = replace(proof, environment={**proof.environment, "command": shlex.join(["onnxproof", *sys.argv[1:]])})
+    proof = _held_against_baseline(proof, options)
     _save(proof, Path(job.out))
     if options.get("fix"):
         _fix(proof, options)
@@ -78,6 +85,12 @@ def given(context: typer.Context) -> set[str]:
     """The options that the user wrote on the command line."""
     source = context.get_parameter_source
     return {name for name in context.params if str(getattr(source(name), "name", "")) == "COMMANDLINE"}
+
+
+def _held_against_baseline(proof: Proof, options: dict[str, Any]) -> Proof:
+    """What the baseline found is known; `bench` compares times with it, not findings."""
+    given = options.get("baseline") and options.get("verb") != "bench"
+    return proof.against(outputs.load_baseline(options)) if given else proof
 
 
 def _save(proof: Proof, folder: Path) -> None:
@@ -112,6 +125,7 @@ def deliver(proof: Proof, options: dict[str, Any], require: Any = None) -> None:
             print(culprits(proof))
         if options.get("verbose"):
             print("\n".join(line for case in proof.cases for line in describe_case(case)))
+    outputs.write(proof, options)
     sys.stdout.flush()
     if require is not None:
         require(proof)

@@ -49,6 +49,8 @@ class Finding:
     evidence: Mapping[str, Any] = field(default_factory=dict)
     help: str = ""
     accepted: str | None = None
+    known: str | None = None
+    """Why it does not gate: the baseline has it, and it is not worse now."""
 
     def to_json(self) -> dict[str, Any]:
         """The finding as plain data."""
@@ -58,10 +60,14 @@ class Finding:
         """The same finding, known and accepted: it stays visible and no longer gates."""
         return replace(self, accepted=reason)
 
+    def know(self, reason: str) -> Finding:
+        """The same finding, known from a baseline: it stays visible and no longer gates."""
+        return replace(self, known=reason)
+
     @property
     def weight(self) -> int:
-        """0 for a note or an accepted finding, 1 for a review, 2 for a block."""
-        return 0 if self.accepted is not None else WEIGHT[self.severity]
+        """0 for a note, an accepted or a known finding, 1 for a review, 2 for a block."""
+        return 0 if self.accepted is not None or self.known is not None else WEIGHT[self.severity]
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Finding:

@@ -12,9 +12,21 @@ from onnxproof.findings import Finding
 from onnxproof.latency.record import Latency
 from onnxproof.proof import Proof
 from onnxproof.report import latency
+from onnxproof.report.words import (
+    BORN,
+    WORDS,
+    grave,
+    headline,
+    mark,
+    place,
+    short,
+    size,
+    standing,
+    value,
+    worst_elements,
+)
 from onnxproof.verified import CaseResult
 
-WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
 SHOWN_FINDINGS = 3
 SHOWN_NOTES = 3
 SHOWN_GROUPS = 9
@@ -27,7 +39,7 @@ def render(proof: Proof) -> str:
         lines = _bench(proof, timed)
     else:
         lines = [
-            _headline(proof),
+            headline(proof),
             *_artifact(proof),
             *_groups(proof.cases),
             *_looked(proof),
@@ -43,12 +55,14 @@ def render(proof: Proof) -> str:
 
 def _bench(proof: Proof, timed: Latency) -> list[str]:
     """The summary where only times were asked for."""
-    verdict = (
-        _headline(proof) if _grave(proof) else f"{WORDS[proof.verdict]}  {proof.subject.get('name') or 'the model'}: "
+    name = proof.subject.get("name") or "the model"
+    said = (
+        headline(proof)
+        if grave(proof)
+        else f"{WORDS[proof.verdict]}  {name}: {latency.headline(timed, proof.policy.latency)}"
     )
-    said = "" if _grave(proof) else latency.headline(timed, proof.policy.latency)
     return [
-        verdict + said,
+        said,
         *_artifact(proof),
         *latency.setup(timed),
         *latency.table(timed),
@@ -58,35 +72,14 @@ def _bench(proof: Proof, timed: Latency) -> list[str]:
     ]
 
 
-def _headline(proof: Proof) -> str:
-    name = proof.subject.get("name") or "the model"
-    reasons = _grave(proof)
-    if not proof.cases and proof.artifact is not None and not reasons:
-        return f"EXPORTED  {name}"
-    healing = proof.healing or {}
-    healed = f", healed by {healing['change']}" if healing.get("healed") else ""
-    if not reasons:
-        return f"{WORDS[proof.verdict]}  {name}: {proof.compared} cases compared, every difference is rounding{healed}"
-    more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""
-    return f"{WORDS[proof.verdict]}  {name}: {reasons[0].message}{more}"
-
-
 def _artifact(proof: Proof) -> list[str]:
     artifact, env = proof.artifact, proof.environment
     if artifact is None:
         return []
     versions = f"torch {env.get('torch')}, onnxruntime {env.get('onnxruntime')}"
     session = f"{', '.join(p.removesuffix('ExecutionProvider') for p in env.get('providers', []))}, optimization {env.get('optimization')}"
-    made = f"{artifact['path']}  opset {artifact['opset']}, {artifact['nodes']} nodes, {_size(artifact['bytes'])}, {artifact['exporter']}"
+    made = f"{artifact['path']}  opset {artifact['opset']}, {artifact['nodes']} nodes, {size(artifact['bytes'])}, {artifact['exporter']}"
     return [f"  {made}", f"  {versions}, {session}"]
-
-
-def _size(count: int) -> str:
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count = count / 1000  # type: ignore[assignment]  # a float from here on
-    return ""
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
@@ -154,21 +147,15 @@ def _looked(proof: Proof) -> list[str]:
 # --- findings -------------------------------------------------------------------------------------------------------
 
 
-def _grave(proof: Proof) -> list[Finding]:
-    """What gates; that nothing was compared goes without saying where the reason is there too."""
-    grave = [f for f in proof.findings if f.weight]
-    return [f for f in grave if f.code != "OX004"] or grave
-
-
 def _findings(proof: Proof) -> list[str]:
-    grave = _grave(proof)
+    gating = grave(proof)
     quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: f.code not in ("OX008", "OX009"))
     lines: list[str] = []
-    for finding in grave[:SHOWN_FINDINGS]:
-        lines += ["", *_finding(finding)]
-    if len(grave) > SHOWN_FINDINGS:
-        codes = ", ".join(dict.fromkeys(f.code for f in grave[SHOWN_FINDINGS:]))
-        lines.append(f"  … and {len(grave) - SHOWN_FINDINGS} more ({codes}): they are in the proof")
+    for finding in gating[:SHOWN_FINDINGS]:
+        lines += ["", *describe_finding(finding)]
+    if len(gating) > SHOWN_FINDINGS:
+        codes = ", ".join(dict.fromkeys(f.code for f in gating[SHOWN_FINDINGS:]))
+        lines.append(f"  … and {len(gating) - SHOWN_FINDINGS} more ({codes}): they are in the proof")
     if quiet:
         lines += ["", *(line for f in quiet[:SHOWN_NOTES] for line in _note(f))]
     if len(quiet) > SHOWN_NOTES:
@@ -176,12 +163,13 @@ def _findings(proof: Proof) -> list[str]:
     return lines
 
 
-def _finding(finding: Finding) -> list[str]:
-    lines = [f"  {finding.code} {finding.severity}  {_short(finding.message, 400)}"]
-    place = _place(finding)
-    if place:
-        lines.append(f"    where: {place}")
-    lines += [f"    {line}" for line in _worst(finding.evidence.get("worst") or [])]
+def describe_finding(finding: Finding) -> list[str]:
+    """A finding in full: message, place, worst elements, smallest input, help."""
+    lines = [f"  {finding.code} {finding.severity}  {short(finding.message, 400)}"]
+    where = place(finding)
+    if where:
+        lines.append(f"    where: {where}")
+    lines += [f"    {line}" for line in worst_elements(finding.evidence.get("worst") or [])]
     lines += _counterexample(finding.evidence.get("counterexample"))
     lines.append(f"    help: {finding.help}")
     return lines
@@ -195,54 +183,16 @@ def _counterexample(one: dict[str, Any] | None) -> list[str]:
 
 
 def _note(finding: Finding) -> list[str]:
-    accepted = f" [accepted: {finding.accepted}]" if finding.accepted is not None else ""
-    line = f"  {finding.code} {'accepted' if accepted else 'note'}  {_short(finding.message, 160)}{accepted}"
+    line = f"  {finding.code} {standing(finding)}  {short(finding.message, 160)}{mark(finding)}"
     return [line, f"    help: {finding.help}"] if finding.code in ("OX008", "OX009") else [line]
 
 
-def _place(finding: Finding) -> str:
-    where = finding.where
-    parts = [
-        f"output {where.output}" if where.output else "",
-        f"case {where.case}" if where.case else "",
-        f"node {where.node}" if where.node else "",
-        f"module {where.module}" if where.module else "",
-        f"{where.file}:{where.line}" if where.file else "",
-    ]
-    count = finding.evidence.get("case_count", 1)
-    more = [f"and {count - 1} more cases"] if count > 1 else []
-    stage = [f"stage {finding.stage}"] if finding.stage else []
-    return ", ".join([part for part in parts if part] + more + stage)
-
-
-def _worst(elements: Sequence[dict[str, Any]]) -> list[str]:
-    rows = []
-    for element in elements[:3]:
-        b, c = element["baseline"], element["candidate"]
-        difference = f"  difference {c - b:.3g}" if _numeric(b) and _numeric(c) else ""
-        rows.append(f"{element['index']}: PyTorch {_value(b)}  onnxruntime {_value(c)}{difference}")
-    return rows
-
-
-def _numeric(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _value(value: Any) -> str:
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def _short(text: str, limit: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
 def _next(proof: Proof) -> list[str]:
-    grave = _grave(proof)
-    if not grave:
+    gating = grave(proof)
+    if not gating:
         return []
-    healing = ", or --heal" if proof.healing is None and grave[0].code.startswith(("OX2", "OX3")) else ""
-    return ["", f"  next: onnxproof explain {grave[0].code}{healing}"]
+    healing = ", or --heal" if proof.healing is None and gating[0].code.startswith(("OX2", "OX3")) else ""
+    return ["", f"  next: onnxproof explain {gating[0].code}{healing}"]
 
 
 def culprits(proof: Proof) -> str:
@@ -253,12 +203,12 @@ def culprits(proof: Proof) -> str:
     for case, blame in proof.blame.items():
         lines += ["", f"  {case}: {_step(blame)}"]
         for culprit in blame.culprits[:8]:
-            place = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
+            source = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
             module = culprit.module if culprit.module else "(top)" if culprit.module == "" else "–"
             lines.append(
-                f"    {_introduced(culprit.introduced):>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {place}".rstrip()
+                f"    {_introduced(culprit.introduced):>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {source}".rstrip()
             )
-            says = f"should be {_value(culprit.expected)}, is {_value(culprit.got)}" if culprit.got is not None else ""
+            says = f"should be {value(culprit.expected)}, is {value(culprit.got)}" if culprit.got is not None else ""
             rule = f"made by the exporter's rule {culprit.rule}" if culprit.rule and blame.stage == "simplify" else ""
             more = [says, rule, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
             if any(more) and culprit in blame.culprits[:3]:
@@ -281,13 +231,13 @@ def _step(blame: Blame) -> str:
 
 
 def _introduced(error: float) -> str:
-    return "nan/inf" if error >= 1e299 else f"{error:.2g}"
+    return "nan/inf" if error >= BORN else f"{error:.2g}"
 
 
 def describe_case(case: CaseResult) -> list[str]:
     """One line per output of a case: for `--verbose`."""
     if not case.outputs:
-        return [f"  {case.name}: {case.status} {_short(case.message, 120)}"]
+        return [f"  {case.name}: {case.status} {short(case.message, 120)}"]
     return [f"  {case.name}  {_outputs(c)}" for c in case.outputs]
 
 

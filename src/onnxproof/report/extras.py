@@ -1,0 +1,22 @@
+"""The packages that only reports need, and what to say where they are not installed."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from onnxproof.errors import UserError
+
+PAGE = ("altair", "jinja2", "vl_convert")
+"""What the HTML report is made with."""
+
+
+def missing(*modules: str) -> list[str]:
+    """Those that cannot be imported."""
+    return [module for module in modules if find_spec(module) is None]
+
+
+def require(*modules: str) -> None:
+    """Raise where one is missing, with the command that installs it."""
+    absent = missing(*modules)
+    if absent:
+        raise UserError(f"this needs {', '.join(absent)}: pip install 'onnxproof[report]'")

@@ -1,0 +1,73 @@
+"""Proof → GitHub Actions: annotations on the user's source lines, and the job's summary."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from onnxproof.findings import CATALOGUE, Finding
+from onnxproof.proof import Proof
+from onnxproof.report.markdown import render_markdown
+from onnxproof.report.words import mark, place, subject_name, voiced
+
+COMMANDS = {"block": "error", "review": "warning", "note": "notice"}
+SHOWN = 10
+"""GitHub shows ten of each kind for a step."""
+
+
+def render_annotations(proof: Proof, root: Path | None = None) -> str:
+    """One workflow command a line; files below the repository's `root` are named relative to it."""
+    proof = voiced(proof)
+    findings = [f for f in proof.findings if f.weight] + [f for f in proof.findings if not f.weight]
+    kinds: dict[str, list[str]] = {}
+    for finding in findings:
+        kind = COMMANDS[finding.severity] if finding.weight else "notice"
+        kinds.setdefault(kind, []).append(_annotation(kind, finding, proof, root))
+    return "\n".join(line for lines in kinds.values() for line in lines[:SHOWN])
+
+
+def _annotation(kind: str, finding: Finding, proof: Proof, root: Path | None) -> str:
+    entry = CATALOGUE.get(finding.code)
+    title = f"{finding.code} {entry.title if entry else finding.severity} ({subject_name(proof)})"
+    properties = {**_source(finding, proof, root), "title": title}
+    given = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
+    where = place(finding)
+    lines = [f"{finding.message}{mark(finding)}", *([f"where: {where}"] if where else []), f"help: {finding.help}"]
+    return f"::{kind} {given}::{escape_data(chr(10).join(lines))}"
+
+
+def _source(finding: Finding, proof: Proof, root: Path | None) -> dict[str, str]:
+    """The user's line; without one, the file of TARGET."""
+    if finding.where.file:
+        line = {"line": str(finding.where.line)} if finding.where.line else {}
+        return {"file": _relative(finding.where.file, root), **line}
+    file, colon, _ = str(proof.subject.get("target") or "").rpartition(":")
+    return {"file": _relative(file, root)} if colon and file.endswith(".py") else {}
+
+
+def _relative(file: str, root: Path | None) -> str:
+    path = Path(file)
+    if root is not None and path.is_absolute() and path.is_relative_to(root):
+        path = path.relative_to(root)
+    return path.as_posix()
+
+
+def escape_data(text: str) -> str:
+    """A command's message: what would end the line is written in percent."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """A command's property: what would end it is written in percent too."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def write_summary(proof: Proof, environment: Mapping[str, str] = os.environ) -> bool:
+    """Append to the job's summary, where there is one."""
+    file = environment.get("GITHUB_STEP_SUMMARY")
+    if not file:
+        return False
+    with Path(file).open("a", encoding="utf-8") as stream:
+        stream.write(render_markdown(proof) + "\n")
+    return True

@@ -1,0 +1,63 @@
+"""Cases by their sizes: the table that every summary shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnxproof.proof import Proof
+from onnxproof.report.points import Judged, judged, sizes_of, top
+
+
+@dataclass(frozen=True)
+class Group:
+    """All cases of one size: the worst numbers of those that gate, and the worst word."""
+
+    sizes: str
+    cases: int
+    max_abs: float | None
+    max_rel: float | None
+    noise_ratio: float | None
+    exactness: float | None
+    state: str
+    refused: int
+    rejected: int
+    nonfinite: int
+    """Comparisons in which one side is NaN or infinite and the other is not."""
+
+
+def groups(proof: Proof, rows: Sequence[Judged] | None = None) -> list[Group]:
+    """One group per size, in order of size; the worst first where there are more than a dozen."""
+    found: dict[str, list[Judged]] = {}
+    for one in rows if rows is not None else judged(proof):
+        found.setdefault(sizes_of(one.case), []).append(one)
+    if len(found) > 12:
+        found = dict(sorted(found.items(), key=lambda item: min(one.weight for one in item[1])))
+    else:
+        found = dict(sorted(found.items(), key=lambda item: natural(item[0])))
+    return [_group(sizes, members) for sizes, members in found.items()]
+
+
+def natural(sizes: str) -> tuple[Any, ...]:
+    """A key that puts `batch=7` before `batch=32`, and names without sizes last."""
+    parts = re.split(r"(\d+)", sizes)
+    return ("=" not in sizes, *(int(part) if i % 2 else part for i, part in enumerate(parts)))
+
+
+def _group(sizes: str, members: Sequence[Judged]) -> Group:
+    numbers = [one.comparison for one in members if one.comparison is not None and one.case.fair]
+    cases = {one.case.name: one.case for one in members}
+    return Group(
+        sizes,
+        len(cases),
+        top(c.max_abs for c in numbers),
+        top(c.max_rel for c in numbers),
+        top(c.noise_ratio for c in numbers),
+        top(c.exactness.error for c in numbers if c.exactness is not None),
+        min(members, key=lambda one: one.weight).state,
+        sum(1 for case in cases.values() if case.status == "failed"),
+        sum(1 for case in cases.values() if case.status == "rejected"),
+        sum(1 for c in numbers if c.pattern.differing),
+    )

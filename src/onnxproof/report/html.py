@@ -1,0 +1,87 @@
+"""Proof → one self-contained HTML page: verdict, parity, latency, quality, model, findings, environment, how to reproduce.
+
+Everything that comes from a model is untrusted. Jinja escapes it, data travel in JSON blocks in which no character can end
+the block, scripts write texts only as texts, and the page's own policy lets no script run but those made here (by their hash)
+and no request go anywhere.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from onnxproof.proof import Proof, finite
+from onnxproof.report.extras import PAGE, require
+
+if TYPE_CHECKING:
+    import jinja2
+
+LIMIT = 2_000_000
+"""Bytes a page may have."""
+
+
+def render_html(proof: Proof) -> str:
+    """The page."""
+    require(*PAGE)
+    from onnxproof.report import charts, page, vega
+
+    scripts = {"vega": vega.bundle(), "page": _resource("page.js"), "early": _resource("early.js")}
+    themes = {"light": charts.theme(dark=False), "dark": charts.theme(dark=True)}
+    template = _environment().get_template("report.html.j2")
+    fixed = {"style": _resource("style.css"), "scripts": scripts, "policy": _content_policy(scripts)}
+    room, findings = LIMIT - sum(len(text.encode()) for text in scripts.values()), page.SHOWN_FINDINGS
+    while True:
+        content = page.make(proof, room=room, findings=findings)
+        data = to_script_json({"themes": themes, **content.data})
+        text = template.render(**content.context, **fixed, data=data).encode("utf-8", "replace").decode()
+        excess = len(text.encode()) - LIMIT
+        if excess <= 0 or findings <= 5:
+            return text
+        # Texts of the model can be long: then fewer rows and fewer findings are shown, the worst of them.
+        room, findings = room - excess - 20_000, findings // 3
+
+
+def to_script_json(value: Any) -> str:
+    """JSON for a script element: no character in it can end the element or start a comment."""
+    text = json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    # Half of a surrogate pair is no character: it cannot be written as UTF-8.
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _content_policy(scripts: dict[str, str]) -> str:
+    """No request, and no script but these: not even one that slips through the escaping."""
+    hashes = " ".join(f"'sha256-{_hash(text)}'" for text in scripts.values())
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _resource(name: str) -> str:
+    text = resources.files("onnxproof.report").joinpath("templates").joinpath(name).read_text(encoding="utf-8")
+    return text.replace("\r\n", "\n")
+
+
+def _environment() -> jinja2.Environment:
+    import jinja2
+
+    from onnxproof.report.words import number
+
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_resource),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["number"] = number
+    return environment

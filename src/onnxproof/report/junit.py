@@ -1,0 +1,147 @@
+"""Proof → JUnit XML: a test case for each output at each size, and one for each family of findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from xml.etree import ElementTree
+
+from onnxproof.findings import Finding
+from onnxproof.proof import Proof
+from onnxproof.report.points import Judged, judged, sizes_of
+from onnxproof.report.words import baseline_name, mark, number, place, subject_name, voiced, worst_elements
+
+FAMILIES = {
+    "OX0": "run",
+    "OX1": "export",
+    "OX2": "parity",
+    "OX3": "graph",
+    "OX4": "latency",
+    "OX5": "quality",
+    "OX6": "data",
+}
+SHOWN = 40
+"""Failures spelled out in one test case."""
+
+
+def render_junit(proof: Proof) -> str:
+    """The XML, with its declaration."""
+    proof = voiced(proof)
+    root = ElementTree.Element("testsuites", name=_clean(f"onnxproof {subject_name(proof)}"))
+    suites = [_parity(proof), _findings(proof)]
+    root.extend(suites)
+    for name in ("tests", "failures", "errors"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
+    root.set("time", _seconds(float(proof.timing.get("seconds") or 0.0)))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _clean(text: str) -> str:
+    """The text without the characters that XML cannot hold."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Element:
+    suite = ElementTree.Element("testsuite", name=_clean(name), tests=str(len(cases)))
+    for tag, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
+        suite.set(attribute, str(sum(1 for case in cases if case.find(tag) is not None)))
+    suite.set("time", _seconds(sum(float(case.get("time", "0")) for case in cases)))
+    suite.extend(cases)
+    return suite
+
+
+# --- parity -----------------------------------------------------------------------------------------------------------
+
+
+def _parity(proof: Proof) -> ElementTree.Element:
+    """One test case for each output at each size; the cases with other values are inside."""
+    groups: dict[tuple[str, str], list[Judged]] = {}
+    for one in judged(proof):
+        output = one.comparison.output if one.comparison is not None else "(no output)"
+        groups.setdefault((sizes_of(one.case), output), []).append(one)
+    cases = [_group(proof, sizes, output, members) for (sizes, output), members in groups.items()]
+    return _suite(f"{subject_name(proof)}: parity", cases)
+
+
+def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> ElementTree.Element:
+    seconds = sum(sum(one.case.seconds.values()) for one in members)
+    element = _case(f"onnxproof.{subject_name(proof)}.{sizes}", output, seconds)
+    if all(one.state == "rejected" for one in members):
+        ElementTree.SubElement(
+            element, "skipped", message=_clean(f"{baseline_name(proof)} itself rejects these inputs")
+        )
+        return element
+    names = {one.case.name for one in members if one.state in ("review", "block")}
+    for finding in _about(proof.findings, output, names):
+        _fail(element, finding, baseline_name(proof))
+    lines = [_line(one) for one in members[:SHOWN]]
+    ElementTree.SubElement(element, "system-out").text = _clean("\n".join(lines))
+    return element
+
+
+def _about(findings: Iterable[Finding], output: str, cases: set[str]) -> list[Finding]:
+    """What gates and speaks of one of these cases, or else the gravest about this output: it may stand for milder ones."""
+    gating = [f for f in findings if f.weight and f.where.output in (output, None)] if cases else []
+    named = [f for f in gating if cases & _cases(f)]
+    return named[:SHOWN] or [f for f in gating if f.where.output == output][:1]
+
+
+def _cases(finding: Finding) -> set[str]:
+    return {str(name) for name in finding.evidence.get("cases") or ()} | {str(finding.where.case)}
+
+
+def _line(one: Judged) -> str:
+    c = one.comparison
+    if c is None:
+        return f"{one.case.name}: {one.case.status} {one.case.message}"
+    numbers = f"max abs {number(c.max_abs)}, max rel {number(c.max_rel)}, noise ratio {number(c.noise_ratio)}"
+    return f"{one.case.name}: {one.state}, {numbers}"
+
+
+# --- findings ---------------------------------------------------------------------------------------------------------
+
+
+def _findings(proof: Proof) -> ElementTree.Element:
+    """One test case for each family; what is accepted, known or a note does not fail it."""
+    cases = [_family(proof, prefix, name) for prefix, name in FAMILIES.items()]
+    return _suite(f"{subject_name(proof)}: findings", cases)
+
+
+def _family(proof: Proof, prefix: str, name: str) -> ElementTree.Element:
+    element = _case(f"onnxproof.{subject_name(proof)}.findings", name, 0.0)
+    findings = [finding for finding in proof.findings if finding.code.startswith(prefix)]
+    if not findings and _not_asked(proof, name):
+        ElementTree.SubElement(element, "skipped", message="not asked for")
+        return element
+    for finding in [f for f in findings if f.weight][:SHOWN]:
+        _fail(element, finding, baseline_name(proof))
+    quiet = [f"{f.code} {f.severity}{mark(f)}: {f.message}" for f in findings if not f.weight]
+    if quiet:
+        ElementTree.SubElement(element, "system-out").text = _clean("\n".join(quiet[:SHOWN]))
+    return element
+
+
+def _not_asked(proof: Proof, name: str) -> bool:
+    absent = {"latency": proof.latency is None, "quality": proof.quality is None, "data": proof.quality is None}
+    return absent.get(name, name == "parity" and not proof.cases)
+
+
+def _case(classname: str, name: str, seconds: float) -> ElementTree.Element:
+    return ElementTree.Element("testcase", classname=_clean(classname), name=_clean(name), time=_seconds(seconds))
+
+
+def _fail(element: ElementTree.Element, finding: Finding, baseline: str) -> None:
+    failure = ElementTree.SubElement(element, "failure", type=f"{finding.code} {finding.severity}")
+    failure.set("message", _clean(f"{finding.code}: {finding.message}"))
+    where = place(finding)
+    lines = [
+        finding.message,
+        *([f"where: {where}"] if where else []),
+        *worst_elements(finding.evidence.get("worst") or [], baseline),
+    ]
+    failure.text = _clean("\n".join([*lines, f"help: {finding.help}"]))

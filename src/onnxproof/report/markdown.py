@@ -1,0 +1,145 @@
+"""Proof → Markdown for a pull-request comment or a job summary: what comes from the model stays text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from onnxproof.findings import Finding
+from onnxproof.proof import Proof
+from onnxproof.report.groups import groups
+from onnxproof.report.points import batch_rows, speedups
+from onnxproof.report.words import (
+    baseline_name,
+    grave,
+    number,
+    place,
+    reason,
+    short,
+    standing,
+    subject_name,
+    verdict_word,
+    voiced,
+    worst_elements,
+)
+
+SIGNS = {"ship": "🟢", "review": "🟡", "block": "🔴"}
+SHOWN_GROUPS = 12
+SHOWN_FINDINGS = 10
+LIMIT = 60_000
+"""Characters; GitHub takes 65,536 in a comment."""
+
+
+def render_markdown(proof: Proof) -> str:
+    """The comment."""
+    proof = voiced(proof)
+    parts = [
+        f"### {SIGNS[proof.verdict]} {verdict_word(proof)}: {text(subject_name(proof))}",
+        text(short(reason(proof).removeprefix(": "), 400)),
+        *_groups(proof),
+        *_latency(proof),
+        *_quality(proof),
+        *_findings(proof),
+        *_environment(proof),
+    ]
+    whole = "\n\n".join(part for part in parts if part) + "\n"
+    return whole if len(whole) <= LIMIT else whole[:LIMIT].rsplit("\n\n", 1)[0] + "\n\n… the rest is in the proof.\n"
+
+
+PLAIN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", **{c: f"\\{c}" for c in "\\`*_[]|~#!$"}})
+CODE = str.maketrans({c: f"&#{ord(c)};" for c in "&<>`|\\*_[]~@#!$:"})
+
+
+def text(value: str) -> str:
+    """One line that Markdown shows as it is: no markup, no HTML, no table border, no list, no mention, no link."""
+    line = " ".join(value.split()).translate(PLAIN)
+    line = re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", line)
+    # GitHub looks for mentions and addresses in what is shown: a character of no width breaks them.
+    return line.replace("@", "@\u200b").replace("://", ":\u200b//").replace("www.", "www\u200b.")
+
+
+def code(value: str) -> str:
+    """A name in code. Entities are the one way to write a backtick or a table's border there."""
+    line = " ".join(value.split()).translate(CODE)
+    return f"<code>{line}</code>" if line else ""
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the cells must be escaped already."""
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _groups(proof: Proof) -> list[str]:
+    rows = groups(proof)
+    if not rows:
+        return []
+    cells = [
+        (code(g.sizes), str(g.cases), number(g.max_abs), number(g.max_rel), number(g.noise_ratio), g.state)
+        for g in rows[:SHOWN_GROUPS]
+    ]
+    more = [f"… and {len(rows) - SHOWN_GROUPS} more sizes"] if len(rows) > SHOWN_GROUPS else []
+    return [table(("sizes", "cases", "max abs", "max rel", "noise ratio", "verdict"), cells), *more]
+
+
+def _latency(proof: Proof) -> list[str]:
+    if proof.latency is None:
+        return []
+    ratios = {(row["contender"], row["batch"]): row for row in speedups(proof)}
+    cells = []
+    for row in batch_rows(proof)[:SHOWN_GROUPS]:
+        ratio = ratios.get((row["contender"], row["batch"]))
+        speed = f"{ratio['ratio']:.2f}× [{number(ratio['low'])}, {number(ratio['high'])}]" if ratio else "–"
+        cells.append((code(row["contender"]), str(row["batch"]), number(row["p50_ms"]), number(row["p95_ms"]), speed))
+    return [table(("contender", "batch", "p50 ms", "p95 ms", "speed-up"), cells)] if cells else []
+
+
+def _quality(proof: Proof) -> list[str]:
+    if proof.quality is None:
+        return []
+    baseline, candidate = proof.quality.get("baseline") or {}, proof.quality.get("candidate") or {}
+    cells = [
+        (code(str(name)), number(baseline.get(name)), number(candidate.get(name)))
+        for name in list(dict.fromkeys([*baseline, *candidate]))[:SHOWN_GROUPS]
+        if all(isinstance(side.get(name), (int, float, type(None))) for side in (baseline, candidate))
+    ]
+    return [table(("metric", "baseline", "candidate"), cells)] if cells else []
+
+
+def _findings(proof: Proof) -> list[str]:
+    gating = grave(proof)
+    parts = [_finding(proof, finding) for finding in gating[:SHOWN_FINDINGS]]
+    if len(gating) > SHOWN_FINDINGS:
+        parts.append(f"… and {len(gating) - SHOWN_FINDINGS} more in the proof")
+    quiet = [f for f in proof.findings if not f.weight]
+    if quiet:
+        lines = [f"- {code(f.code)} {standing(f)}: {text(short(f.message, 200))}{_excuse(f)}" for f in quiet[:20]]
+        more = [f"- … and {len(quiet) - 20} more"] if len(quiet) > 20 else []
+        inside = "\n".join(lines + more)
+        parts.append(f"<details><summary>{len(quiet)} that do not gate</summary>\n\n{inside}\n\n</details>")
+    return parts
+
+
+def _excuse(finding: Finding) -> str:
+    reason = finding.accepted or finding.known
+    return f" ({text(reason)})" if reason else ""
+
+
+def _finding(proof: Proof, finding: Finding) -> str:
+    lines = [f"**{finding.code} {finding.severity}** {text(short(finding.message, 500))}", ""]
+    where = place(finding)
+    if where:
+        lines.append(f"- where: {code(where)}")
+    lines += [f"- {code(line)}" for line in worst_elements(finding.evidence.get("worst") or [], baseline_name(proof))]
+    one = finding.evidence.get("counterexample")
+    if one:
+        lines.append(f"- smallest input: {code(str(one.get('text') or one.get('file')))}")
+    return "\n".join([*lines, f"- help: {text(finding.help)}"])
+
+
+def _environment(proof: Proof) -> list[str]:
+    known = [f"{name} {proof.environment[name]}" for name in ("torch", "onnxruntime") if proof.environment.get(name)]
+    artifact = proof.artifact
+    if artifact is not None:
+        known += [f"opset {artifact.get('opset')}", f"sha256 {str(artifact.get('sha256'))[:12]}"]
+    return [f"<sub>{text(', '.join(known))}</sub>"] if known else []

@@ -1,0 +1,54 @@
+"""Proof → a small piece of HTML for a notebook: verdict, numbers, findings. No script, no request, no dependency."""
+
+from __future__ import annotations
+
+from html import escape
+
+from onnxproof.findings import Finding
+from onnxproof.proof import Proof
+from onnxproof.report.groups import Group, groups
+from onnxproof.report.words import number, place, reason, short, standing, subject_name, verdict_word, voiced
+
+COLORS = {"ship": "#1a7f37", "review": "#9a6700", "block": "#cf222e"}
+SHOWN = 8
+CELL = 'style="text-align:left;padding:2px 12px 2px 0"'
+
+
+def render_notebook(proof: Proof) -> str:
+    """A fragment that inherits the notebook's own colors, so that it is readable in its light and dark themes."""
+    proof = voiced(proof)
+    # The verdict's color is a background under white text: that reads the same on a light and on a dark page.
+    badge = f"background:{COLORS[proof.verdict]};color:#fff;padding:2px 10px;border-radius:4px;font-weight:700"
+    text = short(reason(proof).removeprefix(": "), 300)
+    parts = [
+        '<div style="font-family:system-ui,sans-serif;line-height:1.5">',
+        f'<p><span style="{badge}">{escape(verdict_word(proof))}</span> <b>{escape(subject_name(proof))}</b> {escape(text)}</p>',
+        _table(groups(proof)),
+        *[_finding(finding) for finding in proof.findings[:SHOWN]],
+    ]
+    if len(proof.findings) > SHOWN:
+        parts.append(f"<p>… and {len(proof.findings) - SHOWN} more findings</p>")
+    return "\n".join([*parts, "</div>"])
+
+
+def _table(rows: list[Group]) -> str:
+    if not rows:
+        return ""
+    head = "".join(
+        f"<th {CELL}>{name}</th>" for name in ("cases", "count", "max abs", "max rel", "noise ratio", "verdict")
+    )
+    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows[:12])
+    more = f"<caption {CELL}>the worst 12 of {len(rows)} sizes</caption>" if len(rows) > 12 else ""
+    return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cells(row: Group) -> str:
+    values = (row.sizes, str(row.cases), number(row.max_abs), number(row.max_rel), number(row.noise_ratio), row.state)
+    return "".join(f"<td {CELL}>{escape(value)}</td>" for value in values)
+
+
+def _finding(finding: Finding) -> str:
+    title = f"<b>{escape(finding.code)}</b> {escape(standing(finding))}: {escape(short(finding.message, 300))}"
+    where = place(finding)
+    detail = f"<br>where: {escape(where)}" if where else ""
+    return f"<details><summary>{title}</summary><p>help: {escape(finding.help)}{detail}</p></details>"

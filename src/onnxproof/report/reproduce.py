@@ -1,0 +1,57 @@
+"""How to see each thing again: commands for a shell."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from onnxproof.proof import Proof
+from onnxproof.report.words import grave
+
+
+def commands(proof: Proof) -> list[tuple[str, str]]:
+    """(What it shows, the command)."""
+    return [(what, command) for what, command in _all(proof) if command][:24]
+
+
+def _all(proof: Proof) -> Iterator[tuple[str, str]]:
+    yield "this proof", _proof(proof)
+    yield "another judgement of the same facts", "onnxproof report proof.json --atol 1e-3 --rtol 1e-2"
+    if proof.blame and proof.subject.get("target"):
+        yield "who is to blame", _verb(proof, "locate")
+    for one in list(proof.counterexamples)[:6]:
+        file = one.get("script") or ""
+        yield f"{one.get('code')} on the smallest input", shlex.join(["python", str(file)]) if file else ""
+    for culprit in [c for blame in proof.blame.values() for c in blame.culprits][:6]:
+        yield f"{culprit.op} {culprit.node} alone", _alone(culprit)
+    for code in list(dict.fromkeys(finding.code for finding in grave(proof)))[:6]:
+        yield f"what {code} means", f"onnxproof explain {code}"
+
+
+def _alone(culprit: Any) -> str:
+    return shlex.join(["python", str(Path(culprit.reproduction) / "reproduce.py")]) if culprit.reproduction else ""
+
+
+def _proof(proof: Proof) -> str:
+    """The command that was given, or one that follows from what the proof knows."""
+    return str(proof.environment.get("command") or "") or _verb(proof, "prove")
+
+
+def _verb(proof: Proof, verb: str) -> str:
+    target = proof.subject.get("target")
+    if not target:
+        return ""
+    if str(target).endswith(".onnx"):
+        return shlex.join(["onnxproof", "diff", str(target), str((proof.artifact or {}).get("path", ""))])
+    parts = ["onnxproof", verb, str(target)]
+    if proof.artifact is not None and proof.artifact.get("exporter") in ("unknown", None, "file"):
+        parts += ["--onnx", str(proof.artifact["path"])]
+    providers = [name for name in proof.environment.get("providers") or () if name != "CPUExecutionProvider"]
+    for name in providers:
+        parts += ["--provider", str(name)]
+    level = proof.environment.get("optimization")
+    if level not in (None, "all"):
+        parts += ["--optimization", str(level)]
+    return shlex.join(parts)

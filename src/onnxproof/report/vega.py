@@ -1,0 +1,50 @@
+"""The JavaScript of the charts (vega, vega-lite, vega-embed) as one text to put into a page."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+
+@cache
+def bundle() -> str:
+    """The libraries, made once per release and kept in the user's cache: making them takes seconds."""
+    import vl_convert
+
+    kept = cache_folder() / f"vega-{version('vl-convert-python')}.js"
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        text = kept.read_text(encoding="utf-8")
+        if text.endswith(END):
+            return text
+    text = inert(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")) + END
+    _keep(kept, text)
+    return text
+
+
+END = "\n// end\n"
+"""Shows that a kept file is whole."""
+
+
+def inert(script: str) -> str:
+    """The same script without the texts that end or reopen a script element; in JavaScript's strings `\\/` and `\\!` are / and !."""
+    unix = script.replace("\r\n", "\n").replace("\r", "\n")
+    return unix.replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT").replace("<!--", "<\\!--")
+
+
+def cache_folder() -> Path:
+    """Where things are kept that can be made again."""
+    base = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache")
+    return Path(base) / "onnxproof"
+
+
+def _keep(file: Path, text: str) -> None:
+    """Write in one step, so that another process never reads half of it; a cache that cannot be written is none."""
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+        Path(stream.name).replace(file)

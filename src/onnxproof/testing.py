@@ -1,0 +1,137 @@
+"""Proofs inside a test suite: `assert_parity`, and the body of the pytest plugin's fixture."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from onnxproof.errors import UserError
+from onnxproof.proof import Proof
+from onnxproof.report.text import describe_finding
+from onnxproof.report.words import grave, headline
+
+if TYPE_CHECKING:
+    import pytest
+
+SHOWN = 40
+"""Findings spelled out in one failure."""
+
+
+class ParityError(AssertionError):
+    """The candidate may not replace the model; `proof` has everything that is known."""
+
+    def __init__(self, message: str, proof: Proof) -> None:
+        super().__init__(message)
+        self.proof = proof
+
+
+def assert_parity(model: Any, inputs: Any = None, **options: Any) -> Proof:
+    """Prove the model's export (or `onnx=FILE`), and fail unless the verdict is SHIP.
+
+    `options` are those of `onnxproof.prove`. In a pytest run, the options of `@pytest.mark.onnxproof(...)` come first and are
+    overridden by those given here. Returns the proof.
+    """
+    __tracebackhide__ = True
+    options = {**_marked(), **options}
+    if "out" in options:
+        return _assert(model, inputs, options)
+    folder = Path(tempfile.mkdtemp(prefix="onnxproof-"))
+    proof = _assert(model, inputs, {**options, "out": folder})
+    shutil.rmtree(folder, ignore_errors=True)  # after a failure it stays: the message names files in it
+    return proof
+
+
+class Prover:
+    """The fixture: proofs whose files live in the test's own folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._count = folder, 0
+
+    def assert_parity(self, model: Any, inputs: Any = None, **options: Any) -> Proof:
+        """As `onnxproof.testing.assert_parity`."""
+        __tracebackhide__ = True
+        return assert_parity(model, inputs, **{"out": self._next(), **options})
+
+    __call__ = assert_parity
+
+    def prove(self, model: Any, inputs: Any = None, **options: Any) -> Proof:
+        """The proof, whatever its verdict."""
+        proof = _prove(model, inputs, {"out": self._next(), **_marked(), **options})
+        _report(proof)
+        return proof
+
+    def _next(self) -> Path:
+        self._count += 1
+        return self._folder / f"onnxproof-{self._count}"
+
+
+def _assert(model: Any, inputs: Any, options: Mapping[str, Any]) -> Proof:
+    __tracebackhide__ = True
+    proof = _prove(model, inputs, options)
+    page = _report(proof)
+    if proof.verdict != "ship":
+        raise ParityError(describe(proof, page), proof)
+    return proof
+
+
+def _prove(model: Any, inputs: Any, options: Mapping[str, Any]) -> Proof:
+    from onnxproof.api import prove
+
+    return prove(model, inputs, **options)
+
+
+def describe(proof: Proof, page: Path | None = None) -> str:
+    """A failure as the command line would say it, with every finding that gates and so every failing output."""
+    gating = grave(proof)
+    lines = [headline(proof)]
+    for finding in gating[:SHOWN]:
+        lines += ["", *describe_finding(finding)]
+    if len(gating) > SHOWN:
+        rest = sorted({str(f.where.output) for f in gating[SHOWN:] if f.where.output})
+        lines.append(f"  … and {len(gating) - SHOWN} more, about {', '.join(rest)}")
+    if page is not None:
+        lines += ["", f"  report: {page}"]
+    return "\n".join(lines)
+
+
+# --- what pytest was told ---------------------------------------------------------------------------------------------
+
+
+def _item() -> pytest.Item | None:
+    """The running test, where the plugin is loaded."""
+    plugin = sys.modules.get("_onnxproof_pytest")
+    running = getattr(plugin, "CURRENT", None)
+    return running[-1] if running else None
+
+
+def _marked() -> dict[str, Any]:
+    """The options of the test's markers; the nearest wins."""
+    item = _item()
+    options: dict[str, Any] = {}
+    for mark in reversed(list(item.iter_markers("onnxproof")) if item is not None else []):
+        if mark.args:
+            raise UserError(f"@pytest.mark.onnxproof takes named options only, got {mark.args!r}")
+        options |= mark.kwargs
+    return options
+
+
+def _report(proof: Proof) -> Path | None:
+    """The HTML page below `--onnxproof-html`, named after the test."""
+    item = _item()
+    folder = item.config.getoption("--onnxproof-html", None) if item is not None else None
+    if item is None or not folder:
+        return None
+    name = re.sub(r"[^\w.=-]+", "-", item.nodeid).strip("-")[-150:]
+    path = Path(folder) / f"{name}.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    count = 1
+    while path.exists():
+        count += 1
+        path = path.with_name(f"{name}-{count}.html")
+    path.write_text(proof.to_html(), encoding="utf-8", errors="replace", newline="\n")
+    return path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from onnxproof.api import export, locate, prove, verify
+    from onnxproof.api import evaluate, export, locate, prove, verify
     from onnxproof.findings import Finding
     from onnxproof.policy import Policy, Tolerance
     from onnxproof.proof import Proof
@@ -19,6 +19,7 @@ _HOMES = {
     "prove": "onnxproof.api",
     "export": "onnxproof.api",
     "verify": "onnxproof.api",
+    "evaluate": "onnxproof.api",
     "locate": "onnxproof.api",
     "Proof": "onnxproof.proof",
     "Finding": "onnxproof.findings",
@@ -26,7 +27,7 @@ _HOMES = {
     "Tolerance": "onnxproof.policy",
 }
 
-__all__ = ["Finding", "Policy", "Proof", "Tolerance", "__version__", "export", "locate", "prove", "verify"]
+__all__ = ["Finding", "Policy", "Proof", "Tolerance", "__version__", "evaluate", "export", "locate", "prove", "verify"]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,7 @@ from onnxproof.errors import NothingToVerify, OnnxproofError, UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import Job
 from onnxproof.policy import Policy, judge, to_locate
+from onnxproof.policy_quality import check_gates
 from onnxproof.proof import Proof
 from onnxproof.verified import CaseResult
 from onnxproof.worker.look import TRYING, Look
@@ -36,6 +37,7 @@ class Progress:
     stage: Callable[[str], None] = lambda text: None
     case: Callable[[int, int, str], None] = lambda done, total, name: None
     search: Callable[[Mapping[str, Any]], None] = lambda outcome: None
+    rows: Callable[[Mapping[str, Any]], None] = lambda done: None
 
 
 @dataclass
@@ -63,6 +65,7 @@ class Record:
     counterexamples: list[Mapping[str, Any]] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     """Cases that a search found → where their inputs are."""
+    quality: Mapping[str, Any] | None = None
 
     def receive(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -113,6 +116,12 @@ class Record:
     def _on_counterexample(self, event: Mapping[str, Any]) -> None:
         self.counterexamples.append(event["counterexample"])
 
+    def _on_evaluated(self, event: Mapping[str, Any]) -> None:
+        self.progress.rows(event)
+
+    def _on_quality(self, event: Mapping[str, Any]) -> None:
+        self.quality = event["quality"]
+
     def _on_trouble(self, event: Mapping[str, Any]) -> None:
         self.progress.stage(f"{event['stage']}: {event['message']}")
 
@@ -144,12 +153,17 @@ def _finish(job: Job, record: Record, policy: Policy, verify: bool, seconds: flo
         _check_outputs(policy, cases)
     elif record.artifact is None:
         findings.append(found("OX004", "nothing was exported"))
+    elif job.evaluate is not None and record.quality is None:
+        findings.append(found("OX004", "no example was evaluated"))
+    if record.artifact is not None and (record.quality is not None or job.evaluate is None or verify):
+        check_gates(policy.quality, record.quality)
     return Proof(
         subject=record.subject,
         artifact=record.artifact.to_json() if record.artifact else None,
         environment={**record.environment, **_session_facts(job)},
         cases=tuple(cases),
-        findings=tuple(judge(findings, cases, policy, record.blames, record.counterexamples)),
+        findings=tuple(judge(findings, cases, policy, record.blames, record.counterexamples, quality=record.quality)),
+        quality=record.quality,
         blame=record.blames,
         search=record.search,
         coverage=record.coverage,
@@ -218,6 +232,10 @@ def _in_process(job: Job, record: Record, policy: Policy, verify: bool) -> None:
         if look.findings:
             with contextlib.suppress(Exception):  # a cause that cannot be found leaves the finding as it is
                 stages.run_locate(job, record.artifact, look, record.receive, subject, stateful=stateful)
+    if job.evaluate is not None and record.artifact is not None:
+        from onnxproof.worker.evaluating import run_evaluate
+
+        run_evaluate(job, record.artifact, record.receive, stateful=record.stateful, subject=subject)
 
 
 def _worth_searching(job: Job, record: Record, policy: Policy) -> bool:
@@ -261,6 +279,18 @@ def _in_children(job: Job, record: Record, policy: Policy, verify: bool) -> None
             look = _look(record, policy)
             if look.findings:
                 _locate_in_child(job, record, look)
+        if job.evaluate is not None and record.artifact is not None:
+            _evaluate_in_child(job, record)
+
+
+def _evaluate_in_child(job: Job, record: Record) -> None:
+    """Finished shards are on disk: after a death one more child goes on from there."""
+    order = {"stage": "evaluate", "job": job, "artifact": record.artifact, "stateful": record.stateful}
+    end = _run_child(order, record, job.case_timeout)
+    if end is not None and not end.hung:
+        end = _run_child(order, record, job.case_timeout)
+    if end is not None:
+        record.findings.append(_death(end, record, "block"))
 
 
 def _locate_in_child(job: Job, record: Record, look: Look) -> None:

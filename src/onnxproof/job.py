@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onnxproof.artifact.record import ExportOptions
+from onnxproof.quality.settings import EvaluateSettings
 from onnxproof.specs import InputSpec, ProviderSpec, Range, Role
 
 CPU = ProviderSpec("CPUExecutionProvider")
@@ -72,5 +73,7 @@ class Job:
     out: str = "onnxproof-out"
     export: ExportOptions = ExportOptions()
     verify: VerifySettings = VerifySettings()
+    evaluate: EvaluateSettings | None = None
+    """What is asked about a data set with labels; None for nothing."""
     case_timeout: float = 300.0
     export_timeout: float = 1800.0

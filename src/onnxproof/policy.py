@@ -9,6 +9,7 @@ from typing import Any, Literal
 from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
+from onnxproof.policy_quality import QualityPolicy, judge_quality
 from onnxproof.refusals import refusals
 from onnxproof.verified import CaseResult
 
@@ -37,6 +38,7 @@ class Policy:
     """How many times farther from the truth than PyTorch onnxruntime may be."""
     accept: Mapping[str, str] = field(default_factory=dict)
     """Code → the reason why findings of that code are accepted."""
+    quality: QualityPolicy = QualityPolicy()
 
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""
@@ -54,6 +56,7 @@ class Policy:
             outputs={name: Tolerance(**values) for name, values in data["outputs"].items()},
             noise=data["noise"],
             accept=dict(data["accept"]),
+            quality=QualityPolicy(**data.get("quality", {})),
         )
 
 
@@ -68,6 +71,8 @@ def judge(
     policy: Policy,
     blames: Mapping[str, Blame] | None = None,
     counterexamples: Sequence[Mapping[str, Any]] = (),
+    *,
+    quality: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
     """What the stages observed, and what the comparisons say under this policy; the gravest first."""
     findings = [finding for finding in observed if finding.code not in JUDGED]
@@ -80,6 +85,7 @@ def judge(
         for remark in _remarks(case, comparison, policy)
     )
     findings += [*refusals(cases), *_nothing_finite(cases)]
+    findings += judge_quality(quality, policy.quality) if quality is not None else []
     findings = [_shown(_blamed(finding, blames or {}), counterexamples) for finding in findings]
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings

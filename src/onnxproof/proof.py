@@ -57,7 +57,9 @@ class Proof:
         return replace(
             self,
             policy=policy,
-            findings=tuple(judge(self.findings, self.cases, policy, self.blame, self.counterexamples)),
+            findings=tuple(
+                judge(self.findings, self.cases, policy, self.blame, self.counterexamples, quality=self.quality)
+            ),
         )
 
     def to_json(self) -> dict[str, Any]:

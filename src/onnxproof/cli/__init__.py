@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from onnxproof.cli import proving, reading  # noqa: F401  # they add their commands to the application
+from onnxproof.cli import evaluating, proving, reading  # noqa: F401  # they add their commands to the application
 from onnxproof.cli.app import app
 from onnxproof.cli.work import stop
 

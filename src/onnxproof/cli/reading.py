@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from onnxproof.cli.app import app
+from onnxproof.cli.evaluating import Max, MaxDrop, Min
 from onnxproof.cli.options import (
     Accept,
     Atol,
@@ -29,6 +30,9 @@ def report(
     rtol: Rtol = None,
     max_abs: MaxAbs = None,
     noise: Noise = None,
+    min: Min = None,
+    max: Max = None,
+    max_drop: MaxDrop = None,
     accept: Accept = None,
     reason: Reason = None,
     json: Json = None,
@@ -36,10 +40,13 @@ def report(
     verbose: Verbose = False,
 ) -> None:
     """Show a saved proof again, or judge it under another policy, without running anything."""
+    from onnxproof.policy_quality import check_gates
     from onnxproof.proof import Proof
 
     loaded = Proof.load(proof)
-    judged = loaded.judged(policy_of(dict(locals()), loaded.policy))
+    policy = policy_of(dict(locals()), loaded.policy)
+    check_gates(policy.quality, loaded.quality)
+    judged = loaded.judged(policy)
     deliver(judged, {"json": json, "quiet": quiet, "verbose": verbose})
 
 
@@ -65,5 +72,11 @@ def explain(
 
 @app.command()
 def demo(json: Json = None, quiet: Quiet = False, verbose: Verbose = False, out: Out = "onnxproof-out") -> None:
-    """Train a small CNN on scikit-learn's digits and prove its export."""
-    work({"target": "onnxproof.digits:digits", "json": json, "quiet": quiet, "verbose": verbose, "out": out})
+    """Train a small CNN on scikit-learn's digits, prove its export and evaluate it on digits it has not seen."""
+    from importlib.util import find_spec
+
+    spec = find_spec("onnxproof.digits")
+    assert spec is not None and spec.origin is not None  # it lies beside this file
+    options = {"json": json, "quiet": quiet, "verbose": verbose, "out": out, "verb": "demo"}
+    data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
+    work({"target": "onnxproof.digits:digits", **options, **data})

@@ -11,6 +11,7 @@ import typer
 if TYPE_CHECKING:
     from onnxproof.policy import Policy
     from onnxproof.proof import Proof
+    from onnxproof.quality.settings import EvaluateSettings
 
 
 def stop(message: str) -> None:
@@ -36,7 +37,7 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
         stop(f"{error}\nThis is a bug in onnxproof: please report it with the lines above.")
         return
     _save(proof, Path(job.out))
-    deliver(proof, options, require_something if verify else None)
+    deliver(proof, options, require_something if verify or job.evaluate is not None else None)
 
 
 def _save(proof: Proof, folder: Path) -> None:
@@ -69,6 +70,7 @@ def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
     from onnxproof.api import make_policy
     from onnxproof.errors import UserError
     from onnxproof.findings import CATALOGUE
+    from onnxproof.quality.settings import parse_gates
     from onnxproof.specs import parse_threshold
 
     thresholds: dict[str, Any] = {}
@@ -84,7 +86,8 @@ def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
     if unknown:
         raise UserError(f"--accept {unknown[0]}: there is no such code; `onnxproof explain --all` lists them")
     accept = dict(zip(codes, reasons, strict=True))
-    return make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds)
+    gates = {name: parse_gates(options.get(name) or (), name.replace("_", "-")) for name in ("min", "max", "max_drop")}
+    return make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds, **gates)
 
 
 def job_of(options: dict[str, Any], policy: Policy) -> Any:
@@ -121,8 +124,44 @@ def job_of(options: dict[str, Any], policy: Policy) -> Any:
             counterexamples=str(Path(get("out") or "onnxproof-out") / "counterexamples"),
             limits=limits_of(policy),
         ),
+        evaluate=evaluation_of(options),
         case_timeout=specs.parse_seconds(get("case_timeout") or "300s"),
         export_timeout=specs.parse_seconds(get("case_timeout") or "30m"),
+    )
+
+
+def evaluation_of(options: dict[str, Any]) -> EvaluateSettings | None:
+    """What is asked about a data set with labels: by `evaluate`, and by `prove --data` where there are labels."""
+    from onnxproof.quality.settings import EvaluateSettings, checked
+
+    get = options.get
+    if get("verb") not in ("prove", "evaluate", "demo") or get("data") is None or get("evaluate") is False:
+        return None
+    return checked(
+        EvaluateSettings(
+            data=str(get("data")),
+            labels=get("labels"),
+            ids=get("ids"),
+            train_data=get("train_data"),
+            task=get("task"),
+            output=get("output"),
+            classes=tuple(name.strip() for name in str(get("classes")).split(",")) if get("classes") else (),
+            positive=get("positive"),
+            threshold=get("threshold"),
+            goals=tuple(get("goal") or ()),
+            cost=get("cost"),
+            delta=0.01 if get("delta") is None else float(str(get("delta"))),
+            metrics=tuple(get("metric") or ()),
+            preprocess=get("preprocess"),
+            serve_preprocess=get("serve_preprocess"),
+            with_preprocess=bool(get("with_preprocess")),
+            batch_size=get("batch_size"),
+            workers=get("workers"),
+            ray=get("ray"),
+            resume=get("resume") is not False,
+            seed=get("seed") or 0,
+            required=get("verb") == "evaluate" or get("labels") is not None,
+        )
     )
 
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnxproof.findings import export, graph, parity, run
-from onnxproof.findings.parity import JUDGED
+from onnxproof.findings import data, export, graph, parity, quality, run
+from onnxproof.findings.parity import JUDGED as JUDGED_PARITY
 from onnxproof.findings.record import Entry, Finding, Severity, Stage, Where
 
-CATALOGUE: dict[str, Entry] = {entry.code: entry for family in (run, export, parity, graph) for entry in family.ENTRIES}
+CATALOGUE: dict[str, Entry] = {
+    entry.code: entry for family in (run, export, parity, graph, quality, data) for entry in family.ENTRIES
+}
+
+JUDGED = JUDGED_PARITY | quality.JUDGED | data.JUDGED
+"""Codes that a policy gives: a saved proof is judged again without them."""
 
 __all__ = ["CATALOGUE", "JUDGED", "Entry", "Finding", "Severity", "Stage", "Where", "found"]
 

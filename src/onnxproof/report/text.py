@@ -10,6 +10,7 @@ from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
 from onnxproof.findings import Finding
 from onnxproof.proof import Proof
+from onnxproof.report import quality
 from onnxproof.verified import CaseResult
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
@@ -25,6 +26,7 @@ def render(proof: Proof) -> str:
         *_artifact(proof),
         *_groups(proof.cases),
         *_looked(proof),
+        *(quality.lines(proof.quality, short=bool(proof.cases)) if proof.quality is not None else []),
         *_findings(proof),
         *_next(proof),
     ]
@@ -37,8 +39,13 @@ def render(proof: Proof) -> str:
 def _headline(proof: Proof) -> str:
     name = proof.subject.get("name") or "the model"
     reasons = _grave(proof)
+    if not proof.cases and proof.quality is not None and not reasons:
+        return f"{WORDS[proof.verdict]}  {name}: {quality.headline(proof.quality)}"
     if not proof.cases and proof.artifact is not None and not reasons:
         return f"EXPORTED  {name}"
+    if not reasons and proof.quality is not None:
+        told = quality.headline(proof.quality)
+        return f"{WORDS[proof.verdict]}  {name}: {proof.compared} cases compared, every difference is rounding; {told}"
     if not reasons:
         return f"{WORDS[proof.verdict]}  {name}: {proof.compared} cases compared, every difference is rounding"
     more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""

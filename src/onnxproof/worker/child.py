@@ -75,11 +75,25 @@ def _locate(order: Mapping[str, Any], emit: Emit) -> None:
     run_locate(order["job"], order["artifact"], order["look"], emit, stateful=order["stateful"])
 
 
+def _evaluate(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.evaluating import run_evaluate
+
+    run_evaluate(order["job"], order["artifact"], emit, stateful=order["stateful"])
+
+
+def _evaluate_shards(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.evaluating import run_shards
+
+    run_shards(order["work"], order["pieces"], emit)
+
+
 ORDERS: dict[str, Callable[[Mapping[str, Any], Emit], None]] = {
     "export": _export,
     "verify": _verify,
     "search": _search,
     "locate": _locate,
+    "evaluate": _evaluate,
+    "evaluate-shards": _evaluate_shards,
 }
 """What a child can be told to do."""
 

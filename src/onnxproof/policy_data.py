@@ -112,7 +112,8 @@ def _duplicates(t: Mapping[str, Any]) -> Iterable[Finding]:
     if exact and beyond_chance(exact["count"], exact["of"], exact["train_twins"], 0.0):
         message = f"{exact['count']} of {exact['of']} test rows ({exact['count'] / exact['of']:.1%}) are training rows, such as row {exact['rows'][0]}"
         yield found("OX601", message, evidence=exact)
-    for ring in near["by_radius"] if near else ():
+    near = near or {"by_radius": [], "probes": 1}
+    for ring in near["by_radius"]:
         if (
             beyond_chance(ring["count"], ring["of"], ring["train_share"], 0.25 / max(near["probes"], 1))
             and ring["count"] > 1

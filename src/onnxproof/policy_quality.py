@@ -127,7 +127,7 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
         recall = entry.get("candidate", {}).get("recall")
         if not entry["support"] or share >= policy.rare or recall is None or recall >= policy.rare_recall:
             continue
-        if f"recall[{name}]" in gated or entry["support"] < 5:
+        if f"recall[{name}]" in gated:
             continue
         accuracy = q.candidate.get("accuracy", 0.0)
         caught = round(recall * entry["support"])
@@ -135,7 +135,8 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
             f"recall of class {name} is {recall:.1%} ({caught} of {entry['support']} found) though accuracy is {accuracy:.1%}: "
             f"the class is {share:.1%} of the examples"
         )
-        yield found("OX505", message, evidence={"class": name, "recall": recall, "share": share, "accuracy": accuracy})
+        severity: Severity = "block" if entry["support"] >= 5 else "review"  # a handful of examples proves little
+        yield found("OX505", message, severity=severity, evidence={"class": name, "recall": recall, "share": share, "accuracy": accuracy})
 
 
 def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:

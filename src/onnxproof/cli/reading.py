@@ -76,7 +76,7 @@ def demo(json: Json = None, quiet: Quiet = False, verbose: Verbose = False, out:
     from importlib.util import find_spec
 
     spec = find_spec("onnxproof.digits")
-    assert spec is not None and spec.origin is not None  # it lies beside this file
+    assert spec is not None  # it lies beside this file
     options = {"json": json, "quiet": quiet, "verbose": verbose, "out": out, "verb": "demo"}
     data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
     work({"target": "onnxproof.digits:digits", **options, **data})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,7 +46,8 @@ class Shard:
         path.parent.mkdir(parents=True, exist_ok=True)
         trying = path.with_suffix(f".{os.getpid()}.tmp")
         with trying.open("wb") as stream:
-            np.savez(stream, meta=np.array(json.dumps(meta)), **{f"column/{k}": v for k, v in self.columns.items()})
+            parts: dict[str, Any] = {f"column/{k}": v for k, v in self.columns.items()}
+            np.savez(stream, meta=np.array(json.dumps(meta)), **parts)
         trying.replace(path)
 
     @staticmethod
@@ -59,7 +61,7 @@ class Shard:
                 if meta["fingerprint"] != fingerprint:
                     return None
                 columns = {n.removeprefix("column/"): archive[n] for n in archive.files if n.startswith("column/")}
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None  # half a file of a run that was killed while it wrote
         return Shard(
             meta["start"], meta["rows"], columns, meta["flips"], meta["flipped"], meta["facts"], meta["seconds"]

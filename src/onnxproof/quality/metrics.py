@@ -170,7 +170,8 @@ def losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:
         return {}
     if answers.scores is None:
         true, square = answers.true, answers.square
-        assert true is not None and square is not None  # kept where scores are not
+        assert true is not None  # kept where scores are not
+        assert square is not None
         return {"log_loss": -np.log(np.clip(true.astype(np.float64), 1e-15, 1.0)), "brier": square.astype(np.float64)}
     if plan.task == "binary":
         positive = labels == plan.positive
@@ -467,7 +468,7 @@ def _regression(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> Non
             raise InputError(
                 f"the scores have {given.shape[1]} columns and the labels {labels.shape[1]}: expected as many"
             )
-        known = np.isfinite(labels).all(axis=1) & np.isfinite(given).all(axis=1)
+        known = np.asarray(np.isfinite(labels).all(axis=1) & np.isfinite(given).all(axis=1))
         if not known.any():
             continue
         y, p = labels[known], given[known]

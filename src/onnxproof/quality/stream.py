@@ -10,7 +10,7 @@ import threading
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from onnxproof.cases.data import LABELS, Table, load_data
 from onnxproof.errors import InputError, listed
 
 Array = NDArray[Any]
+Item = TypeVar("Item")
 IDS = ("id", "ids", "example_id", "row_id", "uuid")
 SPLITS = ("test", "validation", "valid", "dev")
 """Splits of a Hugging Face data set, in the order in which one is taken."""
@@ -485,7 +486,7 @@ def _joined(tables: list[Table]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def prefetch(tables: Iterator[Table], depth: int = 2) -> Iterator[Table]:
+def prefetch(tables: Iterator[Item], depth: int = 2) -> Iterator[Item]:
     """The same tables, read ahead in a thread while the models run."""
     waiting: queue.Queue[Any] = queue.Queue(depth)
     stop = threading.Event()

@@ -113,7 +113,7 @@ def _fits(scores: Array, labels: Array) -> bool:
     """Whether an output can be scores for these labels: enough columns for the classes, or the labels' own shape."""
     columns = 1 if scores.ndim == 1 else scores.shape[1]
     if labels.ndim == 2 and labels.shape[1] > 1:
-        return columns == labels.shape[1]
+        return bool(columns == labels.shape[1])
     flat = labels.reshape(len(labels))
     if columns == 1 or flat.dtype.kind not in "iub":
         return columns <= 2 or flat.dtype.kind not in "f" or _whole(flat)
@@ -216,7 +216,7 @@ def encode(labels: Array, plan: Plan) -> Array:
     if not plan.classification:
         return np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] > 1:
-        return labels.argmax(axis=1).astype(np.int32)
+        return np.asarray(labels.argmax(axis=1).astype(np.int32))
     flat = labels.reshape(len(labels))
     numeric = flat.dtype.kind in "fiub"
     if numeric and plan.labels == tuple(range(len(plan.labels))):
@@ -268,7 +268,7 @@ def decide(scores: Array, plan: Plan) -> Array:
     if plan.task == "multiclass":
         decided = np.argmax(scores, axis=1).astype(np.int32)
         lost = np.isnan(scores).any(axis=1)
-        return np.where(lost, np.int32(-1), decided)
+        return np.asarray(np.where(lost, np.int32(-1), decided))
     if plan.task == "multilabel":
         return (margins(scores, plan) >= 0).astype(np.uint8)
     distance = margins(scores, plan)
@@ -276,7 +276,7 @@ def decide(scores: Array, plan: Plan) -> Array:
     strict = plan.columns == 2 and plan.threshold is None and plan.positive == 1
     hit = distance > 0 if strict else distance >= 0
     decided = np.where(hit, np.int32(plan.positive), np.int32(1 - plan.positive))
-    return np.where(np.isnan(distance), np.int32(-1), decided)
+    return np.asarray(np.where(np.isnan(distance), np.int32(-1), decided))
 
 
 def margins(scores: Array, plan: Plan) -> NDArray[np.float64]:

@@ -43,22 +43,22 @@ class Sweep:
     @property
     def recall(self) -> Floats:
         """Share of positives found."""
-        return self.hits / max(self.positives, 1)
+        return np.asarray(self.hits / max(self.positives, 1))
 
     @property
     def precision(self) -> Floats:
         """Share of the alarms that are right."""
-        return self.hits / np.maximum(self.hits + self.alarms, 1)
+        return np.asarray(self.hits / np.maximum(self.hits + self.alarms, 1))
 
     @property
     def specificity(self) -> Floats:
         """Share of negatives left alone."""
-        return 1.0 - self.alarms / max(self.negatives, 1)
+        return np.asarray(1.0 - self.alarms / max(self.negatives, 1))
 
     @property
     def f1(self) -> Floats:
         """Harmonic mean of precision and recall."""
-        return 2.0 * self.hits / np.maximum(self.hits + self.alarms + self.positives, 1)
+        return np.asarray(2.0 * self.hits / np.maximum(self.hits + self.alarms + self.positives, 1))
 
     @property
     def accuracy(self) -> Floats:

@@ -179,7 +179,7 @@ class Training:
         """Test rows that are training rows, and how many training rows have a twin among themselves."""
         own, theirs = self._scores.columns["hash"], np.concatenate(self._hashes)
         double = np.isin(own, theirs)
-        values, counts = np.unique(theirs, return_counts=True)
+        counts = np.unique(theirs, return_counts=True)[1]
         twins = int(counts[counts > 1].sum())
         return {
             "count": int(double.sum()),

@@ -136,7 +136,12 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
             f"the class is {share:.1%} of the examples"
         )
         severity: Severity = "block" if entry["support"] >= 5 else "review"  # a handful of examples proves little
-        yield found("OX505", message, severity=severity, evidence={"class": name, "recall": recall, "share": share, "accuracy": accuracy})
+        yield found(
+            "OX505",
+            message,
+            severity=severity,
+            evidence={"class": name, "recall": recall, "share": share, "accuracy": accuracy},
+        )
 
 
 def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:

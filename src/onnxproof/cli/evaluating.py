@@ -116,7 +116,12 @@ Workers = Annotated[
 ]
 Ray = Annotated[
     str | None,
-    typer.Option("--ray", help="Run on a Ray cluster: its address, or `local`.", show_default=False),
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Run on a Ray cluster; without an address on this machine.",
+        show_default=False,
+    ),
 ]
 Resume = Annotated[bool, typer.Option("--resume/--no-resume", help="Go on where an earlier run ended.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the bootstrap.")]
@@ -169,3 +174,14 @@ def evaluate(
 ) -> None:
     """Run a data set through both sides: metrics, changed decisions, thresholds, data traps."""
     work({**locals(), "verb": "evaluate"}, verify=False)
+
+
+def with_address(arguments: list[str]) -> list[str]:
+    """`--ray` without an address means this machine: typer knows no options whose value may be left out."""
+    completed = []
+    for i, argument in enumerate(arguments):
+        completed.append(argument)
+        following = arguments[i + 1] if i + 1 < len(arguments) else "-"
+        if argument == "--ray" and (following.startswith("-") or ".py:" in following):
+            completed.append("local")
+    return completed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -52,6 +53,7 @@ def _connected(address: str) -> Any:
         import ray
     except ImportError:
         raise InputError("--ray needs the package ray: pip install 'onnxproof[ray]'") from None
+    _knock(address)
     try:
         ray.init(
             address=None if address == "local" else address,
@@ -63,6 +65,16 @@ def _connected(address: str) -> Any:
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise InputError(f"--ray {address}: no cluster answers there: {str(error).splitlines()[0][:200]}") from error
     return ray
+
+
+def _knock(address: str) -> None:
+    """Ray itself tries for minutes to reach an address where nobody is."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except OSError as error:
+            raise InputError(f"--ray {address}: no cluster answers there: {error}") from error
 
 
 def _ranges(pieces: Sequence[Piece]) -> Iterator[tuple[Piece, Any]]:

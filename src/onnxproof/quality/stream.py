@@ -80,6 +80,15 @@ def file_fingerprint(file: Path) -> str:
     return hashlib.blake2b(f"{file.resolve()} {stat.st_size} {stat.st_mtime_ns}".encode(), digest_size=12).hexdigest()
 
 
+def values_fingerprint(table: Table) -> str:
+    """A hash of all values of a table in memory."""
+    digest = hashlib.blake2b(digest_size=12)
+    for name, array in table.items():
+        digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).data if array.dtype.kind in "fiub" else repr(array.tolist()).encode())
+    return digest.hexdigest()
+
+
 # --- arrays, in memory or in a file -------------------------------------------------------------------------------
 
 
@@ -360,6 +369,7 @@ class IterableSource:
         if first is None:
             raise InputError(f"--data {text} gives no batch")
         self.fields = tuple(first)
+        self._first = values_fingerprint(first)
 
     def _tables(self) -> Iterator[Table]:
         for batch in self._make():
@@ -372,8 +382,8 @@ class IterableSource:
         return None
 
     def fingerprint(self) -> str:
-        path = Path(self._text.rpartition(":")[0])
-        return f"{self._text} {file_fingerprint(path)}"
+        # Only the first batch is seen: a loader that shuffles is never resumed, one whose later rows alone change is.
+        return f"{self._text} {file_fingerprint(Path(self._text.rpartition(':')[0]))} {self._first}"
 
 
 def _known_length(value: Any) -> int | None:
@@ -401,8 +411,8 @@ def _from_object(text: str) -> Source:
     value, _ = load_target(text)
     made = value() if callable(value) and not hasattr(value, "__iter__") and not _is_dataset(value) else value
     if isinstance(made, Mapping) or hasattr(made, "shape") or _pair_of_arrays(made):
-        mark = f"{text} {file_fingerprint(Path(text.rpartition(':')[0]))}"
-        return ArraySource(as_table(made), mark)
+        table = as_table(made)
+        return ArraySource(table, f"{text} {values_fingerprint(table)}")
     if _is_dataset(made):
         made = _loader(made)
         return IterableSource(text, lambda: made)

@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame evaluate clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev,ray]'
 	touch $(STAMP)
 
 # A second provider in an environment of its own (its package replaces onnxruntime); the rest is borrowed from .venv.
@@ -63,6 +63,9 @@ blame: setup .venv-polygraphy/.installed
 
 counterexamples: setup
 	$(BIN)/python -m benchmarks.search
+
+evaluate: setup
+	$(BIN)/python -m benchmarks.evaluate
 
 clean:
 	rm -rf .venv onnxproof-out

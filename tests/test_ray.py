@@ -76,7 +76,7 @@ def changed(path) -> bytes:
 def run(files, out, **options):
     folder, broken = files
     return onnxproof.evaluate(
-        f"{folder / 'model.py'}:make", data=str(folder / "rows.npz"), onnx=broken, batch_size=64, out=out, **options
+        f"{folder / 'model.py'}:make", data=str(folder / "rows.npz"), onnx=broken, batch_size=200, out=out, **options
     )
 
 

@@ -137,8 +137,11 @@ class Bootstrap:
         if n > BLOCKS:
             self.assignment = (np.arange(n, dtype=np.int32) % BLOCKS).astype(np.int32)
             generator.shuffle(self.assignment)
-        draws = generator.multinomial(self.blocks, np.full(self.blocks, 1.0 / self.blocks), size=replicates)
-        self._draws = draws.astype(np.float32)
+        drawn = generator.integers(0, self.blocks, (replicates, self.blocks))
+        drawn += np.arange(replicates)[:, None] * self.blocks
+        counts = np.bincount(drawn.ravel(), minlength=replicates * self.blocks).reshape(replicates, self.blocks)
+        self._draws = counts.astype(np.float64)
+        self._light = counts.astype(np.float32)
 
     def sums(self, cells: NDArray[Any], weights: NDArray[Any] | None, width: int) -> Sums:
         """Per block, the weights (or the count) of the examples in each cell; a negative cell is left out."""
@@ -151,12 +154,10 @@ class Bootstrap:
         return counted.reshape(self.blocks, width).astype(np.float64)
 
     def totals(self, sums: Sums) -> Sums:
-        """The sums of every replicate: one row each."""
-        return (
-            self._draws.astype(np.float64) @ sums
-            if sums.shape[1] < 64
-            else (self._draws @ sums.astype(np.float32)).astype(np.float64)
-        )
+        """The sums of every replicate: one row each. Many columns are counts, which float32 holds."""
+        if sums.shape[1] < 64:
+            return np.asarray(self._draws @ sums)
+        return (self._light @ sums.astype(np.float32)).astype(np.float64)
 
 
 Statistic = Callable[[Sums], NDArray[np.float64]]
@@ -173,9 +174,9 @@ def percentile(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> t
     return float(low), float(high)
 
 
-def paired(bootstrap: Bootstrap, sides: Mapping[str, Sums], statistic: Statistic) -> dict[str, tuple[float, float]]:
-    """Intervals of a statistic on each side and of their difference (candidate − baseline)."""
-    replicates = {side: statistic(bootstrap.totals(sums)) for side, sums in sides.items()}
+def paired(totals: Mapping[str, Sums], statistic: Statistic) -> dict[str, tuple[float, float]]:
+    """Intervals of a statistic on each side and of their difference (candidate − baseline), from the replicates' sums."""
+    replicates = {side: statistic(sums) for side, sums in totals.items()}
     found = {side: percentile(values) for side, values in replicates.items()}
     if {"baseline", "candidate"} <= replicates.keys():
         found["difference"] = percentile(replicates["candidate"] - replicates["baseline"])

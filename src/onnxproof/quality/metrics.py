@@ -241,8 +241,9 @@ def _class_intervals(scores: Scores, measured: Measured, bootstrap: Bootstrap) -
         sums[side] = np.concatenate(
             [bootstrap.sums(right, None, count), bootstrap.sums(decided, None, count), support], axis=1
         )
+    totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
     for metric, statistic in _count_statistics(plan).items():
-        measured.bootstrapped(metric, paired(bootstrap, sums, statistic))
+        measured.bootstrapped(metric, paired(totals, statistic))
 
 
 def _count_statistics(plan: Plan) -> dict[str, Callable[[Sums], NDArray[np.float64]]]:
@@ -299,7 +300,8 @@ def _graded_intervals(scores: Scores, measured: Measured, bootstrap: Bootstrap) 
     calibration = {side: _calibration_sums(labels, s, plan, bootstrap) for side, s in scores.sides.items()}
     for side, sums in calibration.items():
         measured.put(side, "ece", float(_ece(sums.sum(axis=0, keepdims=True))[0]))
-    measured.bootstrapped("ece", paired(bootstrap, calibration, _ece))
+    totals = {side: bootstrap.totals(sums) for side, sums in calibration.items()}
+    measured.bootstrapped("ece", paired(totals, _ece))
     if len(plan.classes) <= AUC_CLASSES:
         by_class = {side: dict(class_scores(s, plan)) for side, s in scores.sides.items()}
         truths = {k: np.where(labels >= 0, labels == k, -1) for k in next(iter(by_class.values()))}
@@ -316,7 +318,8 @@ def _mean_intervals(
             fine = known & np.isfinite(mine[name])
             cells = np.where(fine, 0, -1)
             sums[side] = np.concatenate([bootstrap.sums(cells, mine[name], 1), bootstrap.sums(cells, None, 1)], axis=1)
-        measured.bootstrapped(name, paired(bootstrap, sums, lambda s: np.asarray(s[:, 0] / np.maximum(s[:, 1], 1))))
+        totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
+        measured.bootstrapped(name, paired(totals, lambda s: np.asarray(s[:, 0] / np.maximum(s[:, 1], 1))))
 
 
 def _area_intervals(
@@ -446,8 +449,9 @@ def _label_intervals(scores: Scores, labels: Array, measured: Measured, bootstra
         for side, s in scores.sides.items()
     }
     statistics = _count_statistics(scores.plan)
+    totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
     for metric in ("precision", "recall", "f1"):
-        measured.bootstrapped(metric, paired(bootstrap, sums, statistics[metric]))
+        measured.bootstrapped(metric, paired(totals, statistics[metric]))
     if count <= AUC_CLASSES:
         by_class = {
             side: {k: s.scores[:, k] for k in range(count)} for side, s in scores.sides.items() if s.scores is not None
@@ -479,8 +483,9 @@ def _regression(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> Non
             measured.put(side, "r2", sk.r2_score(y, p))
         measured.put(side, "relative_error", mae / max(float(np.abs(y).mean()), 1e-300))
         sums[side] = _error_sums(labels, given, known, bootstrap)
+    totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
     for metric, statistic in _ERRORS.items():
-        measured.bootstrapped(metric, paired(bootstrap, sums, statistic))
+        measured.bootstrapped(metric, paired(totals, statistic))
 
 
 def _error_sums(labels: Array, given: Array, known: Array, bootstrap: Bootstrap) -> Sums:

@@ -241,8 +241,8 @@ class Training:
             inside = np.flatnonzero((own >= batch.start) & (own < batch.start + batch.rows))
             apart[inside, own[inside] - batch.start] = np.inf
             best = np.minimum(best, apart.min(axis=1))
-        # float32 products leave an error of about this size: nearer than that is the same to us
-        noise = 1e-6 * squares
+        # Products leave an error of about this size: nearer than that is the same to us.
+        noise = 8 * np.finfo(queries.dtype).eps * squares
         distances = np.sqrt(np.maximum(best - noise, 0.0))
         return distances[: len(test)], distances[len(test) :]
 
@@ -304,6 +304,7 @@ class _Space:
         """Some rows in this space."""
         scaled = np.nan_to_num((rows - self._centre) * self._scale, posinf=1e6, neginf=-1e6)
         scaled = np.clip(scaled, -1e3, 1e3)
+        scaled = scaled.astype(np.float64 if scaled.shape[1] <= 32 else np.float32)  # in few dimensions rows lie close
         return np.asarray(scaled @ self._matrix if self._matrix is not None else scaled)
 
 

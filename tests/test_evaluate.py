@@ -238,7 +238,7 @@ def test_regression_and_a_metric_of_the_users_own(files, tmp_path):
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
     folder = tmp_path_factory.mktemp("many")
-    x, y = evaluated.blobs(200_000, seed=5)
+    x, y = evaluated.blobs(140_000, seed=5)
     np.savez(folder / "many.npz", x=x, labels=y)
     return folder / "many.npz"
 
@@ -248,7 +248,7 @@ def test_processes_give_the_same_answer_and_runs_resume(files, many, tmp_path):
         weight[0] *= 1.01
         return weight
 
-    options = {"data": str(many), "onnx": changed(files / "model.onnx", tmp_path, move), "batch_size": 500}
+    options = {"data": str(many), "onnx": changed(files / "model.onnx", tmp_path, move), "batch_size": 1000}
     alone = evaluate(files, tmp_path / "a", workers=1, **options)
     shared = evaluate(files, tmp_path / "b", workers=2, **options)
     assert alone.quality["flip_count"] > 0
@@ -256,16 +256,16 @@ def test_processes_give_the_same_answer_and_runs_resume(files, many, tmp_path):
     for name in ("n", "confusion", "flips", "flip_count", "candidate", "intervals", "tests"):
         assert alone.quality[name] == shared.quality[name], name
     shards = sorted((tmp_path / "b" / "evaluate").glob("shard-*.npz"))
-    assert len(shards) == 4
+    assert len(shards) == 3
     shards[1].unlink()
     times = {shard: shard.stat().st_mtime_ns for shard in shards if shard.exists()}
     resumed = evaluate(files, tmp_path / "b", workers=1, goal=(), **options)
     assert resumed.quality["confusion"] == alone.quality["confusion"]
     assert shards[0].stat().st_mtime_ns == times[shards[0]], "a finished shard is not run again"
     assert shards[1].exists()
-    other = evaluate(files, tmp_path / "b", workers=1, **{**options, "batch_size": 250})
-    assert other.quality["confusion"] == alone.quality["confusion"]
-    assert shards[0].stat().st_mtime_ns != times[shards[0]], "other settings, other shards"
+    other = evaluate(files, tmp_path / "b", workers=1, **{**options, "onnx": files / "model.onnx"})
+    assert other.quality["flip_count"] == 0
+    assert shards[0].stat().st_mtime_ns != times[shards[0]], "another model, other shards"
 
 
 def test_ox514_a_worker_that_dies_costs_its_shard_only(cli, tmp_path):

@@ -78,7 +78,9 @@ def _flips(q: Quality) -> Iterable[Finding]:
         evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": list(unexplained[:5])}
         yield found("OX502", message, where=where, evidence=evidence)
     elif q.flip_count:
-        message = f"{q.flip_count} of {q.n} decisions changed where the margin is within rounding"
+        seen = sum(1 for f in q.flips if f.get("explained") is not None)
+        more = f" ({seen} of them were examined)" if seen < q.flip_count else ""
+        message = f"{q.flip_count} of {q.n} decisions changed where the margin is within rounding{more}"
         yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": list(q.flips[:5])})
 
 

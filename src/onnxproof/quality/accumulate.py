@@ -119,6 +119,8 @@ def merge(shards: Sequence[Shard], plan: Plan) -> Scores:
     ordered = sorted(shards, key=lambda shard: shard.start)
     names = list(ordered[0].columns) if ordered else []
     columns = {name: np.concatenate([shard.columns[name] for shard in ordered]) for name in names}
+    if "sample_rows" in columns:
+        columns["sample_rows"] = np.concatenate(_places(ordered))
     sides = {side: _side(columns, side, plan) for side in SIDES if side in columns or f"{side}_decision" in columns}
     used = {
         "labels",
@@ -136,6 +138,12 @@ def merge(shards: Sequence[Shard], plan: Plan) -> Scores:
         columns={name: column for name, column in columns.items() if name not in used},
         seconds=_added([shard.seconds for shard in ordered]),
     )
+
+
+def _places(ordered: Sequence[Shard]) -> list[Array]:
+    """Where sampled rows are among the rows that are there: before a shard that was lost and after it."""
+    starts = np.concatenate([[0], np.cumsum([shard.rows for shard in ordered])])[:-1]
+    return [s.columns["sample_rows"] - s.start + int(at) for s, at in zip(ordered, starts, strict=True)]
 
 
 def _side(columns: Mapping[str, Array], side: str, plan: Plan) -> Side:

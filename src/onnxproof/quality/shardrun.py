@@ -23,7 +23,7 @@ from onnxproof.quality.stream import prefetch
 from onnxproof.quality.task import Plan, decide, encode, score_columns
 
 Array = NDArray[Any]
-EXPLAINED_PER_BATCH, EXPLAINED_PER_SHARD = 64, 512
+EXPLAINED_PER_SHARD = 512
 """Flips that the float64 truth is asked about; of more, the rest stay unexamined (`explained` is null)."""
 LISTED_PER_SHARD = 5000
 
@@ -116,7 +116,7 @@ class ShardRun:
         self._flipped += len(places)
         if not len(places) or len(self._flips) >= LISTED_PER_SHARD:
             return
-        room = max(0, min(EXPLAINED_PER_BATCH, EXPLAINED_PER_SHARD - self._examined))
+        room = max(0, EXPLAINED_PER_SHARD - self._examined)
         looked = places[:room]
         self._examined += len(looked)
         explained = self._explain(batch, kept, decisions, looked) if len(looked) else None

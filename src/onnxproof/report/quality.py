@@ -131,7 +131,7 @@ def _changed(q: Quality) -> list[str]:
     if q.flip_rate is None:
         return [f"  scores differ by up to {q.score_difference.get('max_abs') or 0.0:.3g}"]
     if not q.flip_count:
-        text = f"no decision changed; zero flips in {q.n:,} examples bound the rate at {q.flip_rate['high']:.2%}"
+        text = f"no decision changed; zero flips in {q.n:,} examples bound the rate at {_percent(q.flip_rate['high'])}"
     else:
         wrong, unknown = len(q.unexplained), sum(1 for f in q.flips if f.get("explained") is None)
         rest = f", {unknown} not examined" if unknown else ""
@@ -145,6 +145,11 @@ def _changed(q: Quality) -> list[str]:
     if test and test["within"]:
         text += f"; accuracies are the same within ±{test['delta']:g}"
     return [f"  {text}", *(f"    {_flip(flip)}" for flip in q.unexplained[:2])]
+
+
+def _percent(share: float) -> str:
+    """Two digits that say something."""
+    return f"{share:.2%}" if share >= 0.0005 else f"{100 * share:.2g}%"
 
 
 def _flip(flip: Mapping[str, Any]) -> str:

@@ -325,3 +325,26 @@ def test_preprocessing_is_exported_into_the_same_file(files, tmp_path):
 def test_gates_without_data_are_refused(files, tmp_path):
     with pytest.raises(UserError, match="needs an evaluation"):
         onnxproof.prove(target("points"), onnx=files / "model.onnx", min={"recall": 0.5}, batch_sizes=[1], out=tmp_path)
+
+
+def test_ox515_labels_that_fit_nothing_do_not_stop_prove(files, tmp_path):
+    x, y = evaluated.blobs(40)
+    options = {"onnx": files / "model.onnx", "batch_sizes": [1], "out": tmp_path}
+    np.savez(tmp_path / "odd.npz", x=x, labels=y + 100)
+    odd = onnxproof.prove(target("points"), data=str(tmp_path / "odd.npz"), **options)
+    assert "OX515" not in codes(odd), "three values for three columns are understood"
+    np.savez(tmp_path / "odd.npz", x=x, labels=np.arange(40))
+    odd = onnxproof.prove(target("points"), data=str(tmp_path / "odd.npz"), **options)
+    assert "OX515" in codes(odd, "note")
+    assert odd.quality is None
+    assert odd.compared
+
+
+def test_an_artifact_with_a_fixed_batch(tmp_path):
+    x, y = evaluated.blobs(10)
+    np.savez(tmp_path / "d.npz", x=x, labels=y)
+    fixed = onnxproof.evaluate(target("points"), data=str(tmp_path / "d.npz"), dynamic={}, out=tmp_path / "a")
+    free = onnxproof.evaluate(target("points"), data=str(tmp_path / "d.npz"), out=tmp_path / "b")
+    assert fixed.artifact["inputs"][0]["shape"][0] == 4
+    assert fixed.quality["n"] == 10
+    assert fixed.quality["confusion"] == free.quality["confusion"]

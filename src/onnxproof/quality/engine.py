@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
 from onnxproof.artifact.record import Artifact
 from onnxproof.cases.data import Table, select_inputs
+from onnxproof.comparison import is_narrow_float
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, found
 from onnxproof.job import SessionSettings
@@ -113,14 +114,14 @@ class Engine:
     def baseline(self, inputs: Table) -> dict[str, Array]:
         """PyTorch's outputs, cut to the rows."""
         try:
-            return self._padded(self.eager.run, inputs)
+            return _plain_floats(self._padded(self.eager.run, inputs))
         except Rejected as error:
             raise InputError(f"PyTorch rejects rows of --data: {str(error).splitlines()[0][:300]}") from error
 
     def candidate(self, inputs: Table) -> dict[str, Array]:
         """onnxruntime's outputs under the graph's names, cut to the rows."""
         try:
-            return self._padded(self.session.run, inputs)
+            return _plain_floats(self._padded(self.session.run, inputs))
         except Rejected as error:
             message = f"onnxruntime refuses rows of the data: {str(error).splitlines()[0][:300]}"
             raise FindingError(found("OX501", message, evidence={"error": str(error)[:2000]})) from error
@@ -171,3 +172,8 @@ class Engine:
             raise InputError("--data has no rows")
         outputs = self.baseline(probe.inputs)
         return make_plan(outputs, probe.labels if labels is None else labels, self.settings)
+
+
+def _plain_floats(outputs: dict[str, Array]) -> dict[str, Array]:
+    """Scores in a dtype that numpy's functions know: bfloat16 as float32, which holds it exactly."""
+    return {n: a.astype(np.float32) if is_narrow_float(a.dtype) else a for n, a in outputs.items()}

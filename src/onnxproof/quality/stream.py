@@ -20,6 +20,8 @@ from onnxproof.errors import InputError, listed
 
 Array = NDArray[Any]
 Item = TypeVar("Item")
+READ_BYTES = 4_000_000
+"""Bytes that are read from a file at once."""
 IDS = ("id", "ids", "example_id", "row_id", "uuid")
 SPLITS = ("test", "validation", "valid", "dev")
 """Splits of a Hugging Face data set, in the order in which one is taken."""
@@ -106,16 +108,16 @@ class FileArray:
 
     def __getitem__(self, rows: slice) -> Array:
         start, stop, _ = rows.indices(len(self))
-        count = max(0, stop - start) * self._row
+        values = np.empty((max(0, stop - start), *self.shape[1:]), self.dtype)
         with self._file.open("rb", buffering=0) as stream:
-            values = np.fromfile(
-                stream, self.dtype, count, offset=self._offset + start * self._row * self.dtype.itemsize
-            )
-        return (
-            values.reshape(-1, *self.shape[1:])
-            if self._row
-            else np.empty((max(0, stop - start), *self.shape[1:]), self.dtype)
-        )
+            stream.seek(self._offset + start * self._row * self.dtype.itemsize)
+            left = memoryview(values.reshape(-1).view(np.uint8))
+            while left.nbytes:
+                count = stream.readinto(left)
+                if not count:
+                    raise InputError(f"{self._file} ends before its last row")
+                left = left[count:]
+        return values
 
 
 def _npy(file: Path, offset: int = 0, keep: Any = None) -> Any:
@@ -172,8 +174,13 @@ class ArraySource:
     def read(self, start: int, stop: int | None, size: int) -> Iterator[Table]:
         count, start = self.rows or 0, start - self._offset
         end = count if stop is None else min(count, stop - self._offset)
-        for first in range(start, end, size):
-            yield {name: np.asarray(a[first : min(first + size, end)]) for name, a in self._arrays.items()}
+        row = sum(int(np.prod(a.shape[1:])) * a.dtype.itemsize for a in self._arrays.values())
+        step = size * max(1, READ_BYTES // max(1, row * size))
+        for block in range(start, end, step):
+            last = min(block + step, end)
+            held = {name: np.asarray(a[block:last]) for name, a in self._arrays.items()}
+            for first in range(0, last - block, size):
+                yield {name: a[first : first + size] for name, a in held.items()}
 
     def column(self, name: str) -> Array | None:
         return np.asarray(self._arrays[name][: self.rows])

@@ -222,9 +222,12 @@ def _coverage(job: Job, artifact: Artifact, engine: Engine, scores: Scores) -> d
 
     if sum(a.size for a in engine.examples.values()) > 200_000:
         return {}  # making the cases would cost more than the answer is worth
-    supply = Supply(engine.subject, artifact, replace(job.verify, data=None, counterexamples=None))
-    planned = [c for c in supply.plan() if c.fair and c.profile != "kept"]
-    made = [supply.make_inputs(case) for case in planned[:40]]
+    try:
+        supply = Supply(engine.subject, artifact, replace(job.verify, data=None, counterexamples=None))
+        planned = [c for c in supply.plan() if c.fair and c.profile != "kept"]
+        made = [supply.make_inputs(case) for case in planned[:40]]
+    except (UserError, ValueError):
+        return {}  # a subject for which no case can be made; `prove` says why
     return {
         d.name: cover(scores.columns[f"sample/{d.name}"], spread(inputs[d.name] for inputs in made))
         for d in supply.domains

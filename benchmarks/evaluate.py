@@ -4,8 +4,8 @@
 
 Throughput: the ONNX side of the evaluation alone (reading the file, choosing and casting inputs, watching them, running
 the session, keeping scores and labels), beside a loop that calls `session.run` on slices of an array that is in memory
-already. Both use the same session and batch, in turns in one process; the median of the ratios counts. PyTorch's forwards
-are not part of either: they take their own time, which is told beside.
+already. Both use the same session and batch and see every row once, in turns of a twentieth of the rows in one process, so
+that what else the machine does falls on both. PyTorch's forwards are not part of either: they take their own time, which is told beside.
 
 Memory: the command line's own run (`onnxproof evaluate`, both sides, metrics and intervals included) in a process of its
 own, for a tenth of the rows and for all of them; the peak is of the largest process.
@@ -17,7 +17,6 @@ import argparse
 import json
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -30,7 +29,8 @@ import numpy as np
 import torch
 from torch import nn
 
-FEATURES, BATCH, REPEATS = 64, 1024, 5
+FEATURES, BATCH, WINDOWS = 64, 1024, 20
+NUMBERS = Path(__file__).with_name("evaluate.json")
 REPORT = Path(__file__).parents[1] / "docs" / "evaluate.md"
 
 
@@ -78,25 +78,27 @@ def throughput(folder: Path, rows: int) -> dict[str, Any]:
     plan = engine.plan(source, source.all_labels())
     session, name = engine.session.session, engine.session.session.get_inputs()[0].name
 
-    def bare() -> float:
+    def bare(start: int, stop: int) -> float:
         began = time.perf_counter()
-        for start in range(0, rows, BATCH):
-            session.run(None, {name: x[start : start + BATCH]})
+        for first in range(start, stop, BATCH):
+            session.run(None, {name: x[first : min(first + BATCH, stop)]})
         return time.perf_counter() - began
 
-    def ours() -> float:
+    def ours(start: int, stop: int) -> float:
         began = time.perf_counter()
-        shard = ShardRun(engine, plan, 0).run(source.batches(0, BATCH), None, lambda count: None)
-        assert shard.rows == rows
+        shard = ShardRun(engine, plan, start).run(source.batches(start, BATCH, stop), None, lambda count: None)
+        assert shard.rows == stop - start
         return time.perf_counter() - began
 
-    bare(), ours()  # to warm up
-    pairs = [(bare(), ours()) for _ in range(REPEATS)]
+    step = rows // WINDOWS
+    bare(0, step), ours(0, step)  # to warm up
+    pairs = [(bare(i * step, (i + 1) * step), ours(i * step, (i + 1) * step)) for i in range(WINDOWS)]
+    spent = [sum(seconds) for seconds in zip(*pairs, strict=True)]
     return {
-        "ratio": statistics.median(b / o for b, o in pairs),
-        "ratios": [round(b / o, 3) for b, o in pairs],
-        "bare_rows_per_second": rows / min(b for b, _ in pairs),
-        "rows_per_second": rows / min(o for _, o in pairs),
+        "rows": step * WINDOWS,
+        "ratio": spent[0] / spent[1],
+        "median": statistics.median(b / o for b, o in pairs),
+        "rows_per_second": step * WINDOWS / spent[1],
     }
 
 
@@ -134,9 +136,7 @@ def whole_run(folder: Path, rows: int, *extra: str) -> dict[str, Any]:
     }
 
 
-def report(
-    rows: int, speed: dict[str, Any], small: dict[str, Any], large: dict[str, Any], processes: dict[str, Any]
-) -> str:
+def report(speed: dict[str, Any], small: dict[str, Any], large: dict[str, Any], processes: dict[str, Any]) -> str:
     """The page."""
     growth = large["peak_mb"] - small["peak_mb"]
     told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in large["shares"].items())
@@ -144,8 +144,8 @@ def report(
 
 Made by `make evaluate` ({platform.machine()}, {os.cpu_count()} cores). What is measured stands at the top of `benchmarks/evaluate.py`.
 
-**Throughput.** {rows:,} rows of {FEATURES} numbers, batches of {BATCH}, a network of three layers: the ONNX side of the evaluation runs at
-**{speed["ratio"]:.0%}** of a bare `session.run` loop over an array in memory (ratios {", ".join(map(str, speed["ratios"]))}; {speed["rows_per_second"]:,.0f} rows/s).
+**Throughput.** {speed["rows"]:,} rows of {FEATURES} numbers, batches of {BATCH}, a network of three layers: the ONNX side of the evaluation runs at
+**{speed["ratio"]:.0%}** of a bare `session.run` loop over an array in memory (median of the turns {speed["median"]:.0%}; {speed["rows_per_second"]:,.0f} rows/s).
 
 **Memory.** The whole command, both sides with metrics and intervals, on parquet:
 
@@ -161,20 +161,23 @@ them takes while metrics are computed. Inputs are never kept. In one process the
 
 
 def main() -> None:
+    """Measure all, or one part again; the page is made of what was measured last."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=1_000_000)
-    rows = parser.parse_args().rows
+    parser.add_argument("--part", choices=("all", "throughput", "memory"), default="all")
+    asked = parser.parse_args()
+    measured: dict[str, Any] = json.loads(NUMBERS.read_text()) if NUMBERS.is_file() else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        speed = throughput(folder, rows)
-        print(json.dumps(speed), file=sys.stderr)
-        small = whole_run(folder, rows // 10, "--workers", "1")
-        large = whole_run(folder, rows, "--workers", "1")
-        processes = whole_run(folder, rows)
-        text = report(rows, speed, small, large, processes)
-    REPORT.write_text(text, encoding="utf-8")
-    print(text)
-    print(f"peak of this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB", file=sys.stderr)
+        if asked.part != "memory":
+            measured["speed"] = throughput(folder, asked.rows)
+        if asked.part != "throughput":
+            measured["small"] = whole_run(folder, asked.rows // 10, "--workers", "1")
+            measured["large"] = whole_run(folder, asked.rows, "--workers", "1")
+            measured["processes"] = whole_run(folder, asked.rows)
+    NUMBERS.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
+    REPORT.write_text(report(**measured), encoding="utf-8")
+    print(report(**measured))
 
 
 if __name__ == "__main__":

@@ -111,7 +111,7 @@ class FileArray:
         values = np.empty((max(0, stop - start), *self.shape[1:]), self.dtype)
         with self._file.open("rb", buffering=0) as stream:
             stream.seek(self._offset + start * self._row * self.dtype.itemsize)
-            left = memoryview(values.reshape(-1).view(np.uint8))
+            left = values.reshape(-1).view(np.uint8).data
             while left.nbytes:
                 count = stream.readinto(left)
                 if not count:

@@ -30,7 +30,7 @@ from onnxproof.subject import Subject
 
 Array = NDArray[Any]
 BATCH_ELEMENTS = 2_000_000
-LARGEST_BATCH = 1024
+LARGEST_BATCH = 4096
 
 
 class Engine:

@@ -3,13 +3,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures latency report screenshots reference clean
+.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures latency evaluate report screenshots reference clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev,report]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev,evaluate,ray,report]'
 	touch $(STAMP)
 
 # A second provider in an environment of its own (its package replaces onnxruntime); the rest is borrowed from .venv.
@@ -76,6 +76,9 @@ counterexamples: setup
 
 failures: setup
 	$(BIN)/python -m benchmarks.failures.run
+
+evaluate: setup
+	$(BIN)/python -m benchmarks.evaluate
 
 # Pages that are generated from the code.
 reference: setup

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from onnxproof.api import bench, export, lint, locate, prove, verify
+    from onnxproof.api import bench, evaluate, export, lint, locate, prove, verify
     from onnxproof.findings import Finding
     from onnxproof.policy import Policy, Tolerance
     from onnxproof.proof import Proof
@@ -20,6 +20,7 @@ _HOMES = {
     "export": "onnxproof.api",
     "verify": "onnxproof.api",
     "lint": "onnxproof.api",
+    "evaluate": "onnxproof.api",
     "locate": "onnxproof.api",
     "bench": "onnxproof.api",
     "Proof": "onnxproof.proof",
@@ -35,6 +36,7 @@ __all__ = [
     "Tolerance",
     "__version__",
     "bench",
+    "evaluate",
     "export",
     "lint",
     "locate",

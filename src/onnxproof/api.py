@@ -16,6 +16,7 @@ from onnxproof.latency.settings import BenchSettings, Scenario, parse_variant
 from onnxproof.policy import Policy, Tolerance, judge
 from onnxproof.policy_latency import LatencyPolicy, share_of
 from onnxproof.proof import Proof
+from onnxproof.quality.settings import EvaluateSettings, checked
 from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range
 
 Threshold = float | Mapping[str, float] | None
@@ -28,6 +29,9 @@ def make_policy(
     max_abs: Threshold = None,
     noise: float | None = None,
     accept: Mapping[str, str] | None = None,
+    min: Mapping[str, float] | None = None,
+    max: Mapping[str, float] | None = None,
+    max_drop: Mapping[str, float] | None = None,
     base: Policy | None = None,
 ) -> Policy:
     """A policy from what the user gave; a number for all outputs, or a mapping of outputs (`None` for the others)."""
@@ -51,6 +55,12 @@ def make_policy(
         accept={**start.accept, **(accept or {})},
         latency=start.latency,
         known=start.known,
+        quality=replace(
+            start.quality,
+            minimum={**start.quality.minimum, **(min or {})},
+            maximum={**start.quality.maximum, **(max or {})},
+            max_drop={**start.quality.max_drop, **(max_drop or {})},
+        ),
     )
 
 
@@ -105,14 +115,30 @@ def prove(
     case_timeout: float = 300.0,
     progress: Progress | None = None,
     verify_cases: bool = True,
+    evaluate: bool = True,
+    labels: str | None = None,
+    min: Mapping[str, float] | None = None,
+    max: Mapping[str, float] | None = None,
+    max_drop: Mapping[str, float] | None = None,
 ) -> Proof:
-    """Export the model (or take `onnx`), verify it under onnxruntime, and judge.
+    """Export the model (or take `onnx`), verify it under onnxruntime, and judge; data with labels are evaluated too.
 
     `bench=True` times both sides too; `verify_cases=False` leaves the planned cases out.
 
     `model` is a `torch.nn.Module` with `inputs` (a tuple of positional or a dict of keyword inputs), or a TARGET string.
     """
-    policy = make_policy(atol=atol, rtol=rtol, max_abs=max_abs, noise=noise, accept=accept, base=policy)
+    policy = make_policy(
+        atol=atol,
+        rtol=rtol,
+        max_abs=max_abs,
+        noise=noise,
+        accept=accept,
+        min=min,
+        max=max,
+        max_drop=max_drop,
+        base=policy,
+    )
+    wanted = EvaluateSettings(data, labels, seed=seed, required=False) if data is not None and evaluate else None
     job = Job(
         target=model if isinstance(model, str) else None,
         memory=None if isinstance(model, str) else (model, inputs),
@@ -135,6 +161,7 @@ def prove(
             limits=limits_of(policy),
         ),
         bench=BenchSettings() if bench is True else bench or None,
+        evaluate=wanted,
         case_timeout=case_timeout,
     )
     proof = conduct(job, policy, isolate=isolate, verify=verify_cases, progress=progress)
@@ -146,8 +173,91 @@ def prove(
 
 
 def verify(model: Any, inputs: Any = None, *, onnx: str | Path, **options: Any) -> Proof:
-    """Verify a file against the model: `prove` with a given artifact."""
-    return prove(model, inputs, onnx=onnx, **options)
+    """Verify a file against the model: `prove` with a given artifact, parity only."""
+    return prove(model, inputs, onnx=onnx, **{"evaluate": False, **options})
+
+
+def evaluate(
+    model: Any,
+    inputs: Any = None,
+    *,
+    data: str,
+    onnx: str | Path | None = None,
+    labels: str | None = None,
+    ids: str | None = None,
+    train_data: str | None = None,
+    task: str | None = None,
+    output: str | None = None,
+    classes: Sequence[str] = (),
+    positive: str | None = None,
+    threshold: float | None = None,
+    goal: str | Sequence[str] = (),
+    cost: str | None = None,
+    min: Mapping[str, float] | None = None,
+    max: Mapping[str, float] | None = None,
+    max_drop: Mapping[str, float] | None = None,
+    delta: float = 0.01,
+    metric: str | Sequence[str] = (),
+    preprocess: str | None = None,
+    serve_preprocess: str | None = None,
+    with_preprocess: bool = False,
+    batch_size: int | None = None,
+    workers: int | None = None,
+    ray: str | None = None,
+    resume: bool = True,
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    range: Mapping[str, tuple[float, float]] | None = None,
+    opset: int | None = None,
+    exporter: Exporter = "auto",
+    provider: str | Sequence[str] = (),
+    optimization: str = "all",
+    threads: int | None = None,
+    accept: Mapping[str, str] | None = None,
+    policy: Policy | None = None,
+    seed: int = 0,
+    out: str | Path = "onnxproof-out",
+    isolate: bool = False,
+    case_timeout: float = 300.0,
+    progress: Progress | None = None,
+) -> Proof:
+    """Run a data set with labels through both sides, and judge what changed; the answer is in `proof.quality`."""
+    policy = make_policy(accept=accept, min=min, max=max, max_drop=max_drop, base=policy)
+    settings = EvaluateSettings(
+        data=data,
+        labels=labels,
+        ids=ids,
+        train_data=train_data,
+        task=task,
+        output=output,
+        classes=tuple(classes),
+        positive=positive,
+        threshold=threshold,
+        goals=(goal,) if isinstance(goal, str) else tuple(goal),
+        cost=cost,
+        delta=delta,
+        metrics=(metric,) if isinstance(metric, str) else tuple(metric),
+        preprocess=preprocess,
+        serve_preprocess=serve_preprocess,
+        with_preprocess=with_preprocess,
+        batch_size=batch_size,
+        workers=workers,
+        ray=ray,
+        resume=resume,
+        seed=seed,
+    )
+    job = Job(
+        target=model if isinstance(model, str) else None,
+        memory=None if isinstance(model, str) else (model, inputs),
+        dynamic={name: dict(dims) for name, dims in dynamic.items()} if dynamic is not None else None,
+        ranges=dict(parse_range(f"{name}:{low},{high}") for name, (low, high) in (range or {}).items()),
+        onnx=str(onnx) if onnx is not None else None,
+        out=str(out),
+        export=ExportOptions(opset, exporter, False),
+        verify=VerifySettings(session=SessionSettings(_providers(provider), _level(optimization), threads), seed=seed),
+        evaluate=checked(settings),
+        case_timeout=case_timeout,
+    )
+    return conduct(job, policy, isolate=isolate, verify=False, progress=progress)
 
 
 def locate(model: Any, inputs: Any = None, **options: Any) -> Mapping[str, Blame]:

@@ -17,6 +17,7 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.job import Job
 from onnxproof.latency.clockwork import Clockwork, earlier_of
 from onnxproof.policy import Policy, judge, to_locate
+from onnxproof.policy_quality import check_gates
 from onnxproof.proof import Proof
 from onnxproof.verified import CaseResult
 from onnxproof.worker.look import TRYING, Look
@@ -37,6 +38,7 @@ class Progress:
     stage: Callable[[str], None] = lambda text: None
     case: Callable[[int, int, str], None] = lambda done, total, name: None
     search: Callable[[Mapping[str, Any]], None] = lambda outcome: None
+    rows: Callable[[Mapping[str, Any]], None] = lambda done: None
 
 
 @dataclass
@@ -66,6 +68,7 @@ class Record:
     """Cases that a search found → where their inputs are."""
     clock: Clockwork = field(default_factory=Clockwork)
     """What a benchmark reported."""
+    quality: Mapping[str, Any] | None = None
 
     def receive(self, event: Mapping[str, Any]) -> None:
         """Take in one event."""
@@ -125,6 +128,12 @@ class Record:
     def _on_weighed(self, event: Mapping[str, Any]) -> None:
         self.clock.weighed[event["contender"]] = event["bytes"]
 
+    def _on_evaluated(self, event: Mapping[str, Any]) -> None:
+        self.progress.rows(event)
+
+    def _on_quality(self, event: Mapping[str, Any]) -> None:
+        self.quality = event["quality"]
+
     def _on_trouble(self, event: Mapping[str, Any]) -> None:
         self.progress.stage(f"{event['stage']}: {event['message']}")
 
@@ -180,6 +189,10 @@ def _finish(
         _check_outputs(policy, cases)
     elif record.artifact is None:
         findings.append(found("OX004", "nothing was exported"))
+    elif job.evaluate is not None and record.quality is None:
+        findings.append(found("OX004", "no example was evaluated"))
+    if record.artifact is not None and (record.quality is not None or job.evaluate is None or verify):
+        check_gates(policy.quality, record.quality)
     return _proof(job, record, findings, policy, seconds, latency)
 
 
@@ -197,8 +210,13 @@ def _proof(
         artifact=record.artifact.to_json() if record.artifact else None,
         environment={**record.environment, **_session_facts(job)},
         cases=tuple(cases),
-        findings=tuple(judge(findings, cases, policy, record.blames, record.counterexamples, latency)),
+        findings=tuple(
+            judge(
+                findings, cases, policy, record.blames, record.counterexamples, latency=latency, quality=record.quality
+            )
+        ),
         latency=latency,
+        quality=record.quality,
         blame=record.blames,
         search=record.search,
         coverage=record.coverage,
@@ -271,6 +289,10 @@ def _in_process(job: Job, record: Record, policy: Policy, verify: bool) -> None:
         from onnxproof.worker.benching import run_bench
 
         run_bench(job, record.artifact, policy, record.receive, subject, stateful=record.stateful)
+    if job.evaluate is not None and record.artifact is not None:
+        from onnxproof.worker.evaluating import run_evaluate
+
+        run_evaluate(job, record.artifact, record.receive, stateful=record.stateful, subject=subject)
 
 
 def _worth_searching(job: Job, record: Record, policy: Policy) -> bool:
@@ -314,8 +336,20 @@ def _in_children(job: Job, record: Record, policy: Policy, verify: bool) -> None
             look = _look(record, policy)
             if look.findings:
                 _locate_in_child(job, record, look)
+        if job.evaluate is not None and record.artifact is not None:
+            _evaluate_in_child(job, record)
         if job.bench is not None and record.artifact is not None:
             _bench_in_children(job, record, policy, folder)
+
+
+def _evaluate_in_child(job: Job, record: Record) -> None:
+    """Finished shards are on disk: after a death one more child goes on from there."""
+    order = {"stage": "evaluate", "job": job, "artifact": record.artifact, "stateful": record.stateful}
+    end = _run_child(order, record, job.case_timeout)
+    if end is not None and not end.hung:
+        end = _run_child(order, record, job.case_timeout)
+    if end is not None:
+        record.findings.append(_death(end, record, "block"))
 
 
 def _bench_in_children(job: Job, record: Record, policy: Policy, folder: str) -> None:

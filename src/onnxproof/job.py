@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onnxproof.artifact.record import ExportOptions
+from onnxproof.quality.settings import EvaluateSettings
 from onnxproof.specs import InputSpec, ProviderSpec, Range, Role
 
 CPU = ProviderSpec("CPUExecutionProvider")
@@ -75,5 +76,7 @@ class Job:
     verify: VerifySettings = VerifySettings()
     bench: Any = None
     """A `latency.settings.BenchSettings` where times are asked for."""
+    evaluate: EvaluateSettings | None = None
+    """What is asked about a data set with labels; None for nothing."""
     case_timeout: float = 300.0
     export_timeout: float = 1800.0

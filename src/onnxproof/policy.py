@@ -11,6 +11,7 @@ from onnxproof.comparison import Comparison
 from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
 from onnxproof.known import Known, recognise
 from onnxproof.policy_latency import LatencyPolicy, judge_latency
+from onnxproof.policy_quality import QualityPolicy, judge_quality
 from onnxproof.refusals import refusals
 from onnxproof.verified import CaseResult
 
@@ -42,6 +43,7 @@ class Policy:
     latency: LatencyPolicy = LatencyPolicy()
     known: tuple[Known, ...] = ()
     """What a baseline found: it gates only where it got worse."""
+    quality: QualityPolicy = QualityPolicy()
 
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""
@@ -61,6 +63,7 @@ class Policy:
             accept=dict(data["accept"]),
             latency=LatencyPolicy.from_json(data.get("latency") or {}),
             known=tuple(Known.from_json(one) for one in data.get("known") or ()),
+            quality=QualityPolicy(**data.get("quality", {})),
         )
 
 
@@ -75,7 +78,9 @@ def judge(
     policy: Policy,
     blames: Mapping[str, Blame] | None = None,
     counterexamples: Sequence[Mapping[str, Any]] = (),
+    *,
     latency: Mapping[str, Any] | None = None,
+    quality: Mapping[str, Any] | None = None,
 ) -> list[Finding]:
     """What the stages observed, and what the comparisons say under this policy; the gravest first."""
     findings = [finding for finding in observed if finding.code not in JUDGED]
@@ -89,6 +94,7 @@ def judge(
     )
     findings += [*refusals(cases), *_nothing_finite(cases)]
     findings += judge_latency(latency, policy.latency, lambda c: _gates(c, policy))
+    findings += judge_quality(quality, policy.quality) if quality is not None else []
     findings = [_shown(_blamed(finding, blames or {}), counterexamples) for finding in findings]
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings

@@ -16,6 +16,8 @@ STAGES = {
     "session": "building the session",
     "search": "searching",
     "locate": "looking for the cause",
+    "evaluate": "evaluating",
+    "measure": "measuring",
     "shrink": "making the failing input small",
 }
 
@@ -33,6 +35,7 @@ def shown(quiet: bool) -> Iterator[Progress]:
             stage=lambda stage: status.update(STAGES.get(stage, stage)),
             case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {name}"),
             search=lambda outcome: status.update(_searched(outcome)),
+            rows=lambda done: status.update(_evaluated(done)),
         )
 
 
@@ -41,3 +44,9 @@ def _searched(outcome: Mapping[str, Any]) -> str:
         f"searching: {outcome['seconds']:.0f} of {outcome['budget']:.0f} s, {outcome['inputs']} inputs, {outcome['reached']} of "
         f"{outcome['regimes']} regimes, worst {outcome['worst']:.2g} of what rounding explains"
     )
+
+
+def _evaluated(done: Mapping[str, Any]) -> str:
+    of = f" of {done['total']:,}" if done["total"] else ""
+    left = f", {done['left']:.0f} s left" if done["left"] is not None else ""
+    return f"evaluating: {done['done']:,}{of} rows, {done['rate']:,.0f} rows/s{left}"

@@ -65,7 +65,17 @@ class Proof:
         return replace(
             self,
             policy=policy,
-            findings=tuple(judge(self.findings, self.cases, policy, self.blame, self.counterexamples, self.latency)),
+            findings=tuple(
+                judge(
+                    self.findings,
+                    self.cases,
+                    policy,
+                    self.blame,
+                    self.counterexamples,
+                    latency=self.latency,
+                    quality=self.quality,
+                )
+            ),
         )
 
     def against(self, baseline: Proof) -> Proof:

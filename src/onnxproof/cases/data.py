@@ -74,8 +74,10 @@ def stratified(labels: NDArray[Any]) -> NDArray[np.intp] | None:
 def _as_dtype(name: str, array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     if array.dtype == dtype:
         return array
-    exact = array.dtype.kind in "fiub" and np.array_equal(array.astype(dtype), array)
-    if exact or (array.dtype.kind in "fiub" and (dtype.kind == "f" or is_narrow_float(dtype))):
+    # Floats are rounded as the model would; the exact comparison is left for integers, it costs a pass over the data.
+    if array.dtype.kind in "fiub" and (dtype.kind == "f" or is_narrow_float(dtype)):
+        return array.astype(dtype)
+    if array.dtype.kind in "fiub" and np.array_equal(array.astype(dtype), array):
         return array.astype(dtype)
     raise InputError(
         f"--data: {name} holds {array.dtype} and the model takes {dtype}: convert it first, values would be lost"

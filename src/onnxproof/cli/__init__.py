@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 
-from onnxproof.cli import benching, linting, proving, reading  # noqa: F401  # they add their commands to the application
+from onnxproof.cli import (  # noqa: F401  # they add their commands to the application
+    benching,
+    evaluating,
+    linting,
+    proving,
+    reading,
+)
 from onnxproof.cli.app import app
+from onnxproof.cli.evaluating import with_address
 from onnxproof.cli.work import stop, stop_for_a_bug
 
 __all__ = ["app", "main"]
@@ -16,7 +24,7 @@ def main() -> None:
     from onnxproof.errors import UserError
 
     try:
-        app()
+        app(with_address(sys.argv[1:]))
     except UserError as error:
         stop(f"error: {error}")
     except KeyboardInterrupt:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from onnxproof.cli.app import app
+from onnxproof.cli.evaluating import Evaluate, Labels, Max, MaxDrop, Min
 from onnxproof.cli.options import (
     Accept,
     Atol,
@@ -67,6 +68,11 @@ def prove(
     dynamic: Dynamic = None,
     batch_sizes: Batches = None,
     data: Data = None,
+    evaluate: Evaluate = True,
+    labels: Labels = None,
+    min: Min = None,
+    max: Max = None,
+    max_drop: MaxDrop = None,
     opset: Opset = None,
     exporter: ExporterName = "auto",
     keep_metadata: KeepMetadata = False,

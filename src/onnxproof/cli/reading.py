@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from onnxproof.cli.app import app
+from onnxproof.cli.evaluating import Max, MaxDrop, Min
 from onnxproof.cli.options import (
     Accept,
     Atol,
@@ -44,6 +45,9 @@ def report(
     max_latency: MaxLatency = None,
     min_speedup: MinSpeedup = None,
     max_memory: MaxMemory = None,
+    min: Min = None,
+    max: Max = None,
+    max_drop: MaxDrop = None,
     accept: Accept = None,
     reason: Reason = None,
     json: Json = None,
@@ -56,11 +60,14 @@ def report(
     verbose: Verbose = False,
 ) -> None:
     """Show a saved proof again, or judge it under another policy, without running anything."""
+    from onnxproof.policy_quality import check_gates
     from onnxproof.proof import Proof
 
     options = dict(locals())
     loaded = Proof.load(proof)
-    judged = loaded.judged(policy_of(options, loaded.policy))
+    policy = policy_of(options, loaded.policy)
+    check_gates(policy.quality, loaded.quality)
+    judged = loaded.judged(policy)
     deliver(judged.against(load_baseline(options)) if baseline else judged, options)
 
 
@@ -118,5 +125,11 @@ def _explain_error(source: str) -> None:
 def demo(
     json: Json = None, html: Html = None, quiet: Quiet = False, verbose: Verbose = False, out: Out = "onnxproof-out"
 ) -> None:
-    """Train a small CNN on scikit-learn's digits and prove its export."""
-    work({**locals(), "target": "onnxproof.digits:digits", "verb": "demo"})
+    """Train a small CNN on scikit-learn's digits, prove its export and evaluate it on digits it has not seen."""
+    options = dict(locals())
+    from importlib.util import find_spec
+
+    spec = find_spec("onnxproof.digits")
+    assert spec is not None  # it lies beside this file
+    data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
+    work({**options, **data, "target": "onnxproof.digits:digits", "verb": "demo"})

@@ -15,6 +15,7 @@ from onnxproof.cli import outputs
 if TYPE_CHECKING:
     from onnxproof.policy import Policy
     from onnxproof.proof import Proof
+    from onnxproof.quality.settings import EvaluateSettings
 
 
 def stop(message: str) -> None:
@@ -64,7 +65,8 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     _save(proof, Path(job.out))
     if options.get("fix"):
         _fix(proof, options)
-    deliver(proof, options, require_something if verify or job.bench is not None else None)
+    asked = verify or job.bench is not None or job.evaluate is not None
+    deliver(proof, options, require_something if asked else None)
 
 
 def _fix(proof: Proof, options: dict[str, Any]) -> None:
@@ -139,6 +141,7 @@ def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
     from onnxproof.cli.timing import with_limits
     from onnxproof.errors import UserError
     from onnxproof.findings import CATALOGUE
+    from onnxproof.quality.settings import parse_gates
     from onnxproof.specs import parse_threshold
 
     thresholds: dict[str, Any] = {}
@@ -154,7 +157,8 @@ def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
     if unknown:
         raise UserError(f"--accept {unknown[0]}: there is no such code; `onnxproof explain --all` lists them")
     accept = dict(zip(codes, reasons, strict=True))
-    policy = make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds)
+    gates = {name: parse_gates(options.get(name) or (), name.replace("_", "-")) for name in ("min", "max", "max_drop")}
+    policy = make_policy(noise=options.get("noise"), accept=accept, base=base, **thresholds, **gates)
     return replace(policy, latency=with_limits(options, policy.latency))
 
 
@@ -199,8 +203,44 @@ def job_of(options: dict[str, Any], policy: Policy) -> Any:
             limits=limits_of(policy),
         ),
         bench=bench_of(options),
+        evaluate=evaluation_of(options),
         case_timeout=specs.parse_seconds(get("case_timeout") or "300s"),
         export_timeout=specs.parse_seconds(get("case_timeout") or "30m"),
+    )
+
+
+def evaluation_of(options: dict[str, Any]) -> EvaluateSettings | None:
+    """What is asked about a data set with labels: by `evaluate`, and by `prove --data` where there are labels."""
+    from onnxproof.quality.settings import EvaluateSettings, checked
+
+    get = options.get
+    if get("verb") not in ("prove", "evaluate", "demo") or get("data") is None or get("evaluate") is False:
+        return None
+    return checked(
+        EvaluateSettings(
+            data=str(get("data")),
+            labels=get("labels"),
+            ids=get("ids"),
+            train_data=get("train_data"),
+            task=get("task"),
+            output=get("output"),
+            classes=tuple(name.strip() for name in str(get("classes")).split(",")) if get("classes") else (),
+            positive=get("positive"),
+            threshold=get("threshold"),
+            goals=tuple(get("goal") or ()),
+            cost=get("cost"),
+            delta=0.01 if get("delta") is None else float(str(get("delta"))),
+            metrics=tuple(get("metric") or ()),
+            preprocess=get("preprocess"),
+            serve_preprocess=get("serve_preprocess"),
+            with_preprocess=bool(get("with_preprocess")),
+            batch_size=get("batch_size"),
+            workers=get("workers"),
+            ray=get("ray"),
+            resume=get("resume") is not False,
+            seed=get("seed") or 0,
+            required=get("verb") == "evaluate" or get("labels") is not None,
+        )
     )
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from onnxproof.findings import export, graph, latency, parity, run
-from onnxproof.findings.latency import JUDGED as LATENCY_JUDGED
-from onnxproof.findings.parity import JUDGED as PARITY_JUDGED
+from onnxproof.findings import data, export, graph, latency, parity, quality, run
 from onnxproof.findings.record import Entry, Finding, Severity, Stage, Where
 
-CATALOGUE: dict[str, Entry] = {
-    entry.code: entry for family in (run, export, parity, graph, latency) for entry in family.ENTRIES
-}
-JUDGED = PARITY_JUDGED | LATENCY_JUDGED
-"""Codes that `policy.judge` derives from facts: judged again, they are derived again."""
+FAMILIES = (run, export, parity, graph, latency, quality, data)
+CATALOGUE: dict[str, Entry] = {entry.code: entry for family in FAMILIES for entry in family.ENTRIES}
+JUDGED = parity.JUDGED | latency.JUDGED | quality.JUDGED | data.JUDGED
+"""Codes that a policy derives from facts: judged again, they are derived again."""
 
 __all__ = ["CATALOGUE", "JUDGED", "Entry", "Finding", "Severity", "Stage", "Where", "found"]
 

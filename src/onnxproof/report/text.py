@@ -11,7 +11,7 @@ from onnxproof.comparison import Comparison
 from onnxproof.findings import Finding
 from onnxproof.latency.record import Latency
 from onnxproof.proof import Proof
-from onnxproof.report import latency
+from onnxproof.report import latency, quality
 from onnxproof.report.words import (
     BORN,
     WORDS,
@@ -35,7 +35,7 @@ SHOWN_GROUPS = 9
 def render(proof: Proof) -> str:
     """The summary."""
     timed = latency.read(proof)
-    if timed is not None and not proof.planned:
+    if timed is not None and not proof.planned and proof.quality is None:
         lines = _bench(proof, timed)
     else:
         lines = [
@@ -43,6 +43,7 @@ def render(proof: Proof) -> str:
             *_artifact(proof),
             *_groups(proof.cases),
             *_looked(proof),
+            *(quality.lines(proof.quality, short=bool(proof.cases)) if proof.quality is not None else []),
             *(latency.short(timed, proof.policy.latency) if timed is not None else ()),
             *_findings(proof),
             *_next(proof),

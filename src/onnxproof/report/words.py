@@ -9,6 +9,7 @@ from typing import Any
 
 from onnxproof.findings import Finding
 from onnxproof.proof import Proof
+from onnxproof.report import quality
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
 BORN = 1e299
@@ -44,13 +45,18 @@ def reason(proof: Proof) -> str:
         return f": {reasons[0].message}{more}"
     if verdict_word(proof) == "EXPORTED":
         return ""
+    told = [_compared(proof)] if proof.cases else []
+    told += [quality.headline(proof.quality)] if proof.quality is not None else []
+    return f": {'; '.join(told) or 'nothing gates'}"
+
+
+def _compared(proof: Proof) -> str:
+    """What the cases say where nothing gates."""
     healing = proof.healing or {}
-    if healing.get("healed"):
-        return f": {proof.compared} cases compared, every difference is rounding, healed by {healing['change']}"
+    healed = f", healed by {healing['change']}" if healing.get("healed") else ""
     silenced = _silenced(proof)
-    if silenced:
-        return f": {proof.compared} cases compared, nothing but {silenced}"
-    return f": {proof.compared} cases compared, every difference is rounding" if proof.cases else ": nothing gates"
+    what = f"nothing but {silenced}" if silenced else "every difference is rounding"
+    return f"{proof.compared} cases compared, {what}{healed}"
 
 
 def _silenced(proof: Proof) -> str:

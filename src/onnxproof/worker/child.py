@@ -93,6 +93,18 @@ def _weigh(order: Mapping[str, Any], emit: Emit) -> None:
     order_weigh(order, emit)
 
 
+def _evaluate(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.evaluating import run_evaluate
+
+    run_evaluate(order["job"], order["artifact"], emit, stateful=order["stateful"])
+
+
+def _evaluate_shards(order: Mapping[str, Any], emit: Emit) -> None:
+    from onnxproof.worker.evaluating import run_shards
+
+    run_shards(order["work"], order["pieces"], emit)
+
+
 ORDERS: dict[str, Callable[[Mapping[str, Any], Emit], None]] = {
     "export": _export,
     "verify": _verify,
@@ -101,6 +113,8 @@ ORDERS: dict[str, Callable[[Mapping[str, Any], Emit], None]] = {
     "lint": _lint,
     "bench": _bench,
     "weigh": _weigh,
+    "evaluate": _evaluate,
+    "evaluate-shards": _evaluate_shards,
 }
 """What a child can be told to do."""
 

@@ -70,6 +70,10 @@ def load_subject(job: Job) -> Subject:
         module, inputs = resolve(value, name)
     else:
         raise TargetError("there is no TARGET")
+    if job.evaluate is not None and job.evaluate.with_preprocess:
+        from onnxproof.quality.combined import combine
+
+        module, inputs = combine(module, job.evaluate)
     return make_subject(module, inputs, name=name, specs=job.inputs, dynamic=job.dynamic, ranges=job.ranges)
 
 

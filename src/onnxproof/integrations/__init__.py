@@ -1,0 +1,1 @@
+"""Other tools: each module needs its own extra."""

@@ -1,0 +1,135 @@
+"""Shards on a Ray cluster. Paths (TARGET, the artifact, the data) must be the same on every node."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from onnxproof.errors import FindingError, InputError, UserError
+from onnxproof.findings import Finding
+from onnxproof.quality.accumulate import Shard
+from onnxproof.quality.engine import Engine
+from onnxproof.quality.rows import Rows
+from onnxproof.quality.shardrun import ShardRun
+from onnxproof.quality.stream import ArraySource, Source, open_source
+from onnxproof.worker.evaluating import Piece, Work, run_piece
+
+RETRIES = 5
+"""Times that a shard is run again because its worker or node was lost."""
+WAITING = 64
+"""Shards of a stream that are under way at once."""
+
+_engines: dict[str, tuple[Engine, Rows | None]] = {}
+"""The two sides in a worker process: built for its first shard, used for all others."""
+
+
+def run_on_ray(work: Work, pieces: Sequence[Piece], rows: Rows, size: int, tell: Callable[[int], None]) -> list[Shard]:
+    """All shards, in any order; those of earlier runs are not run again."""
+    ray = _connected(str(work.settings.ray))
+    task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run)
+    shards: list[Shard] = []
+    waiting: dict[Any, int] = {}
+    try:
+        orders = _stream(rows.source, size) if rows.source.sequential else _ranges(pieces)
+        for piece, table in orders:
+            kept = Shard.load(work.file(piece.index), work.mark) if work.settings.resume else None
+            if kept is not None:
+                shards.append(kept)
+                tell(kept.rows)
+                continue
+            while len(waiting) >= WAITING and table is not None:
+                shards.append(_next(ray, waiting, work, tell))
+            waiting[task.remote(work, piece, table)] = piece.index
+        while waiting:
+            shards.append(_next(ray, waiting, work, tell))
+    finally:
+        ray.shutdown()
+    return shards
+
+
+def _connected(address: str) -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise InputError("--ray needs the package ray: pip install 'onnxproof[ray]'") from None
+    _knock(address)
+    try:
+        ray.init(
+            address=None if address == "local" else address,
+            ignore_reinit_error=True,
+            log_to_driver=False,
+            configure_logging=False,
+            include_dashboard=False if address == "local" else None,
+        )
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise InputError(f"--ray {address}: no cluster answers there: {str(error).splitlines()[0][:200]}") from error
+    return ray
+
+
+def _knock(address: str) -> None:
+    """Ray itself tries for minutes to reach an address where nobody is."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        try:
+            socket.create_connection((host, int(port)), timeout=10).close()
+        except OSError as error:
+            raise InputError(f"--ray {address}: no cluster answers there: {error}") from error
+
+
+def _ranges(pieces: Sequence[Piece]) -> Iterator[tuple[Piece, Any]]:
+    """Shards whose worker reads its own rows."""
+    return ((piece, None) for piece in pieces)
+
+
+def _stream(source: Source, size: int) -> Iterator[tuple[Piece, Any]]:
+    """Shards of a source that only this process can read: their rows travel with them."""
+    start = 0
+    for index, table in enumerate(source.read(0, None, size)):
+        count = len(next(iter(table.values())))
+        yield Piece(index, start, start + count), table
+        start += count
+
+
+def _next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], None]) -> Shard:
+    """The next shard that is done, written down."""
+    done, _ = ray.wait(list(waiting), num_returns=1)
+    index = waiting.pop(done[0])
+    try:
+        shard: Shard | Finding = ray.get(done[0])
+    except ray.exceptions.RayTaskError as error:
+        cause = error.cause if isinstance(error.cause, Exception) else error
+        raise cause from error
+    except ray.exceptions.RayError as error:
+        raise UserError(f"--ray: shard {index} was lost {RETRIES} times: {str(error).splitlines()[0][:200]}") from error
+    if isinstance(shard, Finding):
+        raise FindingError(shard)
+    shard.save(work.file(index), work.mark)
+    tell(shard.rows)
+    return shard
+
+
+def _run(work: Work, piece: Piece, table: Any) -> Shard | Finding:
+    """In a worker: one shard, with one thread, as a local process would."""
+    from dataclasses import replace
+
+    from onnxproof.worker.stages import seed_everything
+
+    if work.mark not in _engines:
+        seed_everything()
+        _engines.clear()
+        engine = replace(work, threads=1).engine()
+        _engines[work.mark] = (engine, None)
+    engine, rows = _engines[work.mark]
+    try:
+        if table is not None:
+            part = engine.open(ArraySource(table, "", piece.start))
+            return ShardRun(engine, work.plan, piece.start).run(
+                part.batches(piece.start, engine.batch), None, lambda n: None
+            )
+        if rows is None:
+            rows = engine.open(open_source(work.settings.data))
+            _engines[work.mark] = (engine, rows)
+        return run_piece(work, engine, rows, piece, lambda n: None)
+    except FindingError as error:
+        return error.finding  # an exception of ours would lose it on the way

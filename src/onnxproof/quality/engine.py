@@ -1,0 +1,179 @@
+"""Both sides of a subject, ready to answer batches of a data set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.artifact.pairing import pair_inputs, pair_outputs
+from onnxproof.artifact.record import Artifact
+from onnxproof.cases.data import Table, select_inputs
+from onnxproof.comparison import is_narrow_float
+from onnxproof.errors import FindingError, InputError
+from onnxproof.findings import Finding, found
+from onnxproof.job import SessionSettings
+from onnxproof.quality.accumulate import SIDES
+from onnxproof.quality.preprocessing import Preprocessing
+from onnxproof.quality.rows import Rows, layout_finding, stacked
+from onnxproof.quality.settings import EvaluateSettings
+from onnxproof.quality.stream import Source, length
+from onnxproof.quality.task import Plan, make_plan
+from onnxproof.runners.base import Rejected
+from onnxproof.runners.double import DoubleRunner, Unavailable
+from onnxproof.runners.eager import EagerRunner
+from onnxproof.runners.session import SessionRunner
+from onnxproof.runners.tensors import to_numpy
+from onnxproof.subject import Subject
+
+Array = NDArray[Any]
+BATCH_ELEMENTS = 2_000_000
+LARGEST_BATCH = 4096
+
+
+class Engine:
+    """Everything needed to run a shard: built once per process."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        artifact: Artifact,
+        session: SessionSettings,
+        settings: EvaluateSettings,
+        *,
+        stateful: bool = False,
+        sides: tuple[str, ...] = SIDES,
+    ) -> None:
+        self.subject, self.artifact, self.settings = subject, artifact, settings
+        self.sides = sides
+        tensors = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
+        self.examples = tensors
+        self.inputs = pair_inputs({name: array.dtype.name for name, array in tensors.items()}, artifact.inputs)
+        blocking = next((f for f in self.inputs.findings if f.code == "OX218"), None)
+        if blocking is not None:
+            raise FindingError(blocking)
+        self.session = SessionRunner(artifact.path, session, self.inputs.reverse)
+        self.eager = EagerRunner(subject, stateful=stateful)
+        self.fixed = self._fixed_batch()
+        self.batch = self._batch_size()
+        self.preprocessing = Preprocessing(
+            settings.preprocess, settings.serve_preprocess, apply=not settings.with_preprocess
+        )
+        self._dtypes = {name: array.dtype for name, array in tensors.items() if array.ndim}
+        self._outputs: Mapping[str, str] | None = None
+        self._double: DoubleRunner | None = None
+        self._double_known = False
+        self.findings: list[Finding] = []
+
+    def _fixed_batch(self) -> int | None:
+        """The artifact's batch, where it is a number."""
+        sizes = [port.shape[0] for port in self.artifact.inputs if port.shape and isinstance(port.shape[0], int)]
+        rows = [port for port in self.artifact.inputs if port.shape]
+        return int(sizes[0]) if sizes and len(sizes) == len(rows) else None
+
+    def _batch_size(self) -> int:
+        if self.fixed is not None:
+            return self.fixed
+        if self.settings.batch_size is not None:
+            if self.settings.batch_size < 1:
+                raise InputError(f"--batch-size {self.settings.batch_size}: expected 1 or more")
+            return self.settings.batch_size
+        row = max((a.size // max(1, len(a)) for a in self.examples.values() if a.ndim), default=1)
+        return int(min(LARGEST_BATCH, max(1, BATCH_ELEMENTS // max(1, row))))
+
+    # --- rows of the data → inputs of the model
+
+    def open(self, source: Source) -> Rows:
+        """The fields of a source that are inputs, labels and ids."""
+        return Rows(source, self)
+
+    def to_inputs(self, table: Table) -> Table:
+        """The model's inputs from the fields that are neither labels nor ids."""
+        chosen = table if any(name in table for name in self._dtypes) else stacked(table)
+        inputs = select_inputs(chosen, self._dtypes)
+        self._check_layout(inputs)
+        return {**inputs, **{name: a for name, a in self.examples.items() if not a.ndim}}
+
+    def _check_layout(self, inputs: Table) -> None:
+        for name, array in inputs.items():
+            finding = layout_finding(name, array.shape[1:], self._expected(name))
+            if finding is not None:
+                raise FindingError(finding)
+
+    def _expected(self, name: str) -> tuple[int | None, ...]:
+        """The sizes of a row that the artifact fixes, None where it leaves them open; the example's where it says nothing."""
+        port = next((p for p in self.artifact.inputs if p.name == self.inputs.pairs.get(name)), None)
+        if port is None or port.shape is None or len(port.shape) != self.examples[name].ndim:
+            return self.examples[name].shape[1:]
+        return tuple(size if isinstance(size, int) else None for size in port.shape[1:])
+
+    # --- running
+
+    def baseline(self, inputs: Table) -> dict[str, Array]:
+        """PyTorch's outputs, cut to the rows."""
+        try:
+            return _plain_floats(self._padded(self.eager.run, inputs))
+        except Rejected as error:
+            raise InputError(f"PyTorch rejects rows of --data: {str(error).splitlines()[0][:300]}") from error
+
+    def candidate(self, inputs: Table) -> dict[str, Array]:
+        """onnxruntime's outputs under the graph's names, cut to the rows."""
+        try:
+            return _plain_floats(self._padded(self.session.run, inputs))
+        except Rejected as error:
+            message = f"onnxruntime refuses rows of the data: {str(error).splitlines()[0][:300]}"
+            raise FindingError(found("OX501", message, evidence={"error": str(error)[:2000]})) from error
+
+    def _padded(self, run: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
+        """A batch of the artifact's fixed size; the last row fills up."""
+        if self.fixed is None:
+            return run(inputs)
+        rows = length({name: a for name, a in inputs.items() if a.ndim})
+        missing = self.fixed - rows
+        if missing <= 0:
+            return run(inputs)
+        filled = {
+            n: np.concatenate([a, np.repeat(a[-1:], missing, axis=0)]) if a.ndim else a for n, a in inputs.items()
+        }
+        return {n: a[:rows] if a.ndim and len(a) == self.fixed else a for n, a in run(filled).items()}
+
+    def graph_output(self, name: str) -> str:
+        """The graph's name of an output of the module."""
+        if self._outputs is None:
+            some = self.eager.run(self.examples)
+            pairing = pair_outputs(
+                list(some), self.artifact.outputs, self.artifact.promised_outputs, named=self.eager.named
+            )
+            self.findings += pairing.findings
+            self._outputs = pairing.pairs
+        if name not in self._outputs:
+            raise FindingError(found("OX210", f"the artifact has no output {name}, which holds the scores"))
+        return self._outputs[name]
+
+    def double(self) -> DoubleRunner | None:
+        """The module in float64, made when the first flip asks for it."""
+        if not self._double_known:
+            self._double_known = True
+            try:
+                self._double = DoubleRunner(self.subject)
+                self._double.run(self.examples)
+            except Unavailable:
+                self._double = None
+        return self._double
+
+    # --- shards
+
+    def plan(self, rows: Rows, labels: Array | None) -> Plan:
+        """How scores and labels are read, from the first rows and all labels that are known."""
+        probe = next(rows.batches(0, self.batch), None)
+        if probe is None:
+            raise InputError("--data has no rows")
+        outputs = self.baseline(probe.inputs)
+        return make_plan(outputs, probe.labels if labels is None else labels, self.settings)
+
+
+def _plain_floats(outputs: dict[str, Array]) -> dict[str, Array]:
+    """Scores in a dtype that numpy's functions know: bfloat16 as float32, which holds it exactly."""
+    return {n: a.astype(np.float32) if is_narrow_float(a.dtype) else a for n, a in outputs.items()}

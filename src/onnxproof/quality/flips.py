@@ -1,0 +1,125 @@
+"""Decisions that changed, and whether rounding explains the change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.quality.task import Plan, raw_threshold, score_columns
+from onnxproof.runners.base import Arrays, Rejected
+from onnxproof.runners.double import DoubleRunner, Unavailable, nudged
+from onnxproof.runners.eager import EagerRunner
+
+Array = NDArray[Any]
+SAMPLES = 8
+FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
+"""Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed."""
+INCREDIBLE = 50.0
+"""A baseline this many times farther from the truth than legal roundings are has another truth."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Per flipped row: the baseline's margin, the margin in float64, what rounding may do to it, and the conclusion."""
+
+    margin: NDArray[np.float64]
+    truth: NDArray[np.float64]
+    allowed: NDArray[np.float64]
+    explained: NDArray[np.bool_]
+
+
+def changed(baseline: Array, candidate: Array) -> NDArray[np.bool_]:
+    """Rows whose decision differs, in any label."""
+    different = baseline != candidate
+    result: NDArray[np.bool_] = different.any(axis=1) if different.ndim == 2 else different
+    return result
+
+
+def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> NDArray[np.float64]:
+    """How far scores prefer the first decision to the second; of several labels the one that is surest."""
+    wide = np.asarray(scores, np.float64)
+    if plan.scale == "decision":
+        return np.where(wide == decided, 1.0, -1.0)
+    if plan.task == "multiclass":
+        rows = np.arange(len(wide))
+        return np.asarray(wide[rows, decided] - wide[rows, other])
+    distance = wide - raw_threshold(plan.cut, plan)
+    chosen = 1 if plan.task == "multilabel" else plan.positive
+    toward = np.where(decided == chosen, distance, -distance)
+    if plan.task == "multilabel":
+        return np.asarray(np.where(decided != other, toward, -np.inf).max(axis=1))
+    return toward
+
+
+class Explainer:
+    """Asks the float64 truth and its legal roundings about rows whose decision changed."""
+
+    def __init__(self, eager: EagerRunner, double: DoubleRunner | None, plan: Plan) -> None:
+        self._eager, self._double, self._plan = eager, double, plan
+
+    def explain(self, inputs: Arrays, sides: Mapping[str, Array], decisions: Mapping[str, Array]) -> Explained:
+        """Some rows: the inputs, kept scores and decisions of both sides."""
+        b, c = decisions["baseline"], decisions["candidate"]
+        own = margin(sides["baseline"], self._plan, b, c)
+        theirs = margin(sides["candidate"], self._plan, b, c)
+        lost = (b == -1) | (c == -1)
+        lost = lost.any(axis=1) if lost.ndim == 2 else lost
+        truth = self._scores(inputs)
+        samples = self._samples(inputs, doubled=truth is not None)
+        centre = own if truth is None else margin(truth, self._plan, b, c)
+        if self._plan.scale == "decision":
+            legal = [centre, *(margin(s, self._plan, c, b) * -1 for s in samples)]
+            explained = np.any([m <= 0 for m in legal], axis=0) & ~lost
+            return Explained(own, centre, np.where(explained, 1.0, 0.0), explained)
+        spread = np.array([margin(s, self._plan, b, c) - centre for s in samples]).reshape(len(samples), -1)
+        allowed = self._allowance(sides, spread, len(own))
+        baseline_error = np.abs(own - centre)
+        if truth is not None and (baseline_error > INCREDIBLE * allowed).any():
+            samples = self._samples(inputs, doubled=False)
+            centre, spread = (
+                own,
+                np.array([margin(s, self._plan, b, c) - own for s in samples]).reshape(len(samples), -1),
+            )
+            allowed = self._allowance(sides, spread, len(own))
+        else:
+            allowed = np.maximum(allowed, FARTHEST * baseline_error)
+        with np.errstate(invalid="ignore"):
+            explained = (np.abs(theirs - centre) <= allowed) & ~lost
+        return Explained(own, centre, allowed, explained)
+
+    def _allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> NDArray[np.float64]:
+        scores = sides["baseline"].reshape(count, -1)
+        scale = np.abs(np.where(np.isfinite(scores), scores, 0).astype(np.float64)).max(axis=1)
+        unit = np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else np.finfo(np.float32).eps
+        floor = ULPS * unit * scale
+        if not len(spread):
+            return np.asarray(floor)
+        finite = np.where(np.isfinite(spread), spread, 0.0)
+        pooled = np.sqrt(np.mean(finite**2, axis=0))
+        return np.asarray(np.maximum(floor, np.maximum(FARTHEST * np.abs(finite).max(axis=0), POOLED * pooled)))
+
+    def _scores(self, inputs: Arrays) -> Array | None:
+        if self._double is None:
+            return None
+        try:
+            return score_columns(self._double.run(inputs)[self._plan.output], self._plan)
+        except (Unavailable, KeyError):
+            return None
+
+    def _samples(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
+        made = []
+        for seed in range(1, SAMPLES + 1):
+            try:
+                if doubled and self._double is not None:
+                    outputs = self._double.sample(inputs, seed)
+                else:
+                    outputs = self._eager.run(nudged(inputs, seed))
+            except (Unavailable, Rejected):
+                break
+            if outputs is not None:
+                made.append(score_columns(outputs[self._plan.output], self._plan))
+        return made

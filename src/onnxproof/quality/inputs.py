@@ -1,0 +1,165 @@
+"""What is noted about the inputs while they pass: extremes, values that are not finite, a sample of rows, hashes of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+SAMPLE_VALUES = 1_000_000
+"""Input values that a shard keeps as its sample."""
+SAMPLE_ROWS = 4096
+FEATURES = 1024
+"""Values of a row that are kept in the sample: a fixed random choice of them where there are more."""
+MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+def features_of(array: Array) -> Array:
+    """Rows as float32 vectors of at most FEATURES values, always the same ones."""
+    flat = array.reshape(len(array), -1)
+    if flat.shape[1] > FEATURES:
+        flat = flat[:, feature_places(flat.shape[1])]
+    return flat.astype(np.float32)
+
+
+def feature_places(width: int) -> Array:
+    """Which values of a long row are kept."""
+    return np.sort(np.random.default_rng(width).choice(width, FEATURES, replace=False))
+
+
+def hash_rows(inputs: Mapping[str, Array]) -> NDArray[np.uint64]:
+    """A 64-bit hash of every row over all inputs; −0.0 counts as 0.0."""
+    total: NDArray[np.uint64] | None = None
+    for place, (_, array) in enumerate(sorted(inputs.items())):
+        if not array.ndim:
+            continue
+        words = _words(array)
+        generator = np.random.default_rng(words.shape[1] * 31 + place)
+        odd = generator.integers(1, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+        mixed = words ^ (words >> np.uint64(32))
+        mixed *= MIX
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= odd
+        part = mixed.sum(axis=1, dtype=np.uint64)
+        total = part if total is None else total * MIX + part
+    return total if total is not None else np.zeros(0, np.uint64)
+
+
+def _words(array: Array) -> NDArray[np.uint64]:
+    plain = np.ascontiguousarray(array.reshape(len(array), -1))
+    plain = plain + np.zeros((), plain.dtype) if plain.dtype.kind == "f" else plain
+    raw = plain.view(np.uint8).reshape(len(array), -1)
+    missing = -raw.shape[1] % 8
+    if missing:
+        raw = np.concatenate([raw, np.zeros((len(raw), missing), np.uint8)], axis=1)
+    return np.ascontiguousarray(raw).view(np.uint64)
+
+
+def hash_ids(ids: Array) -> NDArray[np.uint64]:
+    """A 64-bit hash of every id, the same for 7, 7.0 and "7"."""
+    import hashlib
+
+    def text(value: Any) -> str:
+        return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+    digests = [hashlib.blake2b(text(v).encode(), digest_size=8).digest() for v in ids.tolist()]
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+class Sampler:
+    """Every s-th row; s doubles whenever there are too many, so that any number of rows ends up evenly thinned."""
+
+    def __init__(self) -> None:
+        self._step = 1
+        self._seen = 0
+        self._rows: list[Array] = []
+        self._parts: dict[str, list[Array]] = {}
+
+    def see(self, inputs: Mapping[str, Array], rows: int, start: int) -> Array:
+        """Take some of these rows; the places that were taken."""
+        first = -self._seen % self._step
+        taken = np.arange(first, rows, self._step)
+        self._seen += rows
+        width = 0
+        for name, array in inputs.items():
+            if array.ndim and array.dtype.kind in "fiub":
+                part = features_of(array[taken])
+                width = max(width, part.shape[1])
+                self._parts.setdefault(name, []).append(part)
+        self._rows.append(taken + start)
+        limit = int(min(SAMPLE_ROWS, max(64, SAMPLE_VALUES // max(1, width))))
+        while sum(len(part) for part in self._rows) > limit:
+            self._thin()
+        return taken
+
+    def _thin(self) -> None:
+        self._rows = [np.concatenate(self._rows)[::2]]
+        self._parts = {name: [np.concatenate(parts)[::2]] for name, parts in self._parts.items()}
+        self._step *= 2
+
+    def close(self, keep: Callable[[str, Array], None]) -> None:
+        """Hand the sample over."""
+        if self._rows:
+            keep("sample_rows", np.concatenate(self._rows))
+            for name, parts in self._parts.items():
+                keep(f"sample/{name}", np.concatenate(parts))
+
+
+class Watch:
+    """Notes about inputs, one batch after the other."""
+
+    def __init__(self, *, hashed: bool) -> None:
+        self._hashed = hashed
+        self._facts: dict[str, dict[str, Any]] = {}
+        self._sampler = Sampler()
+        self._hashes: list[Array] = []
+        self._ids: list[Array] = []
+        self._seen: int | None = None
+
+    def see(self, inputs: Mapping[str, Array], ids: Array | None, start: int = 0) -> None:
+        """Note a batch."""
+        rows = next((len(a) for a in inputs.values() if a.ndim), 0)
+        taken = self._sampler.see(inputs, rows, start)
+        for name, array in inputs.items():
+            if array.ndim and array.dtype.kind in "fiu":
+                self._note(name, array, taken)
+        if self._hashed:
+            self._hashes.append(hash_rows(inputs))
+            if ids is not None:
+                self._ids.append(hash_ids(ids))
+
+    def _note(self, name: str, array: Array, taken: Array) -> None:
+        fact = self._facts.setdefault(name, {"rows": 0, "nonfinite_rows": 0, "nonfinite": 0, "low": None, "high": None})
+        fact["rows"] += len(array)
+        if not array.size:
+            return
+        low, high = float(array.min()), float(array.max())
+        if not (np.isfinite(low) and np.isfinite(high)):  # either extreme shows NaN and infinities
+            finite = np.isfinite(array)
+            fact["nonfinite"] += int(array.size - finite.sum())
+            fact["nonfinite_rows"] += int((~finite.reshape(len(array), -1).all(axis=1)).sum())
+            if not finite.any():
+                return
+            low, high = float(array[finite].min()), float(array[finite].max())
+        fact["low"] = low if fact["low"] is None else min(low, fact["low"])
+        fact["high"] = high if fact["high"] is None else max(high, fact["high"])
+        if array.ndim == 4 and array.shape[1] in (1, 3, 4) and len(taken):
+            sums = array[taken].astype(np.float64).sum(axis=(0, 2, 3))
+            before = fact.get("sum_channels", [0.0] * array.shape[1])
+            fact["sum_channels"] = [a + float(b) for a, b in zip(before, sums, strict=True)]
+            fact["channel_values"] = fact.get("channel_values", 0) + len(taken) * array.shape[2] * array.shape[3]
+
+    def facts(self) -> dict[str, Any]:
+        """Input → what was noted."""
+        return self._facts
+
+    def close(self, keep: Callable[[str, Array], None]) -> None:
+        """Hand over what is kept per row."""
+        self._sampler.close(keep)
+        if self._hashes:
+            keep("hash", np.concatenate(self._hashes))
+        if self._ids:
+            keep("id_hash", np.concatenate(self._ids))

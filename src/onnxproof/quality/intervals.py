@@ -1,0 +1,183 @@
+"""Intervals and tests: what a finite number of examples allows to say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+from scipy.optimize import brentq
+
+CONFIDENCE = 0.95
+REPLICATES = 1000
+BLOCKS = 2000
+"""Blocks that a bootstrap draws from: single examples up to this many, random groups of equal size beyond."""
+MOST_EXAMPLES = 1 << 40
+"""More examples than this are never asked for."""
+
+Sums = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+    method: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"value": self.value, "low": self.low, "high": self.high, "method": self.method}
+
+
+def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
+    """Wilson's score interval of a proportion; from 0 to 1 where there is no example."""
+    if n == 0:
+        return Interval(math.nan, 0.0, 1.0, "wilson")
+    ends = stats.binomtest(int(successes), int(n)).proportion_ci(confidence, method="wilson")
+    return Interval(successes / n, float(ends.low), float(ends.high), "wilson")
+
+
+def upper_bound(events: int, n: int, confidence: float = CONFIDENCE) -> float:
+    """The exact one-sided upper bound (Clopper and Pearson) of a rate; zero events in n still leave a rate."""
+    if n == 0:
+        return 1.0
+    ends = stats.binomtest(int(events), int(n), alternative="less").proportion_ci(confidence, method="exact")
+    return float(ends.high)
+
+
+def mcnemar(lost: int, gained: int) -> float:
+    """Exact McNemar: the p-value of the discordant pairs being even. It shows difference, never sameness."""
+    n = lost + gained
+    return 1.0 if n == 0 else float(stats.binomtest(int(lost), int(n), 0.5).pvalue)
+
+
+# --- Tango (1998): the score interval of a difference of paired proportions -------------------------------------------
+
+
+def _score(difference: float, gained: float, lost: float, n: float) -> float:
+    """Tango's score statistic for gained/n − lost/n against an assumed difference."""
+    a = 2.0 * n
+    b = -gained - lost + (2.0 * n - gained + lost) * difference
+    c = -lost * difference * (1.0 - difference)
+    root = (math.sqrt(max(b * b - 4.0 * a * c, 0.0)) - b) / (2.0 * a)
+    variance = n * (2.0 * root + difference * (1.0 - difference))
+    top = gained - lost - n * difference
+    if variance <= 0.0:
+        return math.copysign(math.inf, top) if abs(top) > 1e-12 else 0.0
+    return top / math.sqrt(variance)
+
+
+def tango(gained: float, lost: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Tango's interval of (gained − lost) / n; it is meaningful without a single discordant pair too."""
+    z = float(stats.norm.ppf(0.5 + confidence / 2))
+    centre = (gained - lost) / n
+    edge = 1.0 - 1e-12
+
+    def end(target: float, far: float) -> float:
+        if _beyond(_score(far, gained, lost, n), target):
+            return float(brentq(lambda d: _score(d, gained, lost, n) - target, *sorted((centre, far)), xtol=1e-12))
+        return float(np.sign(far))
+
+    low = -1.0 if centre <= -edge else end(z, -edge)
+    high = 1.0 if centre >= edge else end(-z, edge)
+    return low, high
+
+
+def _beyond(score: float, target: float) -> bool:
+    return score >= target if target > 0 else score <= target
+
+
+def examples_needed(gained: int, lost: int, n: int, delta: float) -> int | None:
+    """How many examples, with discordant pairs in the same shares, put the interval within ±delta; None where none do."""
+    if n == 0 or abs(gained - lost) / n >= delta:
+        return None
+
+    def settled(size: int) -> bool:
+        low, high = tango(gained * size / n, lost * size / n, size, 0.90)
+        return -delta < low and high < delta
+
+    high = max(n, 2)
+    while not settled(high):
+        high *= 2
+        if high > MOST_EXAMPLES:
+            return None
+    low = 1
+    while high - low > max(1, high // 100):  # to one per cent: it is advice
+        middle = (low + high) // 2
+        low, high = (low, middle) if settled(middle) else (middle, high)
+    return high
+
+
+def clean_examples_needed(rate: float, confidence: float = CONFIDENCE) -> int:
+    """How many examples without a single event bound its rate at `rate`."""
+    return math.ceil(math.log(1.0 - confidence) / math.log1p(-rate))
+
+
+# --- the paired bootstrap -----------------------------------------------------------------------------------------
+
+
+class Bootstrap:
+    """Resamples blocks of examples; both sides see the same draws.
+
+    A statistic is a function of sums over examples. The sums of every block are added up once, and all replicates are one
+    matrix product, so that a million examples cost little more than two thousand.
+    """
+
+    def __init__(self, n: int, seed: int = 0, replicates: int = REPLICATES) -> None:
+        generator = np.random.default_rng(seed)
+        self.blocks = min(n, BLOCKS)
+        self.assignment: NDArray[np.int32] | None = None
+        if n > BLOCKS:
+            self.assignment = (np.arange(n, dtype=np.int32) % BLOCKS).astype(np.int32)
+            generator.shuffle(self.assignment)
+        drawn = generator.integers(0, self.blocks, (replicates, self.blocks))
+        drawn += np.arange(replicates)[:, None] * self.blocks
+        counts = np.bincount(drawn.ravel(), minlength=replicates * self.blocks).reshape(replicates, self.blocks)
+        self._draws = counts.astype(np.float64)
+        self._light = counts.astype(np.float32)
+
+    def sums(self, cells: NDArray[Any], weights: NDArray[Any] | None, width: int) -> Sums:
+        """Per block, the weights (or the count) of the examples in each cell; a negative cell is left out."""
+        blocks = np.arange(len(cells), dtype=np.int64) if self.assignment is None else self.assignment.astype(np.int64)
+        flat = blocks * width + cells
+        keep = cells >= 0
+        if not keep.all():
+            flat, weights = flat[keep], None if weights is None else weights[keep]
+        counted = np.bincount(flat, weights=weights, minlength=self.blocks * width)
+        return counted.reshape(self.blocks, width).astype(np.float64)
+
+    def totals(self, sums: Sums) -> Sums:
+        """The sums of every replicate: one row each. Many columns are counts, which float32 holds."""
+        if sums.shape[1] < 64:
+            return np.asarray(self._draws @ sums)
+        return (self._light @ sums.astype(np.float32)).astype(np.float64)
+
+
+Statistic = Callable[[Sums], NDArray[np.float64]]
+"""Rows of sums → one number per row."""
+
+
+def percentile(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """The interval that holds the middle of some replicates; NaN where none is finite."""
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return math.nan, math.nan
+    tail = (1.0 - confidence) / 2
+    low, high = np.quantile(finite, (tail, 1.0 - tail))
+    return float(low), float(high)
+
+
+def paired(totals: Mapping[str, Sums], statistic: Statistic) -> dict[str, tuple[float, float]]:
+    """Intervals of a statistic on each side and of their difference (candidate − baseline), from the replicates' sums."""
+    replicates = {side: statistic(sums) for side, sums in totals.items()}
+    found = {side: percentile(values) for side, values in replicates.items()}
+    if {"baseline", "candidate"} <= replicates.keys():
+        found["difference"] = percentile(replicates["candidate"] - replicates["baseline"])
+    return found

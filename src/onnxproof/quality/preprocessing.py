@@ -1,0 +1,351 @@
+"""Two preprocessing pipelines on the same raw records: the first step and field in which they part."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.cases.data import Table
+from onnxproof.errors import InputError
+
+Array = NDArray[Any]
+COMPARED_ROWS = 2048
+"""Rows on which the steps are compared one by one."""
+ROUNDING = 1e-5
+"""Differences below this share of a field's scale are rounding."""
+BATCH_NAMES = frozenset(
+    ("batch", "X", "rows", "records", "images", "inputs", "data", "df", "frame", "table", "batches")
+)
+"""Parameters with these names take many records at once."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One named step of a pipeline."""
+
+    name: str
+    call: Callable[[Any], Any]
+    batched: bool | None
+    """Whether it takes many records at once; None where only trying tells."""
+
+
+def load_steps(text: str, flag: str) -> tuple[list[Step], Any]:
+    """The steps of the pipeline that a user means, and the object itself."""
+    from onnxproof.subject import load_target
+
+    value, name = load_target(text)
+    if inspect.isclass(value):
+        value = value()
+    steps = _steps(value, name)
+    if not steps:
+        raise InputError(
+            f"{flag} {text} is a {type(value).__name__}; expected a function, a module, a pipeline or a list of steps"
+        )
+    return steps, value
+
+
+def _steps(value: Any, name: str) -> list[Step]:
+    if hasattr(value, "steps") and hasattr(value, "transform"):  # a scikit-learn pipeline
+        return [Step(str(n), part.transform, True) for n, part in value.steps if hasattr(part, "transform")]
+    if hasattr(value, "transform") and not inspect.isfunction(value):
+        return [Step(name, value.transform, True)]
+    inner = getattr(value, "transforms", None)
+    if isinstance(inner, (list, tuple)):
+        value = inner
+    if isinstance(value, (list, tuple)):
+        return [step for i, part in enumerate(value) for step in _steps(part, _name(part, i))]
+    if _is_module(value):
+        children = list(value.named_children()) if type(value).__name__ == "Sequential" else []
+        return [Step(str(n), _torch(part), True) for n, part in children] or [Step(name, _torch(value), True)]
+    return [Step(name, value, _wants_batch(value))] if callable(value) else []
+
+
+def _name(part: Any, place: int) -> str:
+    return str(getattr(part, "__name__", None) or f"{type(part).__name__}[{place}]")
+
+
+def _is_module(value: Any) -> bool:
+    from torch import nn
+
+    return isinstance(value, nn.Module)
+
+
+def _torch(module: Any) -> Callable[[Any], Any]:
+    import torch
+
+    def call(value: Any) -> Any:
+        with torch.inference_mode():
+            if isinstance(value, Mapping):
+                return module(**{n: torch.as_tensor(np.ascontiguousarray(a)) for n, a in value.items()})
+            return module(torch.as_tensor(np.ascontiguousarray(value)) if isinstance(value, np.ndarray) else value)
+
+    return call
+
+
+def _wants_batch(function: Callable[..., Any]) -> bool | None:
+    try:
+        first = next(iter(inspect.signature(function).parameters), None)
+    except (TypeError, ValueError):
+        return None
+    return True if first in BATCH_NAMES else None
+
+
+# --- records ------------------------------------------------------------------------------------------------------
+
+
+def to_record(table: Table) -> Any:
+    """A table with one array is that array; otherwise it stays a mapping of fields."""
+    return next(iter(table.values())) if len(table) == 1 else dict(table)
+
+
+def _rows(value: Any) -> int:
+    return len(next(iter(value.values()))) if isinstance(value, Mapping) else len(value)
+
+
+def _row(value: Any, i: int) -> Any:
+    return {n: a[i] for n, a in value.items()} if isinstance(value, Mapping) else value[i]
+
+
+def plain(value: Any) -> Any:
+    """Tensors as arrays, in mappings and sequences too."""
+    if isinstance(value, Mapping):
+        return {str(n): plain(v) for n, v in value.items()}
+    if hasattr(value, "detach"):
+        return np.asarray(value.detach().cpu())
+    if hasattr(value, "toarray"):  # a sparse matrix of scikit-learn
+        return np.asarray(value.toarray())
+    return np.asarray(value)
+
+
+def apply_step(step: Step, value: Any) -> Any:
+    """A step on many records: at once where it takes them so, else one by one."""
+    rows = _rows(value)
+    if step.batched:
+        return _checked(step, plain(step.call(value)), rows)
+    together = _tried(lambda: _checked(step, plain(step.call(value)), rows))
+    single = _tried(lambda: plain(step.call(_row(value, 0))))
+    if isinstance(single, Exception):
+        if isinstance(together, Exception):
+            raise InputError(f"preprocessing step {step.name} raised {type(single).__name__}: {single}") from single
+        return together
+    if (
+        not isinstance(together, Exception)
+        and _same(_row(together, 0), single)
+        and _same(_row(together, rows - 1), plain(step.call(_row(value, rows - 1))))
+    ):
+        return together
+    return _stacked([single, *(plain(step.call(_row(value, i))) for i in range(1, rows))])
+
+
+def _tried(work: Callable[[], Any]) -> Any:
+    try:
+        return work()
+    except Exception as error:  # what the user's code raises decides which way it wants its records
+        return error
+
+
+def _checked(step: Step, value: Any, rows: int) -> Any:
+    if np.ndim(next(iter(value.values()), 0) if isinstance(value, Mapping) else value) == 0 or _rows(value) != rows:
+        raise InputError(
+            f"preprocessing step {step.name} made {np.shape(value)} of {rows} records: expected one row for each"
+        )
+    return value
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, Mapping) != isinstance(b, Mapping):
+        return False
+    if isinstance(a, Mapping):
+        return a.keys() == b.keys() and all(_same(a[n], b[n]) for n in a)
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape or a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        return bool(a.shape == b.shape and (a == b).all())
+    return bool(np.allclose(a, b, rtol=1e-5, atol=1e-7, equal_nan=True))
+
+
+def _stacked(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], Mapping):
+        return {n: np.stack([np.asarray(v[n]) for v in values]) for n in values[0]}
+    return np.stack(values)
+
+
+class Preprocessing:
+    """The pipelines of training and serving, where the user gave them."""
+
+    def __init__(self, training: str | None, serving: str | None, *, apply: bool = True) -> None:
+        if serving is not None and training is None:
+            raise InputError("--serve-preprocess needs --preprocess too: they are compared with each other")
+        self._training = load_steps(training, "--preprocess")[0] if training is not None and apply else []
+        self._serving = load_steps(serving, "--serve-preprocess")[0] if serving is not None else []
+
+    def training(self, table: Table) -> Table:
+        """The fields as the model was trained on them."""
+        return _run(self._training, table) if self._training else table
+
+    def serving(self, table: Table) -> Table | None:
+        """The fields as production will prepare them; None where that is not asked."""
+        return _run(self._serving, table) if self._serving else None
+
+    def drop_serving(self) -> None:
+        """The model cannot take what serving makes."""
+        self._serving = []
+
+    @property
+    def compares(self) -> bool:
+        """Whether there are two pipelines."""
+        return bool(self._training and self._serving)
+
+    def compare(self, table: Table) -> dict[str, Any]:
+        """Where the two part on some records."""
+        raw = to_record({n: a[:COMPARED_ROWS] for n, a in table.items()})
+        stages = {"training": _stages(self._training, raw), "serving": _stages(self._serving, raw)}
+        count = min(len(self._training), len(self._serving))
+        even = len(self._training) == len(self._serving)
+        for i in range(count):
+            last = i == count - 1
+            if not even and last:
+                break
+            found = difference(stages["training"][i], stages["serving"][i])
+            if found is not None:
+                return self._told(i, i, found)
+        found = difference(stages["training"][-1], stages["serving"][-1])
+        if found is None:
+            return {"same": True, "steps": self._names()}
+        return self._told(len(self._training) - 1, len(self._serving) - 1, found)
+
+    def _told(self, i: int, j: int, found: Mapping[str, Any]) -> dict[str, Any]:
+        names = {"training": self._training[i].name, "serving": self._serving[j].name}
+        return {"same": False, "step": i, "names": names, "steps": self._names(), **found}
+
+    def _names(self) -> dict[str, list[str]]:
+        return {"training": [s.name for s in self._training], "serving": [s.name for s in self._serving]}
+
+
+def _stages(steps: Sequence[Step], raw: Any) -> list[Any]:
+    values, value = [], raw
+    for step in steps:
+        value = apply_step(step, value)
+        values.append(value)
+    return values
+
+
+def _run(steps: Sequence[Step], table: Table) -> Table:
+    value: Any = to_record(table)
+    for step in steps:
+        value = apply_step(step, value)
+    return dict(value) if isinstance(value, Mapping) else {"X": np.asarray(value)}
+
+
+# --- the difference -----------------------------------------------------------------------------------------------
+
+
+def difference(a: Any, b: Any) -> dict[str, Any] | None:
+    """The field that differs most between two results, and by how much; None where only rounding differs."""
+    if isinstance(a, Mapping) or isinstance(b, Mapping):
+        return _of_fields(a, b)
+    a, b = np.asarray(a), np.asarray(b)
+    if a.shape != b.shape:
+        return {
+            "field": None,
+            "what": f"shape {list(a.shape[1:])} against {list(b.shape[1:])}",
+            "hint": _shape_hint(a, b),
+        }
+    if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
+        wrong = a != b
+        return (
+            {
+                "field": None,
+                "what": "values differ",
+                "rows_differing": int(wrong.any(axis=tuple(range(1, a.ndim))).sum()),
+            }
+            if wrong.any()
+            else None
+        )
+    return _of_numbers(a.astype(np.float64), b.astype(np.float64))
+
+
+def _of_fields(a: Any, b: Any) -> dict[str, Any] | None:
+    if not (isinstance(a, Mapping) and isinstance(b, Mapping)) or a.keys() != b.keys():
+        names = [sorted(v) if isinstance(v, Mapping) else ["one array"] for v in (a, b)]
+        return {"field": None, "what": f"fields {names[0]} against {names[1]}"}
+    for name in a:
+        found = difference(a[name], b[name])
+        if found is not None:
+            inner = found.get("field")
+            return {**found, "field": name if inner is None else f"{name}[{inner}]"}
+    return None
+
+
+def _of_numbers(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, Any] | None:
+    axes = _field_axes(a)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(np.isnan(a) & np.isnan(b), 0.0, np.abs(a - b))
+    apart = np.where(np.isnan(apart), np.inf, apart)
+    scale = np.sqrt(np.nanmean(np.where(np.isfinite(a), a, 0.0) ** 2, axis=axes, keepdims=True)) + np.nanmean(
+        np.abs(np.where(np.isfinite(a), a, 0.0))
+    )
+    wrong = apart > ROUNDING * np.maximum(np.abs(a), scale) + 1e-12
+    if not wrong.any():
+        return None
+    relative = (np.where(wrong, apart, 0.0) / np.maximum(scale, 1e-12)).max(axis=axes)
+    field = int(np.argmax(relative)) if relative.ndim else None
+    rows = wrong.reshape(len(a), -1).any(axis=1)
+    finite = apart[np.isfinite(apart)]
+    return {
+        "field": field,
+        "what": "values differ",
+        "rows_differing": int(rows.sum()),
+        "compared": len(a),
+        "first_row": int(np.argmax(rows)),
+        "max_abs": float(apart.max()),
+        "mean_abs": float(finite.mean()) if finite.size else None,
+        "hint": _hint(a, b),
+    }
+
+
+def _field_axes(a: Array) -> tuple[int, ...]:
+    """The axes that are not the field: a column of a table, a channel of images."""
+    if a.ndim == 4:
+        return (0, 2, 3) if a.shape[1] <= 4 else (0, 1, 2)
+    return tuple(range(a.ndim - 1)) if a.ndim > 1 else ()
+
+
+def _hint(a: NDArray[np.float64], b: NDArray[np.float64]) -> str | None:
+    """A simple change that would explain all of it."""
+
+    def alike(x: Any, y: Any) -> bool:
+        return bool(np.shape(x) == np.shape(y) and np.allclose(x, y, rtol=1e-4, atol=1e-6, equal_nan=True))
+
+    for axis in range(1, a.ndim):
+        if a.shape[axis] == 3 and alike(np.flip(a, axis), b):
+            return "the channels come in the opposite order (RGB against BGR)"
+    for factor in (255.0, 1 / 255.0, 256.0, 1 / 256.0, 100.0, 0.01):
+        if alike(a * factor, b):
+            return f"serving is {factor:g} times training (0–255 against 0–1?)"
+    for axis in range(1, a.ndim):
+        if alike(np.flip(a, axis), b):
+            return f"axis {axis} comes in the opposite order"
+    if a.ndim == 4 and a.shape[2] == a.shape[3] and alike(a.swapaxes(2, 3), b):
+        return "height and width are swapped"
+    shift = b - a
+    if np.allclose(shift, shift.ravel()[0], rtol=1e-4, atol=1e-6):
+        return f"serving is training + {float(shift.ravel()[0]):.6g}"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = b / a
+    sure = ratio[np.isfinite(ratio) & (np.abs(a) > 1e-6)]
+    if sure.size and np.allclose(sure, sure[0], rtol=1e-4):
+        return f"serving is training × {float(sure[0]):.6g}"
+    return None
+
+
+def _shape_hint(a: Array, b: Array) -> str | None:
+    if a.ndim == b.ndim == 4 and (a.shape[0], a.shape[3], a.shape[1], a.shape[2]) == b.shape:
+        return "training is channels last (NHWC), serving channels first (NCHW)"
+    if a.ndim == b.ndim == 4 and (a.shape[0], a.shape[2], a.shape[3], a.shape[1]) == b.shape:
+        return "training is channels first (NCHW), serving channels last (NHWC)"
+    return None

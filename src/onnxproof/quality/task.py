@@ -1,0 +1,316 @@
+"""What the scores and labels of a data set mean: the task, the classes, and the decision that follows from a score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.errors import InputError, listed
+from onnxproof.quality.settings import TASKS, EvaluateSettings
+
+Array = NDArray[Any]
+KEPT_COLUMNS = 256
+"""Columns of scores up to which all of them are kept; of more, only what accuracy, log-loss and calibration need."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How scores and labels are read. It is made once and travels to every worker."""
+
+    task: str
+    output: str
+    """The module's output that holds the scores."""
+    scale: str
+    """What the scores are: `probability`, `logit`, `log-probability`, `decision` (class numbers) or `value`."""
+    columns: int
+    classes: tuple[str, ...] = ()
+    labels: tuple[Any, ...] = ()
+    """The label values, in the order of the classes."""
+    positive: int = 1
+    threshold: float | None = None
+    """Probability from which a class is decided for; None for the usual rule."""
+    keep_scores: bool = True
+
+    @property
+    def classification(self) -> bool:
+        """Whether there are decisions."""
+        return self.task in ("binary", "multiclass", "multilabel")
+
+    @property
+    def cut(self) -> float:
+        """The threshold as a probability."""
+        return 0.5 if self.threshold is None else self.threshold
+
+
+# --- inference ----------------------------------------------------------------------------------------------------
+
+
+def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> Plan:
+    """The plan from the baseline's outputs on some rows and as many labels as are known."""
+    if settings.task is not None and settings.task not in TASKS:
+        raise InputError(f"--task {settings.task!r}: expected one of {', '.join(TASKS)}")
+    name = _score_output(outputs, labels, settings)
+    scores = outputs[name]
+    if scores.dtype.kind in "iub":
+        return _checked(_decisions_plan(name, scores, labels, settings), settings)
+    columns = 1 if scores.ndim == 1 else int(np.prod(scores.shape[1:]))
+    task = settings.task or infer_task(scores, labels)
+    scale = _scale(task, _matrix(scores))
+    if task in ("regression", "custom"):
+        return Plan(task, name, "value", columns)
+    if task == "multilabel":
+        names = tuple(settings.classes) or tuple(str(i) for i in range(columns))
+        return _checked(Plan(task, name, scale, columns, names, (0, 1), threshold=settings.threshold), settings)
+    plan = Plan(task, name, scale, columns, threshold=settings.threshold, keep_scores=columns <= KEPT_COLUMNS)
+    return _checked(_with_classes(plan, labels, settings), settings)
+
+
+def infer_task(scores: Array, labels: Array) -> str:
+    """The task that scores of this shape and labels of these values make."""
+    columns = 1 if scores.ndim == 1 else int(np.prod(scores.shape[1:]))
+    if scores.ndim > 2 and columns > 1 and labels.shape != scores.shape:
+        return "custom"
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        if not _whole(labels) or not np.isin(labels, (0, 1)).all():
+            return "regression"
+        return "multiclass" if (labels.sum(axis=1) == 1).all() and labels.shape[1] == columns else "multilabel"
+    flat = labels.reshape(len(labels))
+    if flat.dtype.kind not in "fiub":
+        return "binary" if columns <= 2 else "multiclass"
+    if columns == 1:
+        few = len(np.unique(flat)) <= 2
+        return "binary" if few and _whole(flat) else "regression"
+    if not _whole(flat):
+        return "regression"
+    return "binary" if columns == 2 else "multiclass"
+
+
+def _score_output(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str:
+    if settings.output is not None:
+        if settings.output not in outputs:
+            raise InputError(f"--output: the model has no output {settings.output!r}; it has {listed(outputs)}")
+        return settings.output
+    rows = next((len(v) for v in outputs.values() if v.ndim), 0)
+    fitting = {name: v for name, v in outputs.items() if v.ndim and len(v) == rows and v.ndim <= 2}
+    floats = [name for name, v in fitting.items() if v.dtype.kind == "f" and _fits(v, labels)]
+    whole = [name for name, v in fitting.items() if v.dtype.kind in "iub" and v.size == rows]
+    if floats or whole:
+        return (floats or whole)[0]
+    if settings.metrics or settings.task == "custom":
+        return next(name for name, v in outputs.items() if v.ndim)
+    told = ", ".join(f"{name} {list(v.shape)} {v.dtype}" for name, v in outputs.items())
+    raise InputError(
+        f"no output of the model looks like scores for labels of shape {list(labels.shape)}; its outputs are {told}. "
+        "Name one with --output, or give a custom metric with --metric file.py:function"
+    )
+
+
+def _fits(scores: Array, labels: Array) -> bool:
+    """Whether an output can be scores for these labels: enough columns for the classes, or the labels' own shape."""
+    columns = 1 if scores.ndim == 1 else scores.shape[1]
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        return bool(columns == labels.shape[1])
+    flat = labels.reshape(len(labels))
+    if columns == 1 or flat.dtype.kind not in "iub":
+        return columns <= 2 or flat.dtype.kind not in "f" or _whole(flat)
+    return columns >= min(len(np.unique(flat)), 2)
+
+
+def _decisions_plan(name: str, scores: Array, labels: Array, settings: EvaluateSettings) -> Plan:
+    """A model that answers with class numbers: decisions without scores."""
+    flat = labels.reshape(len(labels))
+    if settings.task == "regression" or not (_whole(flat) or flat.dtype.kind not in "fiub"):
+        return Plan("regression", name, "value", 1)
+    known = np.unique(np.concatenate([np.unique(scores.ravel()), _codes_of(flat)]))
+    values = tuple(range(int(known.max()) + 1))
+    names = tuple(settings.classes) or tuple(str(v) for v in values)
+    task = settings.task or ("binary" if len(values) <= 2 else "multiclass")
+    return Plan(task, name, "decision", len(values), names, values)
+
+
+def _codes_of(labels: Array) -> Array:
+    return labels.astype(np.int64) if labels.dtype.kind in "fiub" else np.arange(len(np.unique(labels)))
+
+
+def _scale(task: str, scores: Array) -> str:
+    """Probabilities lie between 0 and 1 (and rows of classes sum to 1); all else is a logit."""
+    finite = scores[np.isfinite(scores)]
+    if task in ("regression", "custom") or not finite.size:
+        return "value" if task in ("regression", "custom") else "logit"
+    inside = bool((finite >= 0).all() and (finite <= 1 + 1e-6).all())
+    if task == "multilabel" or scores.shape[1] == 1:
+        return "probability" if inside else "logit"
+    if inside and np.allclose(scores.sum(axis=1), 1.0, atol=1e-3):
+        return "probability"
+    if (finite <= 1e-6).all() and np.allclose(np.exp(scores.astype(np.float64)).sum(axis=1), 1.0, atol=1e-3):
+        return "log-probability"
+    return "logit"
+
+
+def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan:
+    """Label values ↔ columns: by number where they are column numbers, else in sorted order."""
+    count = 2 if plan.task == "binary" else plan.columns
+    if plan.columns > 2 and plan.task == "binary":
+        raise InputError(f"--task binary: the output {plan.output} has {plan.columns} columns, expected one or two")
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        names = tuple(settings.classes) or tuple(str(i) for i in range(count))
+        return replace(plan, classes=names, labels=tuple(range(count)))
+    flat = labels.reshape(len(labels))
+    values = [v for v in np.unique(flat).tolist() if v == v]
+    if settings.classes and flat.dtype.kind not in "fiub" and set(values) <= set(settings.classes):
+        return replace(plan, classes=settings.classes, labels=settings.classes)
+    if flat.dtype.kind in "fiub" and all(float(v).is_integer() and 0 <= v < count for v in values):
+        names = tuple(settings.classes) or tuple(str(i) for i in range(count))
+        return replace(plan, classes=names, labels=tuple(range(count)))
+    if len(values) > count or (flat.dtype.kind in "fiub" and not _whole(flat)):
+        raise InputError(
+            f"the labels have {len(values)} values ({listed(values[:6])}, …) and the output {plan.output} has {count} classes; "
+            "choose another column with --labels or another output with --output, or give --task"
+        )
+    if len(values) < count:
+        raise InputError(
+            f"the labels are {listed(values[:10])} and the output {plan.output} has {count} classes: which is which? "
+            "Give all names in the order of the columns with --classes A,B,C"
+        )
+    return replace(plan, classes=tuple(settings.classes) or tuple(str(v) for v in values), labels=tuple(values))
+
+
+def _checked(plan: Plan, settings: EvaluateSettings) -> Plan:
+    if settings.classes and len(settings.classes) != len(plan.classes):
+        raise InputError(f"--classes names {len(settings.classes)} classes, and there are {len(plan.classes)}")
+    if len(set(plan.classes)) != len(plan.classes):
+        raise InputError(f"--classes: names must differ, got {listed(plan.classes)}")
+    if settings.positive is not None:
+        texts = [str(v) for v in plan.labels]
+        place = [i for i, name in enumerate(plan.classes) if settings.positive in (name, texts[i])]
+        if plan.task != "binary" or not place:
+            raise InputError(
+                f"--positive {settings.positive!r}: expected one of two classes, and the classes are {listed(plan.classes)} ({plan.task})"
+            )
+        plan = replace(plan, positive=place[0])
+    if plan.threshold is not None and (plan.task == "multiclass" or plan.scale == "decision"):
+        raise InputError(f"--threshold needs binary or multi-label scores; the task is {plan.task} ({plan.scale})")
+    return plan
+
+
+def _whole(values: Array) -> bool:
+    finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
+    return values.dtype.kind in "iub" or (values.dtype.kind == "f" and bool((finite == np.round(finite)).all()))
+
+
+# --- using a plan -------------------------------------------------------------------------------------------------
+
+
+def _matrix(scores: Array) -> Array:
+    return scores.reshape(len(scores), -1)
+
+
+def encode(labels: Array, plan: Plan) -> Array:
+    """Labels as class numbers (int32), as a 0/1 matrix (uint8), or as numbers; −1 where there is none."""
+    if plan.task == "multilabel":
+        return _matrix(np.asarray(labels)).astype(np.uint8)
+    if not plan.classification:
+        return np.asarray(labels)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        return np.asarray(labels.argmax(axis=1).astype(np.int32))
+    flat = labels.reshape(len(labels))
+    numeric = flat.dtype.kind in "fiub"
+    if numeric and plan.labels == tuple(range(len(plan.labels))):
+        codes = (
+            np.where(np.isfinite(flat), flat, -1).astype(np.int64) if flat.dtype.kind == "f" else flat.astype(np.int64)
+        )
+        wrong = codes[(codes >= len(plan.labels)) | (codes < -1)]
+        _refuse(wrong, plan)
+        return codes.astype(np.int32)
+    places = {value: i for i, value in enumerate(plan.labels)}
+    known, where = np.unique(flat, return_inverse=True)
+    _refuse([v for v in known.tolist() if v not in places and v == v], plan)
+    table = np.array([places.get(v, -1) for v in known.tolist()], np.int32)
+    return table[where.reshape(-1)]
+
+
+def _refuse(wrong: Sequence[Any] | Array, plan: Plan) -> None:
+    if len(wrong):
+        raise InputError(
+            f"a label is {wrong[0]!r}, and the classes are {listed(plan.labels[:10])} ({plan.task}, output {plan.output}). "
+            "Give --task, --labels or --classes"
+        )
+
+
+def score_columns(raw: Array, plan: Plan) -> Array:
+    """The scores that are kept of an output: one column for a binary task (towards the positive class), else all of them."""
+    matrix = _matrix(raw)
+    if plan.task == "binary" and plan.scale != "decision":
+        return _toward_positive(matrix, plan)
+    if plan.scale == "decision" or matrix.shape[1] == 1:
+        return matrix[:, 0]
+    return raw if plan.task == "custom" else matrix
+
+
+def _toward_positive(matrix: Array, plan: Plan) -> Array:
+    if matrix.shape[1] == 2:
+        if plan.scale == "probability":
+            return matrix[:, plan.positive]
+        return matrix[:, plan.positive] - matrix[:, 1 - plan.positive]
+    if plan.positive == 1:
+        return matrix[:, 0]
+    return 1.0 - matrix[:, 0].astype(np.float64) if plan.scale == "probability" else -matrix[:, 0]
+
+
+def decide(scores: Array, plan: Plan) -> Array:
+    """Decisions of kept scores: class numbers, or a matrix of 0 and 1; NaN decides for nothing (−1)."""
+    if plan.scale == "decision":
+        return scores.astype(np.int32)
+    if plan.task == "multiclass":
+        decided = np.argmax(scores, axis=1).astype(np.int32)
+        lost = np.isnan(scores).any(axis=1)
+        return np.asarray(np.where(lost, np.int32(-1), decided))
+    if plan.task == "multilabel":
+        return (margins(scores, plan) >= 0).astype(np.uint8)
+    distance = margins(scores, plan)
+    # Without a threshold of the user's, two columns are decided as argmax does: the first wins a tie.
+    strict = plan.columns == 2 and plan.threshold is None and plan.positive == 1
+    hit = distance > 0 if strict else distance >= 0
+    decided = np.where(hit, np.int32(plan.positive), np.int32(1 - plan.positive))
+    return np.asarray(np.where(np.isnan(distance), np.int32(-1), decided))
+
+
+def margins(scores: Array, plan: Plan) -> NDArray[np.float64]:
+    """How far scores are from the threshold, on the scores' own scale."""
+    wide = np.asarray(scores, np.float64)
+    return wide - raw_threshold(plan.cut, plan)
+
+
+def raw_threshold(probability: float, plan: Plan) -> float:
+    """A probability as a value on the scale of the kept scores."""
+    if plan.scale == "probability":
+        return float(probability)
+    with np.errstate(divide="ignore"):
+        return float(np.log(probability) - np.log1p(-probability))
+
+
+def probabilities(scores: Array, plan: Plan) -> NDArray[np.float64]:
+    """Kept scores as probabilities: of the positive class for a binary task, else one column per class."""
+    wide = np.asarray(scores, np.float64)
+    if plan.scale == "probability":
+        return wide
+    if plan.task == "multiclass":
+        with np.errstate(invalid="ignore"):
+            raised = np.exp(wide - wide.max(axis=1, keepdims=True))
+            total: NDArray[np.float64] = raised / raised.sum(axis=1, keepdims=True)
+        return total
+    with np.errstate(over="ignore"):
+        result: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-wide))
+    return result
+
+
+def contradicts(scores: Array, plan: Plan) -> bool:
+    """Whether scores that were taken for probabilities turn out to be none."""
+    if plan.scale != "probability" or not plan.classification:
+        return False
+    finite = scores[np.isfinite(scores)]
+    return bool(finite.size and ((finite < -1e-6).any() or (finite > 1 + 1e-3).any()))

@@ -1,0 +1,323 @@
+"""Facts about the data that make a good result worth less than it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.errors import InputError
+from onnxproof.quality.accumulate import Scores
+from onnxproof.quality.engine import Engine
+from onnxproof.quality.inputs import Sampler, features_of, hash_ids, hash_rows
+from onnxproof.quality.intervals import wilson
+from onnxproof.quality.rows import Rows
+from onnxproof.quality.task import decide, encode, score_columns
+
+Array = NDArray[Any]
+PROJECTED = 64
+"""Dimensions in which neighbours are looked for, where rows have more than twice as many."""
+RADII = (0.3, 0.1, 0.03, 0.01)
+"""Shares of the usual distance between neighbours below which two rows are near."""
+PROBES = 1024
+GAP_ROWS = 20_000
+SHOWN = 5
+CHUNK = 2048
+
+
+# --- the test data alone ------------------------------------------------------------------------------------------
+
+
+def look_at_inputs(scores: Scores, examples: Mapping[str, Array], ranges: Mapping[str, Any]) -> dict[str, Any]:
+    """Per input: extremes, values that are not finite, features that never change, and what was declared."""
+    found: dict[str, Any] = {}
+    for name, noted in scores.facts.get("inputs", {}).items():
+        sample = scores.columns.get(f"sample/{name}")
+        example = examples[name]
+        entry = {key: noted[key] for key in ("rows", "nonfinite_rows", "nonfinite", "low", "high")}
+        entry |= {"rank": example.ndim, "dtype": example.dtype.name, "example_low": None, "example_high": None}
+        finite = example[np.isfinite(example)] if example.dtype.kind == "f" else example
+        if finite.size:
+            entry |= {"example_low": float(finite.min()), "example_high": float(finite.max())}
+        if sample is not None and len(sample) > 1:
+            still = (sample == sample[:1]).all(axis=0)
+            entry |= {"features": int(sample.shape[1]), "constant": np.flatnonzero(still)[:50].tolist()}
+            entry["constant_count"] = int(still.sum())
+        if name in ranges:
+            entry["declared"] = [ranges[name].low, ranges[name].high]
+        if noted.get("channel_values"):
+            entry["channels"] = [s / noted["channel_values"] for s in noted["sum_channels"]]
+            entry["image"] = True
+        found[name] = entry
+    return found
+
+
+def find_leaks(scores: Scores) -> list[dict[str, Any]]:
+    """Single features that give the label away, the best of each input, with the next best beside it."""
+    rows = scores.columns.get("sample_rows")
+    if rows is None or scores.plan.task not in ("binary", "multiclass", "regression"):
+        return []
+    labels = scores.labels[rows] if scores.labels.ndim == 1 else scores.labels.reshape(scores.n, -1)[rows, 0]
+    measure = _monotone if scores.plan.task == "regression" else _purity
+    found = []
+    for name, sample in scores.columns.items():
+        if name.startswith("sample/") and len(sample) >= 30:
+            values = np.array([measure(sample[:, i], labels) for i in range(sample.shape[1])])
+            order = np.argsort(-values, kind="stable")
+            best, second = int(order[0]), values[order[1]] if len(order) > 1 else 0.0
+            found.append(
+                {
+                    "input": name.removeprefix("sample/"),
+                    "feature": best,
+                    "strength": float(values[best]),
+                    "next": float(second),
+                }
+            )
+    return found
+
+
+def _purity(feature: Array, labels: Array) -> float:
+    """1 where equal labels lie together along the feature, 0 where their order is random; equal values are shuffled."""
+    known = np.isfinite(feature) & (labels >= 0)
+    if known.sum() < 30:
+        return 0.0
+    feature, labels = feature[known], labels[known]
+    shuffled = np.random.default_rng(0).permutation(len(labels))
+    ranked = labels[shuffled][np.argsort(feature[shuffled], kind="stable")]
+    shares = np.bincount(ranked.astype(np.int64)) / len(ranked)
+    classes = int((shares > 0).sum())
+    expected = (len(ranked) - 1) * (1.0 - float((shares**2).sum()))
+    if classes < 2 or expected < 5:
+        return 0.0
+    changes = float((ranked[1:] != ranked[:-1]).sum()) - (classes - 1)
+    return max(0.0, 1.0 - changes / expected)
+
+
+def _monotone(feature: Array, labels: Array) -> float:
+    from scipy.stats import spearmanr
+
+    known = np.isfinite(feature) & np.isfinite(labels)
+    if known.sum() < 30 or np.ptp(feature[known]) == 0 or np.ptp(labels[known]) == 0:
+        return 0.0
+    return abs(float(spearmanr(feature[known], labels[known]).statistic))
+
+
+# --- against the training data ------------------------------------------------------------------------------------
+
+
+class Training:
+    """What the training data tell about the test data: two passes over them, a few batches in memory."""
+
+    def __init__(self, engine: Engine, rows: Rows, scores: Scores) -> None:
+        self._engine, self._rows, self._scores = engine, rows, scores
+        self._hashes: list[Array] = []
+        self._ids: list[Array] = []
+        self._sampler = Sampler()
+        self._facts: dict[str, list[Array]] = {}
+        self._channels: dict[str, Array] = {}
+        self._right, self._seen = 0, 0
+        self._error, self._labels = 0.0, 0.0
+        self.count = 0
+
+    def compare(self) -> dict[str, Any]:
+        """Duplicates, shared ids, the gap, the shift."""
+        self._first_pass()
+        sample: dict[str, Array] = {}
+        self._sampler.close(sample.__setitem__)
+        return {
+            "train_rows": self.count,
+            "duplicates": self._duplicates(),
+            "near": self._near(sample),
+            "ids": self._shared_ids(),
+            "gap": self._gap(),
+            "shift": self._shift(sample),
+            "channels": {name: total.tolist() for name, total in self._channels.items()},
+        }
+
+    def _first_pass(self) -> None:
+        known = self._rows.source.rows
+        step = max(1, -(-known // GAP_ROWS)) if known else 1
+        for batch in self._rows.batches(0, self._engine.batch):
+            self._hashes.append(hash_rows(batch.inputs))
+            if batch.ids is not None:
+                self._ids.append(hash_ids(batch.ids))
+            taken = self._sampler.see(batch.inputs, batch.rows, batch.start)
+            self._note_channels(batch.inputs, taken)
+            if self._rows.labelled and self._seen < GAP_ROWS:
+                self._measure(batch, step)
+            self.count += batch.rows
+        if not self.count:
+            raise InputError("--train-data has no rows")
+
+    def _note_channels(self, inputs: Mapping[str, Array], taken: Array) -> None:
+        for name, array in inputs.items():
+            if array.ndim == 4 and array.shape[1] == 3 and len(taken) and name not in self._channels:
+                self._channels[name] = array[taken].astype(np.float64).mean(axis=(0, 2, 3))
+
+    def _measure(self, batch: Any, step: int) -> None:
+        """How well the candidate does on the data it was trained on."""
+        plan = self._scores.plan
+        places = np.arange(-batch.start % step, batch.rows, step)
+        if not len(places) or plan.task in ("custom",):
+            return
+        inputs = {name: a[places] if a.ndim else a for name, a in batch.inputs.items()}
+        kept = score_columns(self._engine.candidate(inputs)[self._engine.graph_output(plan.output)], plan)
+        codes = encode(batch.labels[places], plan)
+        self._seen += len(places)
+        if plan.classification:
+            right = decide(kept, plan) == codes
+            self._right += int((right.all(axis=1) if right.ndim == 2 else right).sum())
+        else:
+            self._error += float(np.nansum(np.abs(kept.reshape(len(places), -1) - codes.reshape(len(places), -1))))
+            self._labels += float(np.nansum(np.abs(codes)))
+
+    # --- duplicates
+
+    def _duplicates(self) -> dict[str, Any]:
+        """Test rows that are training rows, and how many training rows have a twin among themselves."""
+        own, theirs = self._scores.columns["hash"], np.concatenate(self._hashes)
+        double = np.isin(own, theirs)
+        counts = np.unique(theirs, return_counts=True)[1]
+        twins = int(counts[counts > 1].sum())
+        return {
+            "count": int(double.sum()),
+            "of": len(own),
+            "rows": np.flatnonzero(double)[:SHOWN].tolist(),
+            "train_twins": twins / max(len(theirs), 1),
+        }
+
+    def _shared_ids(self) -> dict[str, Any] | None:
+        own = self._scores.columns.get("id_hash")
+        if own is None or not self._ids:
+            return None
+        shared = np.isin(own, np.concatenate(self._ids))
+        return {"count": int(shared.sum()), "of": len(own), "rows": np.flatnonzero(shared)[:SHOWN].tolist()}
+
+    def _near(self, sample: Mapping[str, Array]) -> dict[str, Any] | None:
+        """Test rows that almost are training rows: nearer than training rows are to each other."""
+        name = next((n for n in sample if n.startswith("sample/")), None)
+        test = self._scores.columns.get(name) if name is not None else None
+        if name is None or test is None or self.count < 50 or test.shape[1] < 2:
+            return None
+        probes, places = sample[name][:: max(1, len(sample[name]) // PROBES)], sample["sample_rows"]
+        places = places[:: max(1, len(sample[name]) // PROBES)]
+        prepare = _Space(sample[name])
+        test_near, probe_near = self._nearest(name.removeprefix("sample/"), prepare, test, probes, places)
+        usual = float(np.median(probe_near))
+        if not np.isfinite(usual) or usual <= 0:
+            return None
+        exact = np.isin(self._scores.columns["hash"][self._scores.columns["sample_rows"]], np.concatenate(self._hashes))
+        ratios, natural = test_near[~exact] / usual, probe_near / usual
+        rows = self._scores.columns["sample_rows"][~exact]
+        by_radius = [
+            {
+                "radius": r,
+                "count": int((ratios < r).sum()),
+                "of": len(ratios),
+                "train_share": float((natural < r).mean()),
+            }
+            for r in RADII
+        ]
+        closest = np.argsort(ratios, kind="stable")[:SHOWN]
+        return {
+            "usual": usual,
+            "by_radius": by_radius,
+            "rows": rows[closest].tolist(),
+            "ratios": ratios[closest].tolist(),
+            "probes": len(natural),
+        }
+
+    def _nearest(self, name: str, space: _Space, test: Array, probes: Array, places: Array) -> tuple[Array, Array]:
+        """Distance of every test row and every probe to the nearest training row (a probe not to itself)."""
+        queries = np.concatenate([space.of(test), space.of(probes)])
+        own = np.concatenate([np.full(len(test), -1), places])
+        squares = (queries**2).sum(axis=1)
+        best = np.full(len(queries), np.inf, np.float64)
+        for batch in self._rows.batches(0, CHUNK):
+            rows = space.of(features_of(batch.inputs[name]))
+            apart = squares[:, None] + (rows**2).sum(axis=1)[None, :] - 2.0 * (queries @ rows.T)
+            inside = np.flatnonzero((own >= batch.start) & (own < batch.start + batch.rows))
+            apart[inside, own[inside] - batch.start] = np.inf
+            best = np.minimum(best, apart.min(axis=1))
+        # Products leave an error of about this size: nearer than that is the same to us.
+        noise = 8 * np.finfo(queries.dtype).eps * squares
+        distances = np.sqrt(np.maximum(best - noise, 0.0))
+        return distances[: len(test)], distances[len(test) :]
+
+    # --- gap and shift
+
+    def _gap(self) -> dict[str, Any] | None:
+        plan = self._scores.plan
+        if not self._seen:
+            return None
+        if plan.classification:
+            interval = wilson(self._right, self._seen)
+            return {
+                "metric": "accuracy",
+                "train": interval.value,
+                "low": interval.low,
+                "high": interval.high,
+                "rows": self._seen,
+            }
+        return {"metric": "mae", "train": self._error / self._seen, "rows": self._seen}
+
+    def _shift(self, sample: Mapping[str, Array]) -> list[dict[str, Any]]:
+        """Features whose distribution differs most: the largest distance of the two distribution functions."""
+        found = []
+        for name, train in sample.items():
+            test = self._scores.columns.get(name)
+            if not name.startswith("sample/") or test is None or test.shape[1] != train.shape[1]:
+                continue
+            values = np.array([_ks(train[:, i], test[:, i]) for i in range(train.shape[1])])
+            worst = int(np.argmax(values))
+            critical = _ks_critical(len(train), len(test), train.shape[1])
+            found.append(
+                {
+                    "input": name.removeprefix("sample/"),
+                    "feature": worst,
+                    "distance": float(values[worst]),
+                    "critical": critical,
+                    "features": int((values > critical).sum()),
+                    "of": len(values),
+                    "train_magnitude": float(np.abs(train[np.isfinite(train)]).max(initial=0.0)),
+                }
+            )
+        return found
+
+
+class _Space:
+    """Rows on a common scale, and in fewer dimensions where there are many."""
+
+    def __init__(self, sample: Array) -> None:
+        spread = np.nanstd(sample.astype(np.float64), axis=0)
+        self._centre = np.nanmean(sample.astype(np.float64), axis=0)
+        self._scale = np.where(spread > 0, 1.0 / np.maximum(spread, 1e-30), 0.0)
+        width = sample.shape[1]
+        self._matrix: Array | None = None
+        if width > 2 * PROJECTED:
+            generator = np.random.default_rng(width)
+            self._matrix = (generator.standard_normal((width, PROJECTED)) / np.sqrt(PROJECTED)).astype(np.float32)
+
+    def of(self, rows: Array) -> Array:
+        """Some rows in this space."""
+        scaled = np.nan_to_num((rows - self._centre) * self._scale, posinf=1e6, neginf=-1e6)
+        scaled = np.clip(scaled, -1e3, 1e3)
+        scaled = scaled.astype(np.float64 if scaled.shape[1] <= 32 else np.float32)  # in few dimensions rows lie close
+        return np.asarray(scaled @ self._matrix if self._matrix is not None else scaled)
+
+
+def _ks(a: Array, b: Array) -> float:
+    """Kolmogorov–Smirnov's distance."""
+    a, b = np.sort(a[np.isfinite(a)]), np.sort(b[np.isfinite(b)])
+    if not len(a) or not len(b):
+        return 0.0
+    every = np.concatenate([a, b])
+    apart = np.searchsorted(a, every, side="right") / len(a) - np.searchsorted(b, every, side="right") / len(b)
+    return float(np.abs(apart).max())
+
+
+def _ks_critical(n: int, m: int, features: int, level: float = 1e-3) -> float:
+    """The distance that chance exceeds with probability `level` in any of the features."""
+    return float(np.sqrt(-np.log(level / (2 * max(features, 1))) / 2) * np.sqrt((n + m) / (n * m)))

@@ -1,0 +1,184 @@
+"""The quality part of a proof as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onnxproof.policy_quality import imbalanced
+from onnxproof.quality.record import Quality
+
+SHOWN_METRICS = 6
+SHOWN_CLASSES = 5
+LEADING = {
+    "binary": ("accuracy", "recall", "precision", "f1", "roc_auc", "pr_auc", "log_loss", "ece"),
+    "imbalanced": ("recall", "precision", "pr_auc", "f1", "roc_auc", "accuracy"),
+    "multiclass": ("accuracy", "f1", "recall", "precision", "log_loss", "ece"),
+    "multilabel": ("hamming_accuracy", "accuracy", "f1", "recall", "precision", "pr_auc"),
+    "regression": ("mae", "rmse", "r2", "relative_error"),
+}
+NAMES = {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "f1": "F1", "ece": "ECE", "mae": "MAE", "rmse": "RMSE", "r2": "R²"}
+
+
+def headline(quality: Mapping[str, Any]) -> str:
+    """One line where nothing is wrong."""
+    q = Quality.from_json(quality)
+    name = _metrics(q)[0]
+    value = q.candidate[name]
+    return f"{q.n:,} examples, {_flips(q)}, {_name(name)} {value:.4g}"
+
+
+def lines(quality: Mapping[str, Any], *, short: bool = False) -> list[str]:
+    """Both sides side by side, confusion, flips, thresholds."""
+    q = Quality.from_json(quality)
+    shown = ["", f"  {_what(q)}", *_table(q, 4 if short else SHOWN_METRICS)]
+    if not short:
+        shown += _confusion(q)
+    return [*shown, *_changed(q), *_thresholds(q), *_served(q)]
+
+
+def _what(q: Quality) -> str:
+    classes = f", {len(q.classes)} classes" if q.task in ("multiclass", "multilabel") else ""
+    positive = f", positive is {q.positive}" if q.positive is not None else ""
+    where = {"processes": f", {q.workers} processes", "ray": ", on Ray"}.get(q.where, "")
+    return f"{q.n:,} examples: {q.task}{classes}{positive}; {q.output} holds {_scale(q)}{where}"
+
+
+def _scale(q: Quality) -> str:
+    words = {"probability": "probabilities", "logit": "logits", "log-probability": "log-probabilities"}
+    return words.get(q.scale, {"decision": "class numbers", "value": "numbers"}.get(q.scale, q.scale))
+
+
+def _metrics(q: Quality) -> list[str]:
+    """The metrics that lead, then the user's own, then others."""
+    leading = LEADING.get("imbalanced" if imbalanced(q) else q.task, ())
+    known = {name for names in LEADING.values() for name in names}
+    own = [
+        n
+        for n in q.candidate
+        if n not in known and not n.endswith(("_weighted", "_micro")) and n not in ("brier", "balanced_accuracy")
+    ]
+    return [*own, *(n for n in leading if n in q.candidate)] or list(q.candidate)
+
+
+def _name(metric: str) -> str:
+    return NAMES.get(metric, metric.replace("_", " "))
+
+
+def _table(q: Quality, count: int) -> list[str]:
+    rows = [("", "PyTorch", "onnxruntime", "95 % interval", "difference")]
+    for metric in _metrics(q)[:count]:
+        ends = q.intervals.get(metric, {})
+        apart = q.candidate[metric] - q.baseline.get(metric, q.candidate[metric])
+        rows.append(
+            (
+                _name(metric),
+                f"{q.baseline.get(metric, float('nan')):.4f}",
+                f"{q.candidate[metric]:.4f}",
+                _span(ends.get("candidate"), "–"),
+                f"{apart:+.4f} {_span(ends.get('difference'), '…')}".rstrip() if apart else "none",
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(5)]
+    return [
+        "  "
+        + "  ".join(
+            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _span(ends: Sequence[float] | None, dash: str) -> str:
+    if not ends or ends[0] is None or ends[1] is None:
+        return ""
+    return f"{ends[0]:.4f}{dash}{ends[1]:.4f}" if dash == "–" else f"({ends[0]:+.4f} {dash} {ends[1]:+.4f})"
+
+
+def _confusion(q: Quality) -> list[str]:
+    c = q.confusion
+    if c is None or "candidate" not in c:
+        return []
+    labels = [str(label) for label in c["labels"]]
+    if len(labels) > SHOWN_CLASSES:
+        return _worst_confusions(labels, c)
+    width = max(6, *(len(label) for label in labels), *(len(str(v)) for row in c["candidate"] for v in row))
+    head = "  ".join(label.rjust(width) for label in labels)
+    rows = [f"  {'true, onnxruntime decides':<26}  {head}"]
+    for i, label in enumerate(labels):
+        cells = "  ".join(str(v).rjust(width) for v in c["candidate"][i])
+        other = c.get("difference", [[]] * len(labels))[i]
+        moved = f"   PyTorch: {', '.join(str(v) for v in c['baseline'][i])}" if any(other) else ""
+        rows.append(f"  {label:<26}  {cells}{moved}")
+    return rows
+
+
+def _worst_confusions(labels: Sequence[str], c: Mapping[str, Any]) -> list[str]:
+    pairs = [(v, i, j) for i, row in enumerate(c["candidate"]) for j, v in enumerate(row) if i != j and v]
+    worst = sorted(pairs, reverse=True)[:3]
+    if not worst:
+        return ["  no example is confused"]
+    return ["  most confused: " + ", ".join(f"{labels[i]} as {labels[j]} ({v})" for v, i, j in worst)]
+
+
+def _flips(q: Quality) -> str:
+    if q.flip_rate is None:
+        return f"scores differ by up to {q.score_difference.get('max_abs') or 0.0:.2g}"
+    return "no decision changed" if not q.flip_count else f"{q.flip_count} decisions changed by rounding"
+
+
+def _changed(q: Quality) -> list[str]:
+    if q.flip_rate is None:
+        return [f"  scores differ by up to {q.score_difference.get('max_abs') or 0.0:.3g}"]
+    if not q.flip_count:
+        text = f"no decision changed; zero flips in {q.n:,} examples bound the rate at {_percent(q.flip_rate['high'])}"
+    else:
+        wrong, unknown = len(q.unexplained), sum(1 for f in q.flips if f.get("explained") is None)
+        rest = f", {unknown} not examined" if unknown else ""
+        text = (
+            f"{q.flip_count} decisions changed ({q.flip_rate['value']:.2%}, interval {q.flip_rate['low']:.2%}–{q.flip_rate['high']:.2%}): "
+            f"{wrong} not by rounding{rest}"
+        )
+    test = q.tests.get("equivalence")
+    if test and q.flip_count:
+        text += f"; McNemar p = {q.tests['mcnemar']['p']:.2g}"
+    if test and test["within"]:
+        text += f"; accuracies are the same within ±{test['delta']:g}"
+    return [f"  {text}", *(f"    {_flip(flip)}" for flip in q.unexplained[:2])]
+
+
+def _percent(share: float) -> str:
+    """Two digits that say something."""
+    return f"{share:.2%}" if share >= 0.0005 else f"{100 * share:.2g}%"
+
+
+def _flip(flip: Mapping[str, Any]) -> str:
+    return (
+        f"example {flip['id']}: {flip['baseline']} ({_score(flip['baseline_score'])}) became {flip['candidate']} "
+        f"({_score(flip['candidate_score'])}), label {flip['label']}, margin {_score(flip['margin'])}, rounding explains {_score(flip['allowed'])}"
+    )
+
+
+def _score(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _thresholds(q: Quality) -> list[str]:
+    rows = []
+    for goal in (q.thresholds or {}).get("goals", ())[:3]:
+        ours, theirs = goal.get("candidate"), goal.get("baseline")
+        if ours is None:
+            continue
+        cost = f", cost {ours['cost']:.4g} per example" if "cost" in ours else ""
+        moved = f", PyTorch {theirs['threshold']:.6g} (moved {goal['moved']:+.2g})" if theirs is not None else ""
+        rows.append(
+            f"  {goal['goal']}: threshold {ours['threshold']:.6g}{moved}; recall {ours['recall']:.4f}, precision {ours['precision']:.4f}{cost}"
+        )
+    return rows
+
+
+def _served(q: Quality) -> list[str]:
+    p = q.preprocessing
+    if p is None or not p["same"]:
+        return []
+    return ["  training and serving prepare the records alike"]

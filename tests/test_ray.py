@@ -1,0 +1,146 @@
+"""A real cluster of two nodes: the same answer as a local run, also when a worker or a node is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import onnxproof
+from onnxproof.errors import UserError
+
+ray = pytest.importorskip("ray")
+
+ROWS = 200_000
+MODEL = """
+import torch
+
+class Scores(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.fc = torch.nn.Linear(6, 3)
+
+    def forward(self, x):
+        return self.fc(x)
+
+def make():
+    return Scores().eval(), (torch.randn(2, 6),)
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    cluster.add_node(num_cpus=1)
+    cluster.wait_for_nodes()
+    yield cluster
+    cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ray")
+    (folder / "model.py").write_text(MODEL)
+    generator = np.random.default_rng(0)
+    x = generator.normal(size=(ROWS, 6)).astype(np.float32)
+    np.savez(folder / "rows.npz", x=x, labels=generator.integers(0, 3, ROWS))
+    proof = onnxproof.export(f"{folder / 'model.py'}:make", out=folder / "out")
+    broken = folder / "broken.onnx"
+    broken.write_bytes(changed(folder / "out" / "model.onnx"))
+    assert proof.artifact is not None
+    return folder, broken
+
+
+def changed(path) -> bytes:
+    """The artifact with one weight moved, so that some decisions change."""
+    import onnx
+    from onnx import numpy_helper
+
+    model = onnx.load(path)
+    for tensor in model.graph.initializer:
+        array = numpy_helper.to_array(tensor).copy()
+        if array.ndim == 2:
+            array[0, 0] += 0.002
+            tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+    return model.SerializeToString()
+
+
+def run(files, out, **options):
+    folder, broken = files
+    return onnxproof.evaluate(
+        f"{folder / 'model.py'}:make", data=str(folder / "rows.npz"), onnx=broken, batch_size=200, out=out, **options
+    )
+
+
+def workers() -> list[int]:
+    """Processes of Ray that run our tasks."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/cmdline", "rb") as stream:
+                    if stream.read().startswith(b"ray::_run"):
+                        found.append(int(entry))
+            except OSError:
+                continue
+    return found
+
+
+def counts(proof) -> str:
+    quality = proof.quality
+    kept = {name: quality[name] for name in ("n", "confusion", "flip_count", "candidate", "baseline", "intervals")}
+    flips = [(f["id"], f["baseline"], f["candidate"], f["explained"]) for f in quality["flips"]]
+    return json.dumps([kept, sorted(flips)], sort_keys=True)
+
+
+def test_a_cluster_gives_the_local_answer_even_if_it_loses_a_worker(cluster, files, tmp_path):
+    local = run(files, tmp_path / "local")
+    assert local.quality["flip_count"] > 10
+    killed: list[int] = []
+
+    def kill_one() -> None:
+        for _ in range(600):
+            busy = workers()
+            if busy and list((tmp_path / "cluster" / "evaluate").glob("shard-*.npz")):
+                os.kill(busy[0], signal.SIGKILL)
+                killed.append(busy[0])
+                return
+            time.sleep(0.02)
+
+    killer = threading.Thread(target=kill_one)
+    killer.start()
+    distributed = run(files, tmp_path / "cluster", ray=cluster.address)
+    killer.join()
+    assert killed, "no worker was busy long enough to be killed"
+    assert distributed.quality["where"] == "ray"
+    assert counts(distributed) == counts(local)
+
+
+def test_rows_that_only_the_driver_can_read_travel_to_the_workers(cluster, files, tmp_path):
+    folder, _ = files
+    (folder / "stream.py").write_text(
+        "import numpy as np\n"
+        f"data = np.load({str(folder / 'rows.npz')!r})\n"
+        "def batches():\n"
+        "    for i in range(0, 30_000, 1000):\n"
+        "        yield data['x'][i:i + 1000], data['labels'][i:i + 1000]\n"
+    )
+    _, broken = files
+    options = {"data": f"{folder / 'stream.py'}:batches", "onnx": broken, "batch_size": 64}
+    local = onnxproof.evaluate(f"{folder / 'model.py'}:make", out=tmp_path / "a", **options)
+    far = onnxproof.evaluate(f"{folder / 'model.py'}:make", out=tmp_path / "b", ray=cluster.address, **options)
+    assert far.quality["n"] == 30_000
+    assert counts(far) == counts(local)
+
+
+def test_an_address_where_nobody_is_is_told(files, tmp_path):
+    with pytest.raises(UserError, match="no cluster answers"):
+        run(files, tmp_path, ray="127.0.0.1:1")

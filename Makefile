@@ -83,6 +83,7 @@ evaluate: setup
 # Pages that are generated from the code.
 reference: setup
 	$(BIN)/python -m onnxproof.findings.pages > docs/findings.md
+	$(BIN)/python -m onnxproof.cli.reference > docs/reference.md
 
 clean:
 	rm -rf .venv onnxproof-out

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxproof.findings import CATALOGUE, JUDGED, Finding, Where, found, pages
+from onnxproof.findings import CATALOGUE, JUDGED, Finding, Where, found
 from onnxproof.policy import verdict_of
 
 SOURCES = Path(__file__).parents[1] / "src" / "onnxproof"
@@ -58,8 +58,3 @@ def test_every_code_is_triggered_by_a_test():
         path.read_text() for path in Path(__file__).parent.rglob("test_*.py") if path.name != "test_findings.py"
     )
     assert [code for code in CATALOGUE if code not in texts] == []
-
-
-def test_the_reference_page_is_up_to_date():
-    page = Path(__file__).parents[1] / "docs" / "findings.md"
-    assert page.read_text() == pages.page(), "run `make reference`"

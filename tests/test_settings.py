@@ -82,3 +82,56 @@ def test_without_a_project_file_a_file_of_its_own_is_written(tmp_path):
     file = write(tmp_path, "net", "m.py:build", {"opset": 18})
     assert file.name == "onnxproof.toml"
     assert Settings.find(tmp_path / "below").for_target("net").options == {"opset": 18}
+
+
+MODELS = """\
+import torch
+
+class Halves(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.avg_pool2d(x, 3, 2, 1, divisor_override=2)
+
+def good():
+    torch.manual_seed(0)
+    return torch.nn.Linear(4, 2).eval(), (torch.randn(3, 4),)
+
+def bad():
+    return Halves().eval(), (torch.randn(2, 3, 9, 9),)
+"""
+
+
+def test_init_writes_a_start_that_prove_all_takes(cli, tmp_path):
+    (tmp_path / "models.py").write_text(MODELS)
+    assert cli("init", "models.py:good").returncode == 0
+    assert cli("init").returncode == 2, "a configuration is not overwritten"
+    text = (tmp_path / "onnxproof.toml").read_text()
+    (tmp_path / "onnxproof.toml").write_text(text + '\n[subjects.worse]\ntarget = "models.py:bad"\n')
+    result = cli("prove", "--all", "--budget", "4s")
+    assert result.returncode == 1, result.stderr
+    first, worst, best = result.stdout.splitlines()[:3]
+    assert first == "BLOCK  2 subjects: 1 SHIP, 1 BLOCK"
+    assert worst.split()[:2] == ["BLOCK", "worse"]
+    assert best.split()[:2] == ["SHIP", "good"]
+    assert (tmp_path / "onnxproof-out" / "good" / "proof.json").is_file()
+
+
+def test_init_adds_to_a_project_file(cli, tmp_path):
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+    assert cli("init").returncode == 0
+    assert Settings.find(tmp_path).subjects["make"].target == "model.py:make"
+    assert 'name = "mine"' in (tmp_path / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["prove", "--all"], "init"),
+        (["prove"], "expected a TARGET"),
+        (["prove", "m.py:x", "--all"], "without a TARGET"),
+        (["verify", "--all"], "give it to `prove`"),
+    ],
+)
+def test_what_is_to_be_proved_must_be_clear(arguments, message, cli):
+    result = cli(*arguments)
+    assert result.returncode == 2
+    assert message in result.stderr

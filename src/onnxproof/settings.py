@@ -17,11 +17,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-LISTS = frozenset({"input", "range", "role", "dynamic", "provider", "disable", "atol", "rtol", "max_abs"})
-FLAGS = frozenset({"keep_metadata", "no_optimize", "strict", "nonfinite", "heal", "in_process"})
-NUMBERS = frozenset({"opset", "threads", "noise", "seed"})
+LISTS = frozenset(
+    "input range role dynamic provider disable atol rtol max_abs min max max_drop max_latency goal metric".split()
+)
+FLAGS = frozenset("keep_metadata no_optimize strict nonfinite heal in_process bench evaluate".split())
+NUMBERS = frozenset("opset threads noise seed min_speedup delta threshold".split())
 TEXTS = frozenset(
-    {"onnx", "batch_sizes", "data", "exporter", "optimization", "budget", "search", "memory", "case_timeout", "out"}
+    "onnx batch_sizes data labels ids train_data task output positive exporter optimization budget search memory "
+    "max_memory case_timeout out".split()
 )
 KEYS = LISTS | FLAGS | NUMBERS | TEXTS | {"accept"}
 """What may be set; the names are those of the flags."""
@@ -128,7 +131,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> dict[str, A
             found[name] = text.lower() in ("1", "true", "yes", "on")
         elif name in NUMBERS:
             try:
-                found[name] = float(text) if name == "noise" else int(text)
+                found[name] = int(text) if name in ("opset", "threads", "seed") else float(text)
             except ValueError:
                 raise UserError(f"{place}={text!r}: expected a number") from None
         else:

@@ -9,6 +9,15 @@ import typer
 Target = Annotated[
     str, typer.Argument(help="path/file.py:name, package.module:name, file.pt2 or file.pt", show_default=False)
 ]
+OptionalTarget = Annotated[
+    str | None,
+    typer.Argument(
+        help="path/file.py:name, package.module:name, file.pt2, file.pt or a subject of the configuration.",
+        show_default=False,
+    ),
+]
+All = Annotated[bool, typer.Option("--all", help="Prove every subject of the configuration.")]
+Jobs = Annotated[int | None, typer.Option("--jobs", help="Subjects at a time, with --all.", show_default=False)]
 Onnx = Annotated[str | None, typer.Option("--onnx", help="Prove this file instead of exporting.", show_default=False)]
 Input = Annotated[
     list[str] | None,

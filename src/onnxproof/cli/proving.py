@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ from onnxproof.cli.app import app
 from onnxproof.cli.evaluating import Evaluate, Labels, Max, MaxDrop, Min
 from onnxproof.cli.options import (
     Accept,
+    All,
     Atol,
     Baseline,
     Batches,
@@ -25,6 +27,7 @@ from onnxproof.cli.options import (
     Html,
     InProcess,
     Input,
+    Jobs,
     Json,
     Junit,
     KeepMetadata,
@@ -37,6 +40,7 @@ from onnxproof.cli.options import (
     Onnx,
     Opset,
     Optimization,
+    OptionalTarget,
     Out,
     Provider,
     Quiet,
@@ -51,6 +55,7 @@ from onnxproof.cli.options import (
     Threads,
     Verbose,
 )
+from onnxproof.cli.repository import prove_all
 from onnxproof.cli.timing import BenchFlag, MaxLatency, MaxMemory, MinSpeedup
 from onnxproof.cli.work import given, work
 
@@ -60,7 +65,9 @@ from onnxproof.cli.work import given, work
 @app.command("locate", help="Verify, and show the step, the nodes, the modules and the lines to blame.")
 def prove(
     context: typer.Context,
-    target: Target,
+    target: OptionalTarget = None,
+    all: All = False,
+    jobs: Jobs = None,
     onnx: Onnx = None,
     input: Input = None,
     range: Range_ = None,
@@ -112,7 +119,10 @@ def prove(
     out: Out = "onnxproof-out",
 ) -> None:
     """The verbs that run both sides share their options."""
-    options = {name: value for name, value in locals().items() if name != "context"}
+    options = {name: value for name, value in locals().items() if name not in ("context", "all", "jobs")}
+    if all and target is None and context.info_name == "prove":
+        prove_all(sys.argv[2:], given(context), out, jobs)
+    require_target(target, every=all)
     work({**options, "verb": context.info_name, "given": given(context)})
 
 
@@ -179,6 +189,16 @@ def export(
     """Export only: eval mode, dynamic batch, readable names, a stripped file and its source map."""
     options = {name: value for name, value in locals().items() if name != "context"}
     work({**options, "given": given(context)}, verify=False)
+
+
+def require_target(target: str | None, *, every: bool) -> None:
+    """Raise where there is not exactly one thing to prove."""
+    from onnxproof.errors import UserError
+
+    if every:
+        raise UserError("--all proves every subject of the configuration: give it to `prove`, without a TARGET")
+    if target is None:
+        raise UserError("expected a TARGET such as model.py:make, or `prove --all` with a configuration")
 
 
 def require_onnx(*files: str) -> None:

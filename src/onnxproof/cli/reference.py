@@ -1,0 +1,82 @@
+"""The reference of the command line as a page: `python -m onnxproof.cli.reference > docs/reference.md`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import typer
+
+from onnxproof.cli import app
+
+VERBS = (
+    "prove",
+    "verify",
+    "locate",
+    "export",
+    "lint",
+    "diff",
+    "bench",
+    "evaluate",
+    "report",
+    "explain",
+    "init",
+    "demo",
+)
+FUNCTIONS = ("prove", "verify", "locate", "export", "lint", "bench", "evaluate")
+
+
+def page() -> str:
+    """Every command with its options, and the functions of the Python interface."""
+    group: Any = typer.main.get_command(app)
+    lines = ["# Reference", "", "Generated from the code.", "", "## Command line", ""]
+    for verb in VERBS:
+        lines += _command(verb, group.commands[verb])
+    lines += [
+        "Exit codes: 0 SHIP; 1 REVIEW or BLOCK, a failed export included; 2 wrong usage, nothing to verify, or a bug of ours.",
+        "",
+    ]
+    lines += ["## Python", "", "Options are keyword-only and named as the flags.", ""]
+    for name in FUNCTIONS:
+        lines += _function(name)
+    return "\n".join(lines)
+
+
+def _command(verb: str, command: Any) -> list[str]:
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    usage = " ".join([f"onnxproof {verb}", *(p.name.upper() for p in arguments)])
+    lines = [
+        f"### {verb}",
+        "",
+        (command.help or "").strip().splitlines()[0],
+        "",
+        f"`{usage}`",
+        "",
+        "| option | meaning |",
+        "|---|---|",
+    ]
+    for parameter in command.params:
+        names = (
+            ", ".join(f"`{name}`" for name in parameter.opts) if parameter not in arguments else parameter.name.upper()
+        )
+        lines.append(f"| {names} | {(parameter.help or '').replace('|', '&#124;')} |")
+    return [*lines, ""]
+
+
+def _function(name: str) -> list[str]:
+    from onnxproof import api
+
+    function = getattr(api, name)
+    parameters = ", ".join(inspect.signature(function).parameters)
+    return [
+        f"### onnxproof.{name}",
+        "",
+        f"`onnxproof.{name}({parameters})`",
+        "",
+        (inspect.getdoc(function) or "").splitlines()[0],
+        "",
+    ]
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -21,7 +21,7 @@ SILENT = HERE.parent / "benchmarks" / "failures" / "silent.py"
 
 
 def heal(name, out, **options):
-    return onnxproof.prove(*getattr(silent, name)(), heal=True, budget=8.0, out=out, **options)
+    return onnxproof.prove(*getattr(silent, name)(), heal=True, budget=2.0, out=out, **options)
 
 
 def test_a_deleted_epsilon_is_healed_by_leaving_the_exporters_optimiser_out(tmp_path):
@@ -58,7 +58,7 @@ def test_what_nothing_heals_is_said_with_the_line_and_the_verdict_stays(tmp_path
 
 
 def test_a_correct_export_is_not_treated(tmp_path):
-    proof = onnxproof.prove(nn.Linear(4, 2).eval(), (torch.randn(3, 4),), heal=True, budget=4.0, out=tmp_path)
+    proof = onnxproof.prove(nn.Linear(4, 2).eval(), (torch.randn(3, 4),), heal=True, budget=2.0, out=tmp_path)
     assert proof.verdict == "ship"
     assert proof.healing is None
     assert not {"OX008", "OX009"} & {f.code for f in proof.findings}
@@ -66,7 +66,7 @@ def test_a_correct_export_is_not_treated(tmp_path):
 
 def test_a_given_file_is_treated_with_session_settings_only(tmp_path, exported):
     module, inputs = nn.Linear(4, 2).eval(), (torch.randn(3, 4),)
-    proof = onnxproof.prove(module, inputs, budget=4.0, out=tmp_path)
+    proof = onnxproof.prove(module, inputs, budget=2.0, out=tmp_path)
     offered = remedies(Job(memory=(module, inputs), onnx=str(tmp_path / "model.onnx")), proof)
     assert offered
     assert all(remedy.session and not remedy.export for remedy in offered)
@@ -75,13 +75,13 @@ def test_a_given_file_is_treated_with_session_settings_only(tmp_path, exported):
 def test_fix_writes_what_worked_and_the_next_run_uses_it(cli, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"  # kept\n')
     target = f"{SILENT}:epsilon_of_a_norm"
-    first = cli("prove", target, "--heal", "--fix", "--budget", "8s")
+    first = cli("prove", target, "--heal", "--fix", "--budget", "2s")
     assert first.returncode == 0, first.stdout + first.stderr
     assert "healed by the exporter's optimiser off" in first.stdout.splitlines()[0]
     written = (tmp_path / "pyproject.toml").read_text()
     assert "# kept" in written
     assert "no-optimize = true" in written
-    again = cli("prove", "epsilon_of_a_norm", "--budget", "8s", "--json", "-")
+    again = cli("prove", "epsilon_of_a_norm", "--budget", "2s", "--json", "-")
     assert again.returncode == 0, again.stdout + again.stderr
     proof = json.loads(again.stdout)
     assert proof["artifact"]["optimized"] is False
@@ -93,6 +93,6 @@ def test_the_flags_that_healing_names_exist(flag, cli, tmp_path):
     (tmp_path / "m.py").write_text(
         "import torch\ndef build():\n    return torch.nn.Linear(4, 2).eval(), (torch.ones(2, 4),)\n"
     )
-    result = cli("prove", "m.py:build", "--budget", "4s", *flag)
+    result = cli("prove", "m.py:build", "--budget", "2s", *flag)
     assert result.returncode == 0, result.stdout + result.stderr
     assert onnx.load(tmp_path / "onnxproof-out" / "model.onnx").graph.node

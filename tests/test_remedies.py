@@ -13,5 +13,5 @@ REWRITTEN = sorted({failure.name for failure in FAILURES if failure.remedied_wit
 
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_the_rewritten_model_passes(name, tmp_path):
-    proof = onnxproof.prove(*getattr(models, f"{name}_remedied")(), budget=3.0, out=tmp_path)
+    proof = onnxproof.prove(*getattr(models, f"{name}_remedied")(), budget=1.0, out=tmp_path)
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings if f.weight]

@@ -196,7 +196,8 @@ def _dropped(q: Quality, metric: str, drop: float, allowed: float, severity: Sev
 def _thresholds(q: Quality) -> Iterable[Finding]:
     for goal in (q.thresholds or {}).get("goals", ()):
         if goal.get("candidate") is None:
-            best = max((p if goal["metric"] == "precision" else r) for _, p, r in q.thresholds["curve"]["candidate"])  # type: ignore[index]  # there is a goal in it
+            column = "precision" if goal["metric"] == "precision" else "recall"
+            best = max((q.thresholds or {}).get("candidate", {}).get(column) or [0.0])
             yield found("OX511", f"no threshold reaches {goal['goal']}: the best is {best:.4g}", evidence=goal)
             continue
         moved = goal.get("transferred")

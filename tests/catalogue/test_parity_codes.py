@@ -36,7 +36,7 @@ def codes(proof):
 
 
 def prove(made, tmp_path, **options):
-    return codes(onnxproof.prove(*made, out=tmp_path, **{"budget": 5.0, **options}))
+    return codes(onnxproof.prove(*made, out=tmp_path, **{"budget": 2.0, **options}))
 
 
 def linear():
@@ -74,7 +74,7 @@ def test_a_proof_triggers_its_code_and_the_near_miss_does_not(code, trigger, nea
 
 
 def test_ox223_names_the_node_and_the_line(tmp_path):
-    proof = onnxproof.prove(*failing.squeezes_the_batch(), out=tmp_path, budget=5.0)
+    proof = onnxproof.prove(*failing.squeezes_the_batch(), out=tmp_path, budget=2.0)
     finding = next(f for f in proof.findings if f.code == "OX223")
     assert finding.where.node
     assert str(finding.where.file).endswith("models.py")
@@ -86,8 +86,8 @@ def test_ox114_a_graph_that_the_reference_cannot_evaluate(mutated, verify, expor
         node.op_type, node.domain = "FastGelu", "com.microsoft"
         model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
-    assert "OX114" in codes(verify("mlp", mutated("mlp", foreign), budget=5.0))
-    assert "OX114" not in codes(verify("mlp", exported("mlp"), budget=5.0))
+    assert "OX114" in codes(verify("mlp", mutated("mlp", foreign), budget=2.0))
+    assert "OX114" not in codes(verify("mlp", exported("mlp"), budget=2.0))
 
 
 def test_ox221_a_refusal_that_says_nothing_about_its_node():

@@ -81,12 +81,14 @@ class Run:
 
     @staticmethod
     def from_json(data: Data) -> Run:
-        """Read a run back; fields of a later version are ignored."""
+        """Read a run back; fields of a later version are ignored, and what only this version writes may be missing."""
         values = {name: data[name] for name in Run.__dataclass_fields__ if name in data}
         for name in ("samples", "blocks", "differing"):
             values[name] = tuple(values.get(name) or ())
-        values["percentiles"] = {n: Bound(**_of(Bound, b)) for n, b in (values.get("percentiles") or {}).items()}
-        return Run(**values)
+        plain = {f"p{q}": data[f"p{q}_ms"] for q in (50, 90, 95, 99) if data.get(f"p{q}_ms") is not None}
+        values["percentiles"] = {n: Bound(value, value, value) for n, value in plain.items()}
+        values["percentiles"] |= {n: Bound(**_of(Bound, b)) for n, b in (data.get("percentiles") or {}).items()}
+        return Run(**{"sizes": {}, "scenario": "single", "count": len(values["samples"]), **values})
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,16 @@ class Machine:
     mhz_after: float | None = None
     throttled: int | None = None
     """Times the processor (heat) or the control group (quota) was slowed down while it was timed."""
+
+
+UNKNOWN_MACHINE: Data = {
+    "fingerprint": "",
+    "cpu": "unknown",
+    "cores": 0,
+    "memory": 0,
+    "clock_ns": 0.0,
+    "overhead_ns": 0.0,
+}
 
 
 @dataclass(frozen=True)
@@ -246,7 +258,7 @@ class Latency:
         return Latency(
             runs=tuple(Run.from_json(run) for run in data["runs"]),
             speedup=_speedups(data["speedup"]),
-            machine=Machine(**_of(Machine, data["machine"])),
+            machine=Machine(**{**UNKNOWN_MACHINE, **_of(Machine, data.get("machine") or {})}),
             absent=tuple(Absent(**_of(Absent, one)) for one in data.get("absent") or ()),
             profile=Profile.from_json(data["profile"]) if data.get("profile") else None,
             tuned=tuple(Tuned(**_of(Tuned, one)) for one in data.get("tuned") or ()),
@@ -261,7 +273,7 @@ def _earlier(data: Data) -> Earlier:
 
 
 def _speedups(items: Sequence[Data]) -> tuple[Speedup, ...]:
-    return tuple(Speedup(**_of(Speedup, one)) for one in items)
+    return tuple(Speedup(**{"contender": "onnxruntime", **_of(Speedup, one)}) for one in items)
 
 
 def _of(cls: Any, data: Data) -> dict[str, Any]:

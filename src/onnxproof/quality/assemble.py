@@ -160,9 +160,15 @@ def find_thresholds(scores: Scores, settings: EvaluateSettings) -> dict[str, Any
     return {
         "scale": "probability",
         "current": {"threshold": plan.cut, "raw": cut, **{side: sweep.at(cut) for side, sweep in sweeps.items()}},
-        "curve": {side: [[_probability(t, plan), p, r] for t, p, r in sweep.curve()] for side, sweep in sweeps.items()},
+        **{side: _curve(sweep, plan) for side, sweep in sweeps.items()},
         "goals": [_chosen(goal, sweeps, plan, {s: v[known] for s, v in sided.items()}) for goal in goals],
+        "chosen": {"threshold": plan.cut},
     }
+
+
+def _curve(sweep: Sweep, plan: Plan) -> dict[str, list[float]]:
+    columns = sweep.curve()
+    return {**columns, "threshold": [_probability(raw, plan) for raw in columns["threshold"]]}
 
 
 def _probability(raw: float, plan: Plan) -> float:

@@ -218,15 +218,16 @@ def _calibration_sums(labels: Array, answers: Side, plan: Plan, bootstrap: Boots
     return np.concatenate(parts, axis=1)
 
 
-def _reliability(labels: Array, answers: Side, plan: Plan) -> list[list[float]]:
-    """Per bin: count, mean probability, share that came true."""
+def _reliability(labels: Array, answers: Side, plan: Plan) -> list[dict[str, float]]:
+    """Per bin that is not empty: count, mean probability, share that came true."""
     p, hit = confidence(labels, answers, plan)
     cells = np.where(labels >= 0, _bins(p), -1)
     rows = []
     for i in range(CALIBRATION_BINS):
         chosen = cells == i
         count = int(chosen.sum())
-        rows.append([count, float(p[chosen].mean()) if count else 0.0, float(hit[chosen].mean()) if count else 0.0])
+        if count:
+            rows.append({"count": count, "confidence": float(p[chosen].mean()), "accuracy": float(hit[chosen].mean())})
     return rows
 
 

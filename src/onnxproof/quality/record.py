@@ -15,9 +15,9 @@ class Quality:
 
     task: str
     n: int
-    scale: str
+    scale: str = "value"
     """What the scores are: probability, logit, log-probability, decision or value."""
-    output: str
+    output: str = "output"
     baseline: Mapping[str, float] = field(default_factory=dict)
     candidate: Mapping[str, float] = field(default_factory=dict)
     intervals: Mapping[str, Ends] = field(default_factory=dict)
@@ -51,7 +51,8 @@ class Quality:
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Quality:
         """Read it back; fields of a later version are ignored."""
-        return Quality(**{name: data[name] for name in Quality.__dataclass_fields__ if name in data})
+        known = {name: data[name] for name in Quality.__dataclass_fields__ if data.get(name) is not None}
+        return Quality(**{"flip_count": len(known.get("flips", ())), **known})
 
     @property
     def unexplained(self) -> list[Mapping[str, Any]]:

@@ -123,8 +123,8 @@ class Sweep:
             return float(self.scores[place])
         return float((self.scores[place] + self.scores[place + 1]) / 2.0)
 
-    def curve(self, points: int = CURVE_POINTS) -> list[list[float]]:
-        """Threshold, precision and recall at up to `points` thresholds, even in recall and in rank."""
+    def curve(self, points: int = CURVE_POINTS) -> dict[str, list[float]]:
+        """Columns of counts, precision and recall at up to `points` thresholds, even in recall and in rank; the lowest threshold first."""
         count = len(self.scores)
         if count > points:
             by_rank = np.linspace(0, count - 1, points // 2).astype(int)
@@ -132,8 +132,17 @@ class Sweep:
             places = np.unique(np.clip(np.concatenate([by_rank, by_recall]), 0, count - 1))[:points]
         else:
             places = np.arange(count)
-        precision, recall = self.precision, self.recall
-        return [[float(self.scores[i]), float(precision[i]), float(recall[i])] for i in places]
+        places = places[::-1]
+        columns = {
+            "threshold": self.scores,
+            "tp": self.hits,
+            "fp": self.alarms,
+            "fn": self.positives - self.hits,
+            "tn": self.negatives - self.alarms,
+            "precision": self.precision,
+            "recall": self.recall,
+        }
+        return {name: values[places].tolist() for name, values in columns.items()}
 
 
 def _best(sweep: Sweep, goal: Goal) -> int | None:

@@ -154,8 +154,9 @@ def _percent(share: float) -> str:
 
 def _flip(flip: Mapping[str, Any]) -> str:
     return (
-        f"example {flip['id']}: {flip['baseline']} ({_score(flip['baseline_score'])}) became {flip['candidate']} "
-        f"({_score(flip['candidate_score'])}), label {flip['label']}, margin {_score(flip['margin'])}, rounding explains {_score(flip['allowed'])}"
+        f"example {flip['id']}: {flip['baseline']} ({_score(flip.get('baseline_score'))}) became {flip['candidate']} "
+        f"({_score(flip.get('candidate_score'))}), label {flip.get('label', '–')}, margin {_score(flip['margin'])}, "
+        f"rounding explains {_score(flip.get('allowed'))}"
     )
 
 

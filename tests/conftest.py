@@ -9,12 +9,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import onnx
-import pytest
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+if WORKER and hasattr(os, "sched_setaffinity"):
+    # One core for each worker and its children: threads of torch and onnxruntime that wait by spinning would take it from the others.
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[int(WORKER.removeprefix("gw")) % len(cores)]})
 
-import models
-import onnxproof
-from inner import apart, artifact, suite  # noqa: F401  # fixtures of the tests of the pytest plugin
+import onnx  # noqa: E402  # after the above: libraries count the cores when they are loaded
+import pytest  # noqa: E402
+
+import models  # noqa: E402
+import onnxproof  # noqa: E402
+from inner import apart, artifact, suite  # noqa: E402, F401  # fixtures of the tests of the pytest plugin
 
 pytest_plugins = ["pytester"]
 

@@ -26,9 +26,9 @@ def folder(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     tools = tmp_path / ".bin"
     tools.mkdir()
-    (tools / "python").symlink_to(sys.executable)
-    (tools / "onnxproof").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m onnxproof "$@"\n')
-    (tools / "onnxproof").chmod(0o755)
+    for name, arguments in (("python", ""), ("onnxproof", "-m onnxproof ")):
+        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
+        (tools / name).chmod(0o755)
     return tmp_path
 
 

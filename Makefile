@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test check format lint types overhead power power-sample counterexamples blame failures latency evaluate report screenshots reference clean
+.PHONY: setup demo test test-all check format lint types overhead power power-sample counterexamples blame failures latency evaluate report screenshots reference clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -25,6 +25,10 @@ demo: setup
 	$(BIN)/onnxproof demo
 
 test: setup
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# The long runs too: every remedy, every page of the documentation.
+test-all: setup
 	$(BIN)/python -m pytest -n 2
 
 format: setup

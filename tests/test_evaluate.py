@@ -76,6 +76,7 @@ def test_a_good_export_ships_with_its_numbers(cli, files, tmp_path):
     assert proof["cases"] == []
 
 
+@pytest.mark.slow
 def test_the_fraud_example_blocks_for_recall_whatever_the_parity(cli, tmp_path):
     arguments = ["evaluate", f"{EXAMPLE}:model", "--data", f"{EXAMPLE}:test", "--classes", "ok,fraud"]
     result = cli(*arguments)
@@ -268,6 +269,7 @@ def test_processes_give_the_same_answer_and_runs_resume(files, many, tmp_path):
     assert shards[0].stat().st_mtime_ns != times[shards[0]], "another model, other shards"
 
 
+@pytest.mark.slow
 def test_ox514_a_worker_that_dies_costs_its_shard_only(cli, tmp_path):
     x, y = evaluated.blobs(140_000, seed=6)
     x[70_000, 0] = 1e7  # in the second shard

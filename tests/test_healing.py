@@ -47,6 +47,7 @@ def test_a_wrong_rewrite_is_healed_by_switching_it_off(tmp_path):
     assert "disabled_optimizers" in next(f for f in proof.findings if f.code == "OX008").help
 
 
+@pytest.mark.slow
 def test_what_nothing_heals_is_said_with_the_line_and_the_verdict_stays(tmp_path):
     proof = heal("divisor_override", tmp_path)
     assert proof.verdict == "block"
@@ -72,6 +73,7 @@ def test_a_given_file_is_treated_with_session_settings_only(tmp_path, exported):
     assert all(remedy.session and not remedy.export for remedy in offered)
 
 
+@pytest.mark.slow
 def test_fix_writes_what_worked_and_the_next_run_uses_it(cli, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "mine"  # kept\n')
     target = f"{SILENT}:epsilon_of_a_norm"
@@ -88,6 +90,7 @@ def test_fix_writes_what_worked_and_the_next_run_uses_it(cli, tmp_path):
     assert proof["healing"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", [["--no-optimize"], ["--strict"], ["--disable", "Pad_Fusion"]])
 def test_the_flags_that_healing_names_exist(flag, cli, tmp_path):
     (tmp_path / "m.py").write_text(

@@ -610,6 +610,7 @@ def test_a_wrong_second_file_is_noted_and_does_not_gate(mutated, exported, tmp_p
     assert {r["contender"] for r in again.latency["runs"]} == {"pytorch", "onnxruntime", "onnxruntime:model.onnx"}
 
 
+@pytest.mark.slow
 def test_lengths_binding_and_offline(tmp_path):
     proof = onnxproof.bench(
         *models.transformer(),
@@ -726,6 +727,7 @@ def test_the_command_line_end_to_end(cli, tmp_path):
     assert (tmp_path / "onnxproof-out" / "proof.json").is_file()
 
 
+@pytest.mark.slow
 def test_prove_can_time_too(cli, tmp_path):
     result = cli("prove", target("tutorial"), "--bench", "--batch-sizes", "1", "--threads", "1", "--json", "proof.json")
     assert result.returncode in (0, 1), result.stderr

@@ -68,6 +68,7 @@ def test_a_fault_of_the_provider_is_blamed_on_it(tmp_path):
     assert (finding["code"], finding["stage"]) == ("OX207", "provider")
 
 
+@pytest.mark.slow
 def test_nodes_that_the_provider_leaves_to_the_cpu_are_noted(tmp_path):
     if not OPENVINO.exists():
         pytest.skip("make setup installs the second provider")

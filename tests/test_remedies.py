@@ -11,6 +11,7 @@ import onnxproof
 REWRITTEN = sorted({failure.name for failure in FAILURES if failure.remedied_with is None})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REWRITTEN)
 def test_the_rewritten_model_passes(name, tmp_path):
     proof = onnxproof.prove(*getattr(models, f"{name}_remedied")(), budget=1.0, out=tmp_path)

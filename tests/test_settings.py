@@ -100,6 +100,7 @@ def bad():
 """
 
 
+@pytest.mark.slow
 def test_init_writes_a_start_that_prove_all_takes(cli, tmp_path):
     (tmp_path / "models.py").write_text(MODELS)
     assert cli("init", "models.py:good").returncode == 0

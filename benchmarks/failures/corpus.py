@@ -82,7 +82,7 @@ FAILURES: tuple[Failure, ...] = (
     ),
     Failure("quantized", "OX122", "… '__obj_flatten__'", "export in float, quantise the ONNX file"),
     Failure("complex_output", "OX116", "complex64 output", "torch.view_as_real"),
-    Failure("data_in_place", "OX129", "Constant … is mutated in the forward method", "out of place"),
+    Failure("data_in_place", "OX113", "Constant … is mutated in the forward method, or a crash", "out of place"),
     Failure("adds_booleans", "OX307", "INVALID_GRAPH … tensor(bool) … (Add)", "a | b"),
     Failure("negates_bytes", "OX307", "INVALID_GRAPH … tensor(uint8) … (Neg)", "a wider integer"),
     Failure("sorts_booleans", "OX307", "INVALID_GRAPH … tensor(bool) … (TopK)", "cast to int32"),

@@ -147,6 +147,7 @@ def main() -> None:
         failures = list(pool.map(told, FAILURES))
         silents = list(pool.map(healed, names))
     result = {"failures": failures, "silent": silents, "reports": reports(), "lint": large}
+    result = json.loads(json.dumps(result).replace(f"{DOCS.parent}{os.sep}", ""))
     (DOCS / "failures.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     (DOCS / "failures.md").write_text(page(result), encoding="utf-8")
     wrong = [row["name"] for row in failures if not (row["right"] and row["works"])]

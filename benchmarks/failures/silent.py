@@ -58,7 +58,8 @@ def divisor_override():
 
 def attention_of_a_masked_row():
     def attend(q, mask):
-        bias = torch.zeros(mask.shape).masked_fill(mask == 0, float("-inf")).unsqueeze(1).unsqueeze(1)
+        bias = torch.zeros(mask.shape).masked_fill(mask == 0, float("-inf"))
+        bias = bias.unsqueeze(1).unsqueeze(1).expand(-1, 1, q.shape[2], -1)
         return F.scaled_dot_product_attention(q, q, q, attn_mask=bias)
 
     mask = torch.ones(3, 5, dtype=torch.int64)
@@ -89,6 +90,6 @@ def train_mode():
 
 
 OPTIONS: dict[str, list[str]] = {
-    "half_of_a_length": ["--dynamic", "x:0=batch,1=length"],
-    "adaptive_pool_of_any_size": ["--dynamic", "x:0=batch,2=height,3=width"],
+    "half_of_a_length": ["--dynamic", "inputs_0:0=batch,1=length"],
+    "adaptive_pool_of_any_size": ["--dynamic", "inputs_0:0=batch,2=height,3=width"],
 }

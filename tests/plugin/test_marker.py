@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _onnxproof_pytest
+
 
 def test_markers_give_options_and_the_nearest_wins(suite):
     result = suite(
@@ -45,13 +47,15 @@ def test_markers_give_options_and_the_nearest_wins(suite):
     result.stdout.fnmatch_lines(["*takes named options only, got (0.5,)*"])
 
 
-def test_it_leaves_no_trace_outside_a_test(suite):
+def test_it_knows_the_test_that_runs_and_leaves_no_trace(suite):
+    before = list(_onnxproof_pytest.CURRENT)
     result = suite(
         """
         import _onnxproof_pytest
 
         def test_it(request):
-            assert _onnxproof_pytest.CURRENT == [request.node]
+            assert _onnxproof_pytest.CURRENT[-1] is request.node
         """
     )
     result.assert_outcomes(passed=1)
+    assert before == _onnxproof_pytest.CURRENT

@@ -13,8 +13,8 @@ Ends = Mapping[str, Any]
 class Quality:
     """What both sides answered for the examples of a data set."""
 
-    task: str
-    n: int
+    task: str = "custom"
+    n: int = 0
     scale: str = "value"
     """What the scores are: probability, logit, log-probability, decision or value."""
     output: str = "output"

@@ -23,9 +23,8 @@ NAMES = {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "f1": "F1", "ece": "ECE", "ma
 def headline(quality: Mapping[str, Any]) -> str:
     """One line where nothing is wrong."""
     q = Quality.from_json(quality)
-    name = _metrics(q)[0]
-    value = q.candidate[name]
-    return f"{q.n:,} examples, {_flips(q)}, {_name(name)} {value:.4g}"
+    leading = [f"{_name(name)} {q.candidate[name]:.4g}" for name in _metrics(q)[:1]]
+    return ", ".join([f"{q.n:,} examples", _flips(q), *leading])
 
 
 def lines(quality: Mapping[str, Any], *, short: bool = False) -> list[str]:

@@ -40,8 +40,8 @@ def make(proof: Proof, content: Content) -> Row | None:
     }
 
 
-def _metrics(quality: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Metric, both sides, difference."""
+def _metrics(quality: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
+    """Metric, both sides, the candidate's interval, difference."""
     baseline, candidate = quality.get("baseline") or {}, quality.get("candidate") or {}
     rows = []
     for name in dict.fromkeys([*baseline, *candidate]):
@@ -49,7 +49,9 @@ def _metrics(quality: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
         if not all(item is None or _is_number(item) for item in (b, c)):
             continue
         difference = f"{c - b:+.4f}" if b is not None and c is not None else "–"
-        rows.append((str(name), _metric(b), _metric(c), difference))
+        ends = ((quality.get("intervals") or {}).get(name) or {}).get("candidate") or ()
+        interval = "–".join(_metric(end) for end in ends) if len(ends) == 2 and all(map(_is_number, ends)) else ""
+        rows.append((str(name).replace("_", " "), _metric(b), _metric(c), interval, difference))
     return rows[:60]
 
 

@@ -109,6 +109,7 @@ def test_report_with_a_baseline(cli, folder):
     assert cli("report", "today.json", "--baseline", "missing.json").returncode == 2
 
 
+@pytest.mark.slow
 def test_prove_with_a_baseline(cli, here):
     first = here("prove", target("epsilon"), "--batch-sizes", "3", "--out", "a")
     assert first.exit_code == 1, first.stderr

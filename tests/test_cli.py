@@ -140,6 +140,7 @@ def test_json_on_stdout_is_all_of_stdout(cli):
     assert json.loads(result.stdout)["schema"] == "onnxproof/1"
 
 
+@pytest.mark.slow
 def test_a_target_that_prints_does_not_spoil_the_output(cli, tmp_path):
     (tmp_path / "loud.py").write_text(
         "import torch\nprint('hello from the model')\nclass Loud(torch.nn.Module):\n"
@@ -215,6 +216,7 @@ def test_version(cli):
     assert cli("--version").stdout.strip().count(".") == 2
 
 
+@pytest.mark.slow
 def test_user_data_joins_the_cases(cli, tmp_path):
     import numpy as np
 
@@ -226,6 +228,7 @@ def test_user_data_joins_the_cases(cli, tmp_path):
     assert any(case["profile"] == "data" for case in json.loads((tmp_path / "p.json").read_text())["cases"])
 
 
+@pytest.mark.slow
 def test_a_scripted_file_with_input_specs(cli, tmp_path):
     import torch
 

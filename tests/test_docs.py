@@ -17,7 +17,7 @@ from onnxproof.findings import pages
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.M | re.S)
-QUICK = ("howto/their-export.md", "howto/lengths.md", "howto/ci.md")
+QUICK = ("howto/their-export.md", "howto/lengths.md")
 RUN = ["tutorial.md", *(f"howto/{path.name}" for path in sorted((DOCS / "howto").glob("*.md")))]
 
 

@@ -244,6 +244,7 @@ def many(tmp_path_factory):
     return folder / "many.npz"
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_answer_and_runs_resume(files, many, tmp_path):
     def move(weight):
         weight[0] *= 1.01

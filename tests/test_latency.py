@@ -698,6 +698,7 @@ def test_tuning_offers_only_what_passes(tmp_path, exported):
     assert all(one.verdict == "block" and one.low > 1.0 for one in tuned)
 
 
+@pytest.mark.slow
 def test_the_command_line_end_to_end(cli, tmp_path):
     result = cli(
         "bench",

@@ -74,6 +74,7 @@ def test_chunks_fit_into_the_budget_and_lose_nothing():
     assert len(groups) > 5
 
 
+@pytest.mark.slow
 def test_a_small_budget_finds_the_same_culprit(mutated, verify):
     ample = blame_of(verify("transformer", mutated("transformer", other_epsilon)))
     scarce = blame_of(verify("transformer", mutated("transformer", other_epsilon), memory=20_000))

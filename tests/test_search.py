@@ -84,6 +84,7 @@ def test_a_row_of_dead_units_is_reached_by_gradient(tmp_path):
     assert found.search["inputs"] < 2000
 
 
+@pytest.mark.slow
 def test_the_same_seed_finds_the_same_input(tmp_path):
     paths = []
     for name in ("a", "b"):
@@ -298,6 +299,7 @@ def test_the_script_stands_alone_and_shows_both_answers(half_up):
     assert "they differ by up to 1" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_kept_counterexample_is_replayed_first_and_passes_by_name(half_up):
     folder, _ = half_up
     again = run("verify", "m.py:model", "--onnx", "bad.onnx", "--out", "o", cwd=folder)
@@ -312,6 +314,7 @@ def test_a_kept_counterexample_is_replayed_first_and_passes_by_name(half_up):
     assert proof["cases"][0]["status"] == "compared"
 
 
+@pytest.mark.slow
 def test_counterexamples_of_another_model_are_left_alone(half_up, tmp_path):
     folder, _ = half_up
     other = tmp_path / "other.py"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 HEADER = "import os, signal, time\nimport torch\nfrom torch import nn\n"
 
 
@@ -62,6 +64,7 @@ def test_an_export_that_dies_is_a_finding_and_torchscript_is_tried(cli, tmp_path
     assert any(f["code"] == "OX001" and f["evidence"]["stage"] == "export" for f in lost["findings"])
 
 
+@pytest.mark.slow
 def test_exporting_twice_works_because_each_export_has_its_own_process(cli, tmp_path):
     body = (
         "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.lstm = nn.LSTM(4, 8, batch_first=True)\n"

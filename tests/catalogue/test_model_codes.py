@@ -86,6 +86,7 @@ def codes(proof):
     return {finding.code for finding in proof.findings}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "trigger", "near_miss", "options"), EXPORTED, ids=[row[0] for row in EXPORTED])
 def test_an_export_triggers_its_code_and_the_near_miss_does_not(code, trigger, near_miss, options, tmp_path):
     found = onnxproof.export(*trigger(), out=tmp_path, **options)

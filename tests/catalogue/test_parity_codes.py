@@ -65,6 +65,7 @@ PROVED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "trigger", "near_miss"), PROVED, ids=[row[0] for row in PROVED])
 def test_a_proof_triggers_its_code_and_the_near_miss_does_not(code, trigger, near_miss, tmp_path):
     made, options = trigger()

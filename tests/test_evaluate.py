@@ -101,6 +101,7 @@ def test_the_fraud_example_blocks_for_recall_whatever_the_parity(cli, tmp_path):
     assert cli("report", "p.json", "--min", "beauty=1").returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -738,6 +738,7 @@ def test_prove_can_time_too(cli, tmp_path):
     assert "latency:" in result.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "message"),
     [

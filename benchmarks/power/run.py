@@ -25,7 +25,7 @@ from benchmarks.power.report import write
 ROOT = Path(__file__).parents[2]
 PER_ITEM = 240.0
 """Seconds without a word after which a worker is given up."""
-SAMPLE = 25
+SAMPLE = 50
 """Every how many-th item is in the sample."""
 Fact = dict[str, Any]
 

@@ -21,10 +21,12 @@ from onnxproof.policy_quality import check_gates
 from onnxproof.proof import Proof
 from onnxproof.verified import CaseResult
 from onnxproof.worker.look import TRYING, Look
-from onnxproof.worker.supervisor import Child, End
+from onnxproof.worker.supervisor import Child, End, nursery
 
 MAX_CHILDREN = 20
 """Deaths after which a run is given up."""
+MEASURED = frozenset({"bench", "weigh"})
+"""Stages that measure their own process: it is started anew."""
 
 
 class InternalError(OnnxproofError):
@@ -326,7 +328,7 @@ def _look(record: Record, policy: Policy) -> Look:
 
 
 def _in_children(job: Job, record: Record, policy: Policy, verify: bool) -> None:
-    with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder:
+    with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, nursery(exporting=job.onnx is None):
         job = _portable(replace(job, verify=replace(job.verify, isolated=True)), Path(folder))
         _export_in_child(job, record)
         if verify and record.artifact is not None:
@@ -419,7 +421,7 @@ def _portable(job: Job, folder: Path) -> Job:
 def _run_child(order: Mapping[str, Any], record: Record, limit: float) -> End | None:
     """Run one child to its end; None when it ended as it should."""
     record.finished, record.error, record.at = False, None, (None, "start")
-    child = Child(order)
+    child = Child(order, fresh=order["stage"] in MEASURED)
     try:
         for event in child.events(limit):
             record.receive(event)

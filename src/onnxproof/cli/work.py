@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,6 +41,7 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     from onnxproof.errors import UserError
     from onnxproof.progress import shown
     from onnxproof.settings import Settings, merged
+    from onnxproof.worker.supervisor import nursery
 
     options = merged(options, options.pop("given", set(options)), Settings.find(Path.cwd()))
     outputs.check(options)
@@ -50,8 +52,9 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
             f"{job.target} is an ONNX file: there is nothing to export. `onnxproof diff A.onnx B.onnx` compares two"
         )
     try:
-        with shown(bool(options.get("quiet"))) as progress:
-            isolate = not options.get("in_process")
+        isolate = not options.get("in_process")
+        prepared = nursery(exporting=job.onnx is None) if isolate else nullcontext()
+        with shown(bool(options.get("quiet"))) as progress, prepared:
             proof = conduct(job, policy, isolate=isolate, verify=verify, progress=progress)
             if options.get("heal"):
                 from onnxproof.healing import heal

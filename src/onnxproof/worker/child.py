@@ -1,7 +1,8 @@
-"""The child process: reads a job from stdin, works, and streams events to the pipe whose number it was given."""
+"""The child process: reads its order, works, and streams events to a pipe."""
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import pickle
@@ -16,16 +17,21 @@ Emit = Callable[[Mapping[str, Any]], None]
 
 
 def main() -> None:
-    """Entry of `python -m onnxproof.worker.child FD`."""
-    pipe = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8")
+    """Entry of `python -m onnxproof.worker.child ORDER EVENTS`, two numbers of open files."""
+    attend(int(sys.argv[1]), int(sys.argv[2]))
+
+
+def attend(order: int, events: int) -> None:
+    """Do an order, tell about it, and end the process."""
+    pipe = os.fdopen(events, "w", encoding="utf-8")
 
     def emit(event: Mapping[str, Any]) -> None:
         pipe.write(json.dumps(event) + "\n")
         pipe.flush()
 
-    order = pickle.load(sys.stdin.buffer)
     try:
-        _work(order, emit)
+        with os.fdopen(order, "rb") as page:
+            _work(pickle.load(page), emit)
         emit({"event": "done"})
     except UserError as error:
         emit({"event": "error", "kind": "user", "type": type(error).__name__, "message": str(error)})
@@ -40,6 +46,15 @@ def main() -> None:
                 "traceback": traceback.format_exc(),
             }
         )
+    _leave()
+
+
+def _leave() -> None:
+    """End without the second that Python takes to free the exporter's objects one by one."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def _work(order: Mapping[str, Any], emit: Emit) -> None:

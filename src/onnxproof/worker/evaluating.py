@@ -25,7 +25,7 @@ from onnxproof.quality.stream import file_fingerprint, open_source
 from onnxproof.quality.task import Plan, contradicts
 from onnxproof.subject import Subject
 from onnxproof.worker.stages import fingerprint, load_subject
-from onnxproof.worker.supervisor import Child
+from onnxproof.worker.supervisor import Child, nursery
 
 Emit = Callable[[Mapping[str, Any]], None]
 SHARD_ROWS = 65_536
@@ -470,10 +470,11 @@ def _in_processes(
     work = replace(work, threads=max(1, cores // workers))
     lanes = [_Lane(work, todo[i::workers], progress) for i in range(min(workers, len(todo)))]
     threads = [threading.Thread(target=lane.run) for lane in lanes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with nursery(exporting=False):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     for lane in lanes:
         if lane.error is not None:
             raise lane.error

@@ -13,8 +13,9 @@ from benchmarks.failures import silent
 from torch import nn
 
 import onnxproof
-from onnxproof.healing import remedies, settings_of
+from onnxproof.healing import settings_of
 from onnxproof.job import Job
+from onnxproof.remedies import remedies
 
 HERE = Path(__file__).parent
 SILENT = HERE.parent / "benchmarks" / "failures" / "silent.py"
@@ -45,6 +46,32 @@ def test_a_wrong_rewrite_is_healed_by_switching_it_off(tmp_path):
     assert proof.healing["session"] == {"disabled_optimizers": ("Pad_Fusion",)}
     assert settings_of(proof, {"exporter": "auto"}) == {"disable": ["Pad_Fusion"]}
     assert "disabled_optimizers" in next(f for f in proof.findings if f.code == "OX008").help
+
+
+class OfTwoLengths(nn.Module):
+    """Another layer for long inputs: the exporter keeps the one of the example's length."""
+
+    def __init__(self):
+        super().__init__()
+        self.short, self.long = nn.Linear(4, 4), nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.long(x) if x.shape[1] > 20 else self.short(x)
+
+
+def test_a_branch_on_a_length_is_healed_by_limiting_it_to_what_was_captured(tmp_path):
+    torch.manual_seed(0)
+    dynamic = {"x": {0: "batch", 1: "seq"}}
+    proof = onnxproof.prove(
+        OfTwoLengths().eval(), (torch.randn(2, 10, 4),), dynamic=dynamic, heal=True, budget=2.0, out=tmp_path
+    )
+    assert proof.verdict == "ship"
+    assert proof.healing["limits"] == {"seq": [1, 20]}
+    lengths = {case.inputs["x"]["shape"][1] for case in proof.cases}
+    assert max(lengths) == 20
+    note = next(f for f in proof.findings if f.code == "OX008")
+    assert "--range seq:1,20" in note.help
+    assert settings_of(proof, {"exporter": "auto", "range": ["x:-1,1"]}) == {"range": ["x:-1,1", "seq:1,20"]}
 
 
 @pytest.mark.slow

@@ -86,3 +86,21 @@ def test_nodes_that_the_provider_leaves_to_the_cpu_are_noted(tmp_path):
         result = subprocess.run([*command, *flags], capture_output=True, text=True, cwd=tmp_path, check=False)
         found.append("OX305" in [f["code"] for f in json.loads(result.stdout)["findings"]])
     assert found == [True, False]
+
+
+@pytest.mark.slow
+def test_a_missing_kernel_is_healed_by_another_provider(tmp_path):
+    # The CPU provider has no ReLU of 16-bit integers; OpenVINO has.
+    if not OPENVINO.exists():
+        pytest.skip("make setup installs the second provider")
+    (tmp_path / "m.py").write_text(
+        "import torch\nclass Short(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n"
+        "def model():\n    return Short().eval(), (torch.arange(-4, 4, dtype=torch.int16).reshape(2, 4),)\n"
+    )
+    command = [OPENVINO, "-c", "from onnxproof.cli import main; main()", "prove", "m.py:model", "--json", "-", "--heal"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    proof = json.loads(done.stdout)
+    assert proof["verdict"] == "ship", proof["findings"]
+    assert proof["healing"]["change"] == "the OpenVINO provider"
+    assert proof["healing"]["session"]["providers"] == ["OpenVINOExecutionProvider", "CPUExecutionProvider"]
+    assert "--provider OpenVINO" in next(f["help"] for f in proof["findings"] if f["code"] == "OX008")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +165,33 @@ def test_a_search_never_leaves_the_declared_range(tmp_path):
     assert len(seen) > 30
 
 
+def test_a_search_never_leaves_the_declared_sizes(tmp_path):
+    seen = []
+
+    class Watched(torch.nn.Module):
+        def forward(self, x):
+            if not torch.compiler.is_compiling():
+                seen.append(tuple(x.shape[:2]))
+            return torch.relu(x - 0.3)
+
+    dynamic = {"x": {0: "batch", 1: "seq"}}
+    sizes = {"batch": (2, 9), "seq": (4, 11)}
+    onnxproof.prove(Watched().eval(), (torch.rand(3, 5, 2),), dynamic=dynamic, range=sizes, out=tmp_path, search=3.0)
+    batches, lengths = (set(one) for one in zip(*seen, strict=True))
+    assert (min(batches), max(batches)) == (2, 9)
+    assert (min(lengths), max(lengths)) == (4, 11)
+
+
+def test_sizes_are_those_of_a_dynamic_dimension_and_around_the_example(tmp_path):
+    module, inputs = torch.nn.Linear(3, 2).eval(), (torch.randn(2, 3),)
+    with pytest.raises(
+        onnxproof.errors.InputError, match=r"no input 'seq'; its inputs are .*dynamic dimensions 'batch'"
+    ):
+        onnxproof.prove(module, inputs, range={"seq": (1, 5)}, out=tmp_path)
+    with pytest.raises(onnxproof.errors.InputError, match="whose batch is 2"):
+        onnxproof.prove(module, inputs, range={"batch": (3, 5)}, out=tmp_path)
+
+
 def test_goals_know_how_far_they_are():
     seen = numbers("relu#0", np.array([[1.0, -2.0], [3.0, 4.0]]))
     assert seen == {
@@ -216,6 +244,13 @@ def test_shrinking_stays_in_the_declared_range():
     small = Shrinker([floats(declared=Range(3, 9))], lambda t: tried.append(t["x"]) or t["x"].max() > 7).shrink(start)
     assert all(t.min() >= 3 and t.max() <= 9 for t in tried)
     assert small["x"].shape == (1, 1)
+
+
+def test_shrinking_stays_in_the_declared_sizes():
+    start = {"x": np.full((4, 6), 7.7, np.float32)}
+    domain = replace(floats(), limits={"batch": (3, 8)})
+    small = Shrinker([domain], lambda t: t["x"].max() > 7).shrink(start)
+    assert small["x"].shape == (3, 1)
 
 
 def test_shrinking_stops_with_its_budget():
@@ -409,6 +444,7 @@ def test_kept_inputs_survive_names_and_dtypes(tmp_path):
     domains = [infer_domain(name, array, {0: "batch"}, None, Use()) for name, array in inputs.items()]
     back = keep.of_domains(keep.read(tmp_path / "a.npz"), domains)
     assert keep.fits(back, domains)
+    assert not keep.fits(back, [replace(domain, limits={"batch": (4, 9)}) for domain in domains])
     assert all(np.array_equal(back[name], inputs[name]) and back[name].dtype == inputs[name].dtype for name in inputs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +15,10 @@ from onnxproof.findings import Finding, found
 from onnxproof.job import Job
 from onnxproof.policy import Policy
 from onnxproof.proof import Proof
-from onnxproof.specs import ProviderSpec
+from onnxproof.remedies import Remedy, remedies, short
 
-OPSETS = (23, 25, 21, 20, 18)
-"""Opsets to try: attention became an operator in 23; older ones have other decompositions."""
-LEVELS = ("extended", "basic", "disable")
 PARITY = ("OX0", "OX2", "OX3")
 """Families of findings that other settings may remove."""
-
-
-@dataclass(frozen=True)
-class Remedy:
-    """One change of the settings."""
-
-    what: str
-    export: Mapping[str, Any] = field(default_factory=dict)
-    session: Mapping[str, Any] = field(default_factory=dict)
-    static: bool = False
-    stages: frozenset[str] = frozenset()
-    """The stages whose faults it is most likely to remove."""
-
-    @property
-    def name(self) -> str:
-        """A folder's name."""
-        return "".join(c if c.isalnum() else "-" for c in self.what).strip("-")
-
-    def apply(self, job: Job) -> Job:
-        """The job with this change."""
-        job = replace(job, export=replace(job.export, **self.export))
-        session = replace(job.verify.session, **self.session)
-        job = replace(job, verify=replace(job.verify, session=session))
-        return replace(job, dynamic={}) if self.static else job
 
 
 @dataclass(frozen=True)
@@ -93,56 +66,6 @@ def _remaining(before: Proof, after: Proof) -> str | None:
     return f"{left[0].code}: {left[0].message[:200]}" if left else None
 
 
-# --- what to try --------------------------------------------------------------------------------------------------------
-
-
-def remedies(job: Job, proof: Proof) -> list[Remedy]:
-    """What may remove the fault: first what fits the stage to blame, then everything else, the cheapest first."""
-    blamed = {blame.stage for blame in proof.blame.values()}
-    every = [*_of_session(job, proof), *([] if job.onnx is not None else _of_export(job, proof))]
-    useful = [remedy for remedy in every if remedy.apply(job) != job]
-    return sorted(useful, key=lambda remedy: not (remedy.stages & {str(stage) for stage in blamed}))
-
-
-def _of_session(job: Job, proof: Proof) -> list[Remedy]:
-    rewrites = list(dict.fromkeys(blame.rewrite for blame in proof.blame.values() if blame.rewrite))
-    optimize = frozenset({"optimize"})
-    found = [
-        Remedy(
-            f"onnxruntime's rewrite {rewrite} off",
-            session={"disabled_optimizers": (*job.verify.session.disabled_optimizers, rewrite)},
-            stages=optimize,
-        )
-        for rewrite in rewrites
-    ]
-    order = ("all", *LEVELS)
-    lower = order[order.index(job.verify.session.optimization) + 1 :]
-    found += [Remedy(f"optimization {level}", session={"optimization": level}, stages=optimize) for level in lower]
-    first = job.verify.session.providers[0].name
-    if first != "CPUExecutionProvider":
-        cpu = (ProviderSpec("CPUExecutionProvider"),)
-        found.append(Remedy("the CPU provider", session={"providers": cpu}, stages=frozenset({"provider"})))
-    return found
-
-
-def _of_export(job: Job, proof: Proof) -> list[Remedy]:
-    made = proof.artifact or {}
-    exporter = str(made.get("exporter") or "dynamo")
-    found = [Remedy("the exporter's optimiser off", export={"optimize": False}, stages=frozenset({"simplify"}))]
-    translate, capture = frozenset({"translate", "kernel"}), frozenset({"capture"})
-    found += [
-        Remedy(f"opset {opset}", export={"opset": opset}, stages=translate)
-        for opset in OPSETS
-        if opset != made.get("opset") and (exporter == "dynamo" or opset <= 20)
-    ]
-    other = "torchscript" if exporter == "dynamo" else "dynamo"
-    found.append(Remedy(f"the {other} exporter", export={"exporter": other, "opset": None}, stages=translate | capture))
-    found.append(Remedy("strict capture", export={"strict": True}, stages=capture))
-    if any(proof.subject.get("dynamic", {}).values()):
-        found.append(Remedy("every dimension fixed to the example's size", static=True, stages=capture))
-    return found
-
-
 # --- the outcome ----------------------------------------------------------------------------------------------------------
 
 
@@ -156,11 +79,7 @@ def _healed(job: Job, before: Proof, after: Proof, remedy: Remedy, tried: Sequen
     record = {
         "healed": True,
         "change": remedy.what,
-        "export": dict(remedy.export),
-        "session": dict(remedy.session)
-        if not remedy.session.get("providers")
-        else {"providers": ["CPUExecutionProvider"]},
-        "static": remedy.static,
+        **remedy.to_json(),
         "tried": [one.to_json() for one in tried],
         "before": wrong.to_json(),
         "cost": cost,
@@ -169,7 +88,7 @@ def _healed(job: Job, before: Proof, after: Proof, remedy: Remedy, tried: Sequen
         "OX008",
         f"healed by {remedy.what}{_priced(cost)}; before: {wrong.message}",
         evidence=record,
-        help=_recipe(remedy),
+        help=remedy.recipe(),
     )
     return replace(after, artifact=artifact, findings=(*after.findings, note), healing=record)
 
@@ -206,31 +125,6 @@ def _put_in_place(out: Path, artifact: dict[str, Any]) -> dict[str, Any]:
     return {**artifact, "path": str(out / source.name), "sourcemap": str(side) if side else None}
 
 
-def _recipe(remedy: Remedy) -> str:
-    """How to ask for it."""
-    flags: list[str] = []
-    if remedy.export.get("optimize") is False:
-        flags.append("--no-optimize")
-    if remedy.export.get("exporter"):
-        flags.append(f"--exporter {remedy.export['exporter']}")
-    if remedy.export.get("opset"):
-        flags.append(f"--opset {remedy.export['opset']}")
-    if remedy.export.get("strict"):
-        flags.append("--strict")
-    if remedy.static:
-        flags.append("--dynamic none")
-    if remedy.session.get("optimization"):
-        flags.append(f"--optimization {remedy.session['optimization']}")
-    if remedy.session.get("providers"):
-        flags.append("--provider CPU")
-    code = ""
-    if remedy.session.get("disabled_optimizers"):
-        off = list(remedy.session["disabled_optimizers"])
-        flags += [f"--disable {name}" for name in off]
-        code = f" Serve it with `onnxruntime.InferenceSession(path, disabled_optimizers={off})`."
-    return f"`onnxproof prove … {' '.join(flags)}` gives the same; `--fix` writes it into the configuration.{code}"
-
-
 def settings_of(proof: Proof, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options with which a run worked, where they are not the ones it was asked for."""
     changes: dict[str, Any] = {}
@@ -244,10 +138,18 @@ def settings_of(proof: Proof, options: Mapping[str, Any]) -> dict[str, Any]:
     changes |= {key: export[key] for key in ("exporter", "opset") if export.get(key)}
     changes |= {"strict": True} if export.get("strict") else {}
     changes |= {"dynamic": "none"} if healing.get("static") else {}
+    changes |= _ranges(healing.get("limits") or {}, options)
     changes |= {"optimization": session["optimization"]} if session.get("optimization") else {}
     changes |= {"disable": list(session["disabled_optimizers"])} if session.get("disabled_optimizers") else {}
-    changes |= {"provider": ["CPU"]} if session.get("providers") else {}
+    changes |= {"provider": [short(name) for name in session["providers"][:1]]} if session.get("providers") else {}
     return changes
+
+
+def _ranges(limits: Mapping[str, Sequence[int]], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Sizes join the ranges that were given."""
+    if not limits:
+        return {}
+    return {"range": [*(options.get("range") or ()), *(f"{name}:{low},{high}" for name, (low, high) in limits.items())]}
 
 
 # --- the price --------------------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from onnxproof.specs import InputSpec, Range
 from onnxproof.structure import Flat, flatten
 
 Dims = Mapping[str, Mapping[int, str]]
+Limits = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Subject:
     asked_dynamic: bool = False
     """Whether the user asked for these dims; otherwise it is the batch dimension by default."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
+    limits: Limits = field(default_factory=dict)
+    """Name of a size → the smallest and the largest that is served."""
     cast: str | None = None
     """The dtype that float inputs were cast to, where the module rejects those of the example."""
 
@@ -289,14 +292,31 @@ def make_subject(
     known = subject.inputs.tensors
     if not known:
         raise InputError(f"{name} has no tensor among its example inputs: there is nothing to feed")
-    for given, flag in ((dynamic or {}, "--dynamic"), (ranges or {}, "--range")):
-        unknown = set(given) - set(known)
-        if unknown:
+    unknown = set(dynamic or {}) - set(known)
+    if unknown:
+        raise InputError(f"--dynamic: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}")
+    subject = replace(
+        _cast(subject),
+        asked_dynamic=dynamic is not None,
+        dynamic=_checked(dynamic, known) if dynamic is not None else default_dynamic(known),
+    )
+    return _ranged(subject, ranges or {})
+
+
+def _ranged(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
+    """A range is one of an input's values or, where it has the name of a dynamic dimension, one of sizes."""
+    inputs, sizes = subject.inputs.tensors, subject.sizes()
+    unknown = sorted(set(ranges) - set(inputs) - set(sizes))
+    if unknown:
+        also = f", its dynamic dimensions {listed(sizes)}" if sizes else ""
+        raise InputError(f"--range: the model has no input {listed(unknown)}; its inputs are {listed(inputs)}{also}")
+    limits = {name: (int(r.low), int(r.high)) for name, r in ranges.items() if name not in inputs}
+    for name, (low, high) in limits.items():
+        if not 0 <= low <= sizes[name] <= high:
             raise InputError(
-                f"{flag}: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}"
+                f"--range {name}:{low},{high}: expected sizes around the example's, whose {name} is {sizes[name]}"
             )
-    subject = replace(_cast(subject), ranges=dict(ranges or {}), asked_dynamic=dynamic is not None)
-    return replace(subject, dynamic=_checked(dynamic, known) if dynamic is not None else default_dynamic(known))
+    return replace(subject, ranges={name: r for name, r in ranges.items() if name in inputs}, limits=limits)
 
 
 def _cast(subject: Subject) -> Subject:

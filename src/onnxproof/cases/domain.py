@@ -29,6 +29,8 @@ class Domain:
     shape: tuple[int, ...]
     role: Role
     dims: Mapping[int, str] = field(default_factory=dict)
+    limits: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
+    """Declared sizes of dynamic dims: none outside is ever used."""
     valid: Range | None = None
     declared: bool = False
     """Whether the user declared the range: then nothing outside it is ever used."""

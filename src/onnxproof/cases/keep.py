@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.domain import Domain
+from onnxproof.cases.shapes import within
 
 Inputs = Mapping[str, NDArray[Any]]
 
@@ -67,6 +68,8 @@ def _fits(array: NDArray[Any], domain: Domain) -> bool:
     if array.dtype != domain.dtype or array.ndim != len(domain.shape):
         return False
     if any(i not in domain.dims and size != domain.shape[i] for i, size in enumerate(array.shape)):
+        return False
+    if not within({size: array.shape[i] for i, size in domain.dims.items()}, domain.limits):
         return False
     if not domain.declared or domain.valid is None or not array.size:
         return True

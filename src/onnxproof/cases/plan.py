@@ -45,16 +45,20 @@ def make_plan(
     seed: int = 0,
     batch: str = "batch",
     bounds: shapes.Bounds | None = None,
+    limits: shapes.Limits | None = None,
     sampled: bool = False,
     empty: bool = False,
 ) -> list[Case]:
     """The smallest size (where the costly checks learn what they cost), the example, then values at a small size, then sizes,
-    then inputs outside the fair range; cheap before dear. `sampled`: values like the user's data are tried too;
-    `empty`: an empty batch too."""
+    then inputs outside the fair range; cheap before dear. `limits`: sizes that are served, nothing outside
+    is tried; `sampled`: values like the user's data are tried too; `empty`: an empty batch too."""
     if batch_sizes is not None and not batch_sizes:
         return []
-    sweep = shapes.sweep(exported, batch_sizes, batch, bounds)
-    base, near = sweep[0], shapes.small(exported, batch_sizes, batch)
+    sweep = shapes.sweep(exported, batch_sizes, batch, {**(bounds or {}), **(limits or {})})
+    sweep = [sizes for sizes in sweep if shapes.within(sizes, limits or {})]
+    if not sweep:
+        return []
+    base, near = sweep[0], shapes.clamped(shapes.small(exported, batch_sizes, batch), limits or {})
     others = sorted(sweep[1:], key=_volume)
     least = min([*others[:1], base], key=_volume)
     profiles = (*PROFILES, "like-data") if sampled else PROFILES
@@ -71,7 +75,7 @@ def make_plan(
     if floats:
         plan += [generated(near, profile, seed) for profile in UNFAIR]
     if empty:
-        plan += _empty(exported, batch_sizes, batch, seed)
+        plan += [case for case in _empty(exported, batch_sizes, batch, seed) if shapes.within(case.sizes, limits or {})]
     return list({case.name: case for case in plan}.values())
 
 

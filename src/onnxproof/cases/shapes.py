@@ -17,6 +17,19 @@ EVERY = 320
 Sizes = dict[str, int]
 Bounds = Mapping[str, tuple[int, int | None]]
 """The sizes torch.export says a dimension may have."""
+Limits = Mapping[str, tuple[int, int]]
+"""The sizes that the user declared."""
+
+
+def within(sizes: Mapping[str, int], limits: Limits) -> bool:
+    """Whether sizes are served."""
+    return all(low <= sizes[name] <= high for name, (low, high) in limits.items() if name in sizes)
+
+
+def clamped(sizes: Mapping[str, int], limits: Limits) -> Sizes:
+    """The nearest sizes that are served."""
+    free = (0, 2**31)
+    return {name: min(max(size, limits.get(name, free)[0]), limits.get(name, free)[1]) for name, size in sizes.items()}
 
 
 def sweep(
@@ -72,9 +85,11 @@ def _distinct(wanted: Sequence[Sizes]) -> list[Sizes]:
 def _choices(
     is_batch: bool, exported: int, batch_sizes: Sequence[int] | None, bound: tuple[int, int | None] | None
 ) -> list[int]:
-    if is_batch:
-        return sorted(set(batch_sizes)) if batch_sizes is not None else sorted({*BATCHES, exported})
-    sizes = {1, 2, 3, max(exported - 1, 1), exported, exported + 1, 2 * exported + 1}
+    if is_batch and batch_sizes is not None:
+        return sorted(set(batch_sizes))
+    sizes = (
+        {*BATCHES, exported} if is_batch else {1, 2, 3, max(exported - 1, 1), exported, exported + 1, 2 * exported + 1}
+    )
     if bound is not None:
         low, high = bound
         # The ends that the exporter states, as long as they are no giants.

@@ -60,20 +60,19 @@ class Supply:
             raise InputError(
                 f"--role: the model has no input {listed(unknown)}; its inputs are {listed(subject.inputs.tensors)}"
             )
-        return with_lengths(
-            [
-                infer_domain(
-                    name,
-                    to_numpy(tensor),
-                    subject.dynamic.get(name, {}),
-                    subject.ranges.get(name),
-                    used.get(renamed.get(name, name), Use()),
-                    hints,
-                    self.settings.roles.get(name),
-                )
-                for name, tensor in subject.inputs.tensors.items()
-            ]
-        )
+        domains = [
+            infer_domain(
+                name,
+                to_numpy(tensor),
+                subject.dynamic.get(name, {}),
+                subject.ranges.get(name),
+                used.get(renamed.get(name, name), Use()),
+                hints,
+                self.settings.roles.get(name),
+            )
+            for name, tensor in subject.inputs.tensors.items()
+        ]
+        return with_lengths([replace(domain, limits=subject.limits) for domain in domains])
 
     # --- the user's data
 
@@ -114,7 +113,8 @@ class Supply:
             return []
         rows = self._rows()
         static = {d.shape[0] for d in self.domains if d.shape and 0 not in d.dims}
-        step = min(next(iter(static)) if static else DATA_ROWS, rows)
+        most = self.subject.limits.get(self.subject.batch or "", (0, DATA_ROWS))[1]
+        step = min(next(iter(static)) if static else min(DATA_ROWS, most), rows)
         starts = np.unique(np.linspace(0, rows - step, num=min(DATA_CASES, -(-rows // step)), dtype=int)).tolist()
         if self._order is not None:
             starts = [min(i * step, rows - step) for i in range(len(starts))]
@@ -185,6 +185,7 @@ class Supply:
             seed=settings.seed,
             batch=self.subject.batch or "batch",
             bounds=self.bounds,
+            limits=self.subject.limits,
             empty=settings.isolated,
             sampled=any(d.sample is not None for d in self.domains),
         )

@@ -25,7 +25,11 @@ Input = Annotated[
 ]
 Range_ = Annotated[
     list[str] | None,
-    typer.Option("--range", help="Valid values, both ends included: ids:0,30521 (repeatable).", show_default=False),
+    typer.Option(
+        "--range",
+        help="Valid values of an input, or sizes of a dynamic dimension, both ends included: ids:0,30521, seq:1,512 (repeatable).",
+        show_default=False,
+    ),
 ]
 RoleOption = Annotated[
     list[str] | None,

@@ -99,7 +99,8 @@ class Hunt:
             return sizes
         asked = self._supply.settings.batch_sizes
         rows = ROWS if asked is None else max([size for size in asked if size <= 2 * ROWS], default=min(asked))
-        return {**sizes, self._batch: rows if asked is not None else self._fitting(sizes, rows)}
+        wanted = {**sizes, self._batch: rows if asked is not None else self._fitting(sizes, rows)}
+        return shapes.clamped(wanted, self._supply.subject.limits)
 
     def _fitting(self, sizes: dict[str, int], rows: int) -> int:
         """So many rows, or as many as keep the inputs moderate."""
@@ -189,7 +190,8 @@ class Hunt:
         wide = shapes.wide_sweep(
             exported, self._supply.settings.batch_sizes, self._batch or "batch", self._supply.bounds
         )
-        for count, sizes in enumerate(wide):
+        served = (sizes for sizes in wide if shapes.within(sizes, self._supply.subject.limits))
+        for count, sizes in enumerate(served):
             if sum(int(np.prod(d.sized(sizes))) for d in self._domains) <= MOST_ELEMENTS:
                 yield mixture(self._domains, sizes, self._batch, self._rng(2, count))
 
@@ -199,6 +201,7 @@ class Hunt:
         sizes = dict(self._sizes)
         if self._batch is not None and self._supply.settings.batch_sizes is None:
             sizes[self._batch] = self._fitting(sizes, MANY_ROWS)
+            sizes = shapes.clamped(sizes, self._supply.subject.limits)
         g = self._rng(3)
         yield from self._laid({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
         for a, b in combinations(tables, 2):

@@ -65,10 +65,11 @@ class Shrinker:
     def _along(self, inputs: Inputs, dim: str) -> Inputs:
         """Leave out runs of rows along a dimension, long runs first."""
         size = self._size(inputs, dim)
+        least = max(1, *(domain.limits.get(dim, (1, 0))[0] for domain in self._domains))
         run = size // 2
-        while run >= 1 and size > 1:
+        while run >= 1 and size > least:
             start = 0
-            while start < size and size > run:
+            while start < size and size - run >= least:
                 kept = np.r_[0:start, min(start + run, size) : size]
                 smaller = self._taken(inputs, dim, kept)
                 if self._still(smaller):

@@ -93,6 +93,7 @@ def describe_subject(subject: Subject, job: Job) -> dict[str, Any]:
         "dynamic": {name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
         "weights": fingerprint(subject),
         "ranges": {name: [r.low, r.high] for name, r in subject.ranges.items()},
+        "limits": {name: list(ends) for name, ends in subject.limits.items()},
     }
 
 

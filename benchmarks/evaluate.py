@@ -63,7 +63,7 @@ def throughput(folder: Path, rows: int) -> dict[str, Any]:
     from onnxproof.quality.engine import Engine
     from onnxproof.quality.settings import EvaluateSettings
     from onnxproof.quality.shardrun import ShardRun
-    from onnxproof.quality.stream import open_source
+    from onnxproof.quality.sources import open_source
     from onnxproof.subject import make_subject
 
     module, inputs = model()

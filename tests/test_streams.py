@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from onnxproof.errors import InputError
-from onnxproof.quality.stream import open_source, prefetch, rechunk, window
+from onnxproof.quality.batches import PROBED, prefetch, read_ahead, rechunk, window
+from onnxproof.quality.sources import open_source
 
 ROWS = 257
 X = np.random.default_rng(0).normal(size=(ROWS, 3)).astype(np.float32)
@@ -138,6 +141,24 @@ def test_an_error_while_reading_ahead_is_raised_where_rows_are_used():
 
     with pytest.raises(ValueError, match="disk"):
         list(prefetch(broken()))
+
+
+@pytest.mark.parametrize(("slow_to_read", "ahead"), [(True, True), (False, False)])
+def test_rows_are_read_ahead_only_where_reading_takes_a_good_share(slow_to_read, ahead):
+    readers = []
+
+    def source():
+        for i in range(PROBED + 4):
+            time.sleep(0.01 if slow_to_read else 0)
+            readers.append(threading.current_thread())
+            yield i
+
+    seen = []
+    for item in read_ahead(source()):
+        time.sleep(0 if slow_to_read else 0.01)
+        seen.append(item)
+    assert seen == list(range(PROBED + 4))
+    assert {reader is threading.main_thread() for reader in readers[PROBED:]} == {not ahead}
 
 
 @pytest.mark.parametrize("kind", ["pair", "generator", "loader"])

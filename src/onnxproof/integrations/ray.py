@@ -12,7 +12,7 @@ from onnxproof.quality.accumulate import Shard
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.shardrun import ShardRun
-from onnxproof.quality.stream import ArraySource, Source, open_source
+from onnxproof.quality.sources import ArraySource, Source, open_source
 from onnxproof.worker.evaluating import Piece, Work, run_piece
 
 RETRIES = 5

@@ -11,10 +11,11 @@ from torch import nn
 
 from onnxproof.cases.data import LABELS
 from onnxproof.errors import InputError
+from onnxproof.quality.fields import IDS, find_field
 from onnxproof.quality.preprocessing import load_steps, to_record
 from onnxproof.quality.rows import stacked
 from onnxproof.quality.settings import EvaluateSettings
-from onnxproof.quality.stream import IDS, find_field, open_source
+from onnxproof.quality.sources import open_source
 
 EXAMPLE_ROWS = 4
 

@@ -16,10 +16,11 @@ from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, found
 from onnxproof.job import SessionSettings
 from onnxproof.quality.accumulate import SIDES
+from onnxproof.quality.batches import length
 from onnxproof.quality.preprocessing import Preprocessing
 from onnxproof.quality.rows import Rows, layout_finding, stacked
 from onnxproof.quality.settings import EvaluateSettings
-from onnxproof.quality.stream import Source, length
+from onnxproof.quality.sources import Source
 from onnxproof.quality.task import Plan, make_plan
 from onnxproof.runners.base import Rejected
 from onnxproof.runners.double import DoubleRunner, Unavailable

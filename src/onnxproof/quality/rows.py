@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from onnxproof.cases.data import Table
 from onnxproof.errors import InputError
 from onnxproof.findings import Finding, found
-from onnxproof.quality.stream import IDS, Source, find_field, find_labels, length, open_source
+from onnxproof.quality.batches import length
+from onnxproof.quality.fields import IDS, find_field, find_labels
+from onnxproof.quality.sources import Source, open_source
 
 if TYPE_CHECKING:
     from onnxproof.quality.engine import Engine

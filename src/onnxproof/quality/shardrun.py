@@ -15,11 +15,11 @@ from onnxproof.cases.data import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
 from onnxproof.quality.accumulate import Shard, summary_columns
+from onnxproof.quality.batches import read_ahead
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.flips import Explainer, changed
 from onnxproof.quality.inputs import Watch
 from onnxproof.quality.rows import Batch
-from onnxproof.quality.stream import prefetch
 from onnxproof.quality.task import Plan, decide, encode, score_columns
 
 Array = NDArray[Any]
@@ -46,7 +46,7 @@ class ShardRun:
     def run(self, batches: Iterator[Batch], count: int | None, tell: Callable[[int], None]) -> Shard:
         """Take up to `count` batches (all of them without a count)."""
         began, rows = time.perf_counter(), 0
-        for batch in prefetch(self._watched(islice(batches, count))):
+        for batch in read_ahead(self._watched(islice(batches, count))):
             self._seconds["data"] = self._seconds.get("data", 0.0) + time.perf_counter() - began
             self._take(batch)
             rows += batch.rows
@@ -61,7 +61,7 @@ class ShardRun:
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
 
     def _watched(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """What is noted about inputs is noted in the reading thread."""
+        """What is noted about inputs is noted while they are read."""
         for batch in batches:
             self._watch.see(batch.inputs, batch.ids, batch.start)
             yield batch

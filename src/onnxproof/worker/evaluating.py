@@ -21,7 +21,7 @@ from onnxproof.quality.preprocessing import COMPARED_ROWS
 from onnxproof.quality.rows import Batch, Rows
 from onnxproof.quality.settings import EvaluateSettings
 from onnxproof.quality.shardrun import ShardRun
-from onnxproof.quality.stream import file_fingerprint, open_source
+from onnxproof.quality.sources import file_fingerprint, open_source
 from onnxproof.quality.task import Plan, contradicts
 from onnxproof.subject import Subject
 from onnxproof.worker.stages import fingerprint, load_subject

@@ -1,0 +1,64 @@
+"""Regression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import metrics as sk
+
+from onnxproof.errors import InputError
+from onnxproof.quality.accumulate import Scores
+from onnxproof.quality.intervals import Bootstrap, Sums, paired
+from onnxproof.quality.metrics.record import Measured
+
+Array = NDArray[Any]
+
+
+def of_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
+    labels = scores.labels.astype(np.float64).reshape(scores.n, -1)
+    sums = {}
+    for side, answers in scores.sides.items():
+        assert answers.scores is not None  # always kept for this task
+        given = answers.scores.astype(np.float64).reshape(scores.n, -1)
+        if given.shape != labels.shape:
+            raise InputError(
+                f"the scores have {given.shape[1]} columns and the labels {labels.shape[1]}: expected as many"
+            )
+        known = np.asarray(np.isfinite(labels).all(axis=1) & np.isfinite(given).all(axis=1))
+        if not known.any():
+            continue
+        y, p = labels[known], given[known]
+        mae = sk.mean_absolute_error(y, p)
+        measured.put(side, "mae", mae)
+        measured.put(side, "rmse", float(np.sqrt(sk.mean_squared_error(y, p))))
+        if len(y) > 1:
+            measured.put(side, "r2", sk.r2_score(y, p))
+        measured.put(side, "relative_error", mae / max(float(np.abs(y).mean()), 1e-300))
+        sums[side] = _error_sums(labels, given, known, bootstrap)
+    totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
+    for metric, statistic in _ERRORS.items():
+        measured.bootstrapped(metric, paired(totals, statistic))
+
+
+def _error_sums(labels: Array, given: Array, known: Array, bootstrap: Bootstrap) -> Sums:
+    """Per block: count, |error|, error², |label|, label, label²; means over columns."""
+    cells = np.where(known, 0, -1)
+    error = given - labels
+    numbers = (np.ones(len(labels)), np.abs(error), error**2, np.abs(labels), labels, labels**2)
+    return np.concatenate([bootstrap.sums(cells, v if v.ndim == 1 else v.mean(axis=1), 1) for v in numbers], axis=1)
+
+
+def _r2(s: Sums) -> NDArray[np.float64]:
+    spread = s[:, 5] - s[:, 4] ** 2 / np.maximum(s[:, 0], 1)
+    return np.asarray(1.0 - s[:, 2] / np.maximum(spread, 1e-300))
+
+
+_ERRORS: dict[str, Callable[[Sums], NDArray[np.float64]]] = {
+    "mae": lambda s: np.asarray(s[:, 1] / np.maximum(s[:, 0], 1)),
+    "rmse": lambda s: np.asarray(np.sqrt(s[:, 2] / np.maximum(s[:, 0], 1))),
+    "relative_error": lambda s: np.asarray(s[:, 1] / np.maximum(s[:, 3], 1e-300)),
+    "r2": _r2,
+}

@@ -1,0 +1,57 @@
+"""The user's own metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.errors import InputError
+from onnxproof.quality.accumulate import Scores
+from onnxproof.quality.intervals import percentile
+from onnxproof.quality.metrics.record import Measured
+
+Array = NDArray[Any]
+CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
+
+
+def custom(texts: Sequence[str], scores: Scores, measured: Measured, seed: int = 0) -> None:
+    """Metrics of the user: `function(labels, scores) -> float`, on both sides and with a bootstrap where that is cheap."""
+    from onnxproof.subject import load_target
+
+    for text in texts:
+        function, name = load_target(text)
+        if not callable(function):
+            raise InputError(
+                f"--metric {text} is a {type(function).__name__}; expected a function(labels, scores) -> float"
+            )
+        for side, answers in scores.sides.items():
+            measured.put(side, name, _called(function, text, scores.labels, answers.scores))
+        if scores.n <= CUSTOM_ROWS:
+            measured.bootstrapped(name, _resampled(function, text, scores, seed))
+
+
+def _called(function: Callable[..., Any], text: str, labels: Array, scores: Array | None) -> float:
+    if scores is None:
+        raise InputError(f"--metric {text}: too many classes, scores of single examples are not kept")
+    try:
+        return float(function(labels, scores))
+    except Exception as error:
+        raise InputError(f"--metric {text} raised {type(error).__name__}: {error}") from error
+
+
+def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, tuple[float, float]]:
+    generator = np.random.default_rng(seed)
+    replicates: dict[str, list[float]] = {side: [] for side in scores.sides}
+    for _ in range(CUSTOM_REPLICATES):
+        rows = generator.integers(0, scores.n, scores.n)
+        for side, answers in scores.sides.items():
+            assert answers.scores is not None  # _called has checked it
+            replicates[side].append(_called(function, text, scores.labels[rows], answers.scores[rows]))
+    values = {side: np.array(list_) for side, list_ in replicates.items()}
+    ends = {side: percentile(v) for side, v in values.items()}
+    if len(values) == 2:
+        ends["difference"] = percentile(values["candidate"] - values["baseline"])
+    return ends

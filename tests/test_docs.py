@@ -17,8 +17,7 @@ from onnxproof.findings import pages
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.M | re.S)
-QUICK = ("howto/their-export.md", "howto/lengths.md")
-RUN = ["tutorial.md", *(f"howto/{path.name}" for path in sorted((DOCS / "howto").glob("*.md")))]
+RUN = [str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md")) if BLOCK.search(path.read_text("utf-8"))]
 
 
 @pytest.fixture
@@ -34,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", [pytest.param(page, marks=[pytest.mark.slow] * (page not in QUICK)) for page in RUN])
+@pytest.mark.parametrize("page", RUN)
 def test_the_commands_of_a_page_do_what_it_says(page, folder):
     environment = {**os.environ, "PATH": f"{folder / '.bin'}{os.pathsep}{os.environ['PATH']}"}
     ran = 0

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead power power-sample counterexamples blame failures latency evaluate report screenshots reference clean
+.PHONY: setup demo test test-all check format lint types overhead power power-sample counterexamples blame failures latency evaluate report screenshots reference docs clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -84,10 +84,19 @@ failures: setup
 evaluate: setup
 	$(BIN)/python -m benchmarks.evaluate
 
+# The documentation as a site, in site/.
+.venv-docs/.installed:
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --disable-pip-version-check mkdocs-material
+	touch $@
+
+docs: .venv-docs/.installed
+	.venv-docs/bin/mkdocs build --strict --quiet
+
 # Pages that are generated from the code.
 reference: setup
 	$(BIN)/python -m onnxproof.findings.pages > docs/findings.md
 	$(BIN)/python -m onnxproof.cli.reference > docs/reference.md
 
 clean:
-	rm -rf .venv onnxproof-out
+	rm -rf .venv .venv-docs .venv-openvino .venv-polygraphy onnxproof-out site

@@ -94,6 +94,15 @@ def test_tango_is_the_published_interval():
     assert intervals.tango(7, 1, 21) == pytest.approx((-high, -low))
 
 
+@pytest.mark.parametrize(
+    ("gained", "lost", "n", "confidence", "expected"),
+    [(20, 60, 1000, 0.95, (-0.0584, -0.0231)), (28, 25, 618, 0.90, (-0.0148, 0.0247))],
+)
+def test_tango_is_that_of_propcis(gained, lost, n, confidence, expected):
+    # R's PropCIs::scoreci.mp(lost, gained, n, confidence), as it was reported with four digits.
+    assert intervals.tango(gained, lost, n, confidence) == pytest.approx(expected, abs=5e-5)
+
+
 @pytest.mark.parametrize(("gained", "lost", "n"), [(7, 3, 50), (0, 4, 40), (25, 24, 300), (1, 0, 44)])
 def test_tango_inverts_the_score_test(gained, lost, n):
     """At each end the score statistic, with nuisance parameters fitted numerically, is the normal quantile."""

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 
 import pytest
+import torch
+from torch import nn
 
+import onnxproof
+from onnxproof.twin import twin
 from onnxproof.worker import supervisor
 
 HEADER = "import os, signal, time\nimport torch\nfrom torch import nn\n"
@@ -80,10 +85,6 @@ def test_exporting_twice_works_because_each_export_has_its_own_process(cli, tmp_
 
 
 def test_isolate_in_python(tmp_path):
-    import torch
-
-    import onnxproof
-
     proof = onnxproof.prove(torch.nn.Linear(3, 2), (torch.randn(2, 3),), out=tmp_path, isolate=True)
     assert proof.verdict == "ship"
 
@@ -119,3 +120,49 @@ def test_the_memory_of_a_measured_child_is_its_own():
         child = supervisor.Child({"stage": "lint", "job": None}, fresh=True)
         assert not isinstance(child._process, supervisor.Forked)
         child.stop()
+
+
+class Locked(nn.Module):
+    """Holds what can be neither copied nor pickled."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first = nn.Linear(4, 4)
+        self.second = nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.register_buffer("seen", torch.zeros(1))
+        self.lock, self.steps = threading.Lock(), (i for i in range(3))
+
+    def forward(self, x):
+        with self.lock:
+            return self.second(torch.relu(self.first(x)))
+
+
+def test_ox135_a_module_that_cannot_be_pickled_is_proved_in_this_process(tmp_path):
+    inputs = (torch.randn(2, 4),)
+    proof = onnxproof.prove(Locked().eval(), inputs, out=tmp_path, isolate=True, budget=1.0)
+    assert proof.verdict == "ship"
+    assert "_thread.lock" in next(f.message for f in proof.findings if f.code == "OX135")
+    near = onnxproof.prove(Locked().eval(), inputs, out=tmp_path, budget=1.0)
+    assert {f.code for f in near.findings if f.weight} == set()
+    assert "OX135" not in {f.code for f in near.findings}
+
+
+def test_a_module_that_cannot_be_copied_has_a_float64_truth_and_its_mode_is_tried(tmp_path):
+    proof = onnxproof.prove(Locked(), (torch.randn(2, 4),), out=tmp_path, budget=1.0)
+    assert proof.verdict == "ship"
+    assert "OX111" not in {f.code for f in proof.findings}
+    note = next(f for f in proof.findings if f.code == "OX102")
+    assert "makes no difference" in note.message
+
+
+def test_a_twin_has_tensors_of_its_own_and_keeps_ties():
+    module = Locked()
+    other = twin(module).double()
+    assert module.first.weight.dtype == torch.float32
+    assert other.first.weight is other.second.weight
+    assert other.first.weight.dtype == torch.float64
+    other.seen += 1
+    assert module.seen.item() == 0
+    assert other.lock is module.lock

@@ -29,6 +29,10 @@ MEASURED = frozenset({"bench", "weigh"})
 """Stages that measure their own process: it is started anew."""
 
 
+class NotPortable(OnnxproofError):
+    """A module in memory that cannot be sent to a child."""
+
+
 class InternalError(OnnxproofError):
     """Our own bug, with the traceback of the process it happened in."""
 
@@ -156,8 +160,12 @@ def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, pro
     record = Record(progress or Progress())
     earlier = earlier_of(job.bench)
     began = time.perf_counter()
-    work = _in_children if isolate else _in_process
-    work(job, record, policy, verify)
+    try:
+        work = _in_children if isolate else _in_process
+        work(job, record, policy, verify)
+    except NotPortable as error:
+        record.findings.append(found("OX135", f"{error}; it was proved in this process"))
+        _in_process(job, record, policy, verify)
     latency = record.clock.finished(earlier) if job.bench is not None else None
     return _finish(job, record, policy, verify, time.perf_counter() - began, latency)
 
@@ -412,9 +420,7 @@ def _portable(job: Job, folder: Path) -> Job:
     try:
         torch.save(job.memory, path)
     except Exception as error:
-        raise UserError(
-            f"isolate=True needs a module that can be pickled: {type(error).__name__}: {error}. Use isolate=False, or give a TARGET"
-        ) from error
+        raise NotPortable(f"the module cannot be pickled ({type(error).__name__}: {error})") from error
     return replace(job, memory=None, pickled=str(path))
 
 

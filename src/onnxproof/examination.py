@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from onnxproof.artifact.wrapper import eval_mode, preserved, trained_submodules
 from onnxproof.findings import Finding, Where, found
 from onnxproof.structure import flatten
 from onnxproof.subject import Subject
+from onnxproof.twin import twin
 
 
 def examine(subject: Subject) -> list[Finding]:
@@ -141,12 +141,12 @@ def _train_mode(subject: Subject) -> list[Finding]:
 def mode_matters(subject: Subject) -> bool:
     """Whether a copy of the module answers differently as it was handed over than in eval mode."""
     try:
-        twin = copy.deepcopy(subject.module)
+        other = twin(subject.module)
         leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            trained = flatten(subject.call([leaf.clone() for leaf in leaves], twin)).tensors
-            with eval_mode(twin):
-                calm = flatten(subject.call(leaves, twin)).tensors
+            trained = flatten(subject.call([leaf.clone() for leaf in leaves], other)).tensors
+            with eval_mode(other):
+                calm = flatten(subject.call(leaves, other)).tensors
     except Exception:
         return True  # it cannot even run in train mode (batch of one, for instance), so the mode matters
     return any(_far(calm[name], trained[name]) for name in calm if name in trained)

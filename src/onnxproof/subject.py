@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import importlib.util
 import inspect
@@ -19,6 +18,7 @@ from torch import nn
 from onnxproof.errors import InputError, TargetError, listed
 from onnxproof.specs import InputSpec, Range
 from onnxproof.structure import Flat, flatten
+from onnxproof.twin import twin
 
 Dims = Mapping[str, Mapping[int, str]]
 Limits = Mapping[str, tuple[int, int]]
@@ -335,10 +335,9 @@ def _cast(subject: Subject) -> Subject:
 
 
 def _accepts(subject: Subject, leaves: Sequence[torch.Tensor]) -> bool:
-    twin = copy.deepcopy(subject.module)  # a forward may change buffers
     try:
-        with torch.no_grad():
-            subject.call([leaf.clone() for leaf in leaves], twin.eval())
+        with torch.no_grad():  # on a copy: a forward may change buffers
+            subject.call([leaf.clone() for leaf in leaves], twin(subject.module).eval())
     except Exception:
         return False
     return True

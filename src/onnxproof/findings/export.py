@@ -377,6 +377,18 @@ ENTRIES = (
         near_miss="a TARGET that raises for a reason of its own: the message names the line",
     ),
     Entry(
+        "OX135",
+        "not in a process of its own",
+        "note",
+        "The module holds something that cannot be pickled (a lock, an open file, a generator, a lambda), so it could not be sent "
+        "to a supervised process and was proved in this one.",
+        "A crash or a hang of the model, the exporter or onnxruntime would have ended this process too.",
+        "Give a TARGET on the command line, which each process builds for itself; or keep such things out of the module.",
+        "model",
+        example="`onnxproof.prove(module, inputs, isolate=True)` of a module with a `threading.Lock`",
+        near_miss="the same module without `isolate=True`, or as a TARGET",
+    ),
+    Entry(
         "OX141",
         "batch statistics at inference",
         "note",

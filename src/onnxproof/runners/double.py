@@ -7,7 +7,6 @@ operation, the rounding error that a kernel in the module's own dtype may make t
 
 from __future__ import annotations
 
-import copy
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,6 +26,7 @@ from onnxproof.runners.rounding import Injector
 from onnxproof.runners.tensors import to_numpy, to_torch
 from onnxproof.structure import flatten
 from onnxproof.subject import Subject
+from onnxproof.twin import twin
 
 WIDE = {
     torch.float32: torch.float64,
@@ -49,7 +49,7 @@ class DoubleRunner:
         self._names = list(subject.inputs.tensors)
         self.believed = believed_dtype(subject)
         try:
-            self._module = copy.deepcopy(subject.module)
+            self._module = twin(subject.module)
             _widen_module(self._module)
             if isinstance(self._module, GraphModule):
                 self._module.exactly = True

@@ -8,13 +8,15 @@ import logging
 import warnings
 from collections.abc import Iterator
 
+PACKAGES = ("torch", "onnxscript", "onnx_ir")
+
 
 @contextlib.contextmanager
 def caught() -> Iterator[io.StringIO]:
     """Redirect prints, log records of torch and onnxscript, and warnings into one text."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
-    loggers = [logging.getLogger(name) for name in ("torch", "onnxscript", "onnx_ir")]
+    loggers = _talkers()
     before = [(log, list(log.handlers), log.propagate) for log in loggers]
     with (
         contextlib.redirect_stdout(text),
@@ -31,3 +33,10 @@ def caught() -> Iterator[io.StringIO]:
                 log.handlers, log.propagate = handlers, propagate
             for warning in seen:
                 text.write(f"{warning.category.__name__}: {warning.message}\n")
+
+
+def _talkers() -> list[logging.Logger]:
+    """The packages' loggers, and those below them that have handlers of their own."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in PACKAGES]
+    below = [log for name in names if (log := logging.getLogger(name)).handlers]
+    return list(dict.fromkeys([*map(logging.getLogger, PACKAGES), *below]))

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -166,3 +170,42 @@ def test_a_twin_has_tensors_of_its_own_and_keeps_ties():
     other.seen += 1
     assert module.seen.item() == 0
     assert other.lock is module.lock
+
+
+SLEEPER = (
+    "class Net(nn.Module):\n    def forward(self, x):\n        if not torch.compiler.is_exporting():\n"
+    "            open('children', 'a').write(f'{os.getpid()}\\n')\n            time.sleep(600)\n        return x * 2\n"
+    "def make():\n    return Net().eval(), (torch.randn(2, 3),)\n"
+)
+
+
+def gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def wait_for(condition, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return bool(condition())
+
+
+@pytest.mark.skipif(not supervisor.FORKS, reason="processes are looked at in /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_nobody_is_left_behind(how, tmp_path):
+    """SIGINT as a terminal sends it, to the whole group; SIGKILL to the command alone."""
+    (tmp_path / "hostile.py").write_text(HEADER + SLEEPER)
+    command = [sys.executable, "-c", "from onnxproof.cli import main; main()", "prove", "hostile.py:make"]
+    parent = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert wait_for((tmp_path / "children").exists)
+    os.killpg(parent.pid, how) if how == signal.SIGINT else parent.kill()
+    _, told = parent.communicate(timeout=60)
+    if how == signal.SIGINT:
+        assert parent.returncode == 130, told
+        assert "Traceback" not in told
+        assert "bug" not in told
+    for line in (tmp_path / "children").read_text().split():
+        assert wait_for(lambda pid=int(line): gone(pid), 20)

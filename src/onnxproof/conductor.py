@@ -444,6 +444,8 @@ def _raise(error: Mapping[str, Any], end: End) -> None:
 
     if error["kind"] == "user":
         raise getattr(errors, error["type"], UserError)(error["message"])
+    if error["kind"] == "interrupted":
+        raise KeyboardInterrupt
     if error["kind"] != "memory":
         raise InternalError(f"{error['message']}\n{error['traceback']}")
 

@@ -35,6 +35,8 @@ def attend(order: int, events: int) -> None:
         emit({"event": "done"})
     except UserError as error:
         emit({"event": "error", "kind": "user", "type": type(error).__name__, "message": str(error)})
+    except KeyboardInterrupt:
+        emit({"event": "error", "kind": "interrupted"})
     except MemoryError as error:
         emit({"event": "error", "kind": "memory", "message": str(error)})
     except BaseException as error:

@@ -63,7 +63,9 @@ def serve(channel: socket.socket, ended: int, tell: int) -> None:
                 _bury(living)
             if channel in ready:
                 message, fds, _, _ = socket.recv_fds(channel, 1, FDS)
-                if not message:
+                if not message:  # the parent is gone: nobody waits for its children
+                    for pid in living:
+                        os.kill(pid, signal.SIGKILL)
                     return
                 order, events, log, status = fds
                 pid = os.fork()

@@ -143,14 +143,14 @@ class Locked(nn.Module):
             return self.second(torch.relu(self.first(x)))
 
 
-def test_ox135_a_module_that_cannot_be_pickled_is_proved_in_this_process(tmp_path):
+def test_ox136_a_module_that_cannot_be_pickled_is_proved_in_this_process(tmp_path):
     inputs = (torch.randn(2, 4),)
     proof = onnxproof.prove(Locked().eval(), inputs, out=tmp_path, isolate=True, budget=1.0)
     assert proof.verdict == "ship"
-    assert "_thread.lock" in next(f.message for f in proof.findings if f.code == "OX135")
+    assert "_thread.lock" in next(f.message for f in proof.findings if f.code == "OX136")
     near = onnxproof.prove(Locked().eval(), inputs, out=tmp_path, budget=1.0)
     assert {f.code for f in near.findings if f.weight} == set()
-    assert "OX135" not in {f.code for f in near.findings}
+    assert "OX136" not in {f.code for f in near.findings}
 
 
 def test_a_module_that_cannot_be_copied_has_a_float64_truth_and_its_mode_is_tried(tmp_path):

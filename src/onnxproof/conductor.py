@@ -164,7 +164,7 @@ def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, pro
         work = _in_children if isolate else _in_process
         work(job, record, policy, verify)
     except NotPortable as error:
-        record.findings.append(found("OX135", f"{error}; it was proved in this process"))
+        record.findings.append(found("OX136", f"{error}; it was proved in this process"))
         _in_process(job, record, policy, verify)
     latency = record.clock.finished(earlier) if job.bench is not None else None
     return _finish(job, record, policy, verify, time.perf_counter() - began, latency)

@@ -377,7 +377,7 @@ ENTRIES = (
         near_miss="a TARGET that raises for a reason of its own: the message names the line",
     ),
     Entry(
-        "OX135",
+        "OX136",
         "not in a process of its own",
         "note",
         "The module holds something that cannot be pickled (a lock, an open file, a generator, a lambda), so it could not be sent "

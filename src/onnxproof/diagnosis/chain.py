@@ -74,6 +74,18 @@ def shortest(text: str, lines: int = 12) -> str:
     return "\n".join(line[:300] for line in useful[:lines])
 
 
+FRAME = re.compile(
+    r"^[ \t>|-]*File [^\n]{0,300}, line \d+[^\n]*\n(?:[ \t]{2,}[^\n]*\n)*?(?=^[ \t]*File |^\S|\Z)"
+    r"|^[^\n]*(?:TracerWarning|UserWarning|FutureWarning|DeprecationWarning|OnnxExporterWarning):[^\n]*\n(?:[ \t]+[^\n]*\n)?",
+    re.M,
+)
+
+
+def errors_only(text: str) -> str:
+    """A pasted log without the frames of its tracebacks and without warnings: they name much that did not fail."""
+    return FRAME.sub("", text)
+
+
 def about_dimensions(error: BaseException) -> bool:
     """Whether the exporter complains that a dynamic dimension cannot be dynamic."""
     text = chain(error)

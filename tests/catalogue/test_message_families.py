@@ -1,0 +1,378 @@
+"""Families of failures as their libraries print them: each gets its code, and a text that only looks alike does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxproof.diagnosis import recognise
+from onnxproof.diagnosis.chain import errors_only
+
+
+def said(text):
+    finding = recognise(text)
+    return finding.code if finding is not None else None
+
+
+FAMILIES = [
+    (
+        "OX003",
+        "RuntimeException: [ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: bad allocation",
+        "Exception during initialization: bad allocator name",
+    ),
+    (
+        "OX003",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "RuntimeError: CUDA out of range",
+    ),
+    (
+        "OX001",
+        "Got a segv while executing native code. This usually indicates a fatal error in the mono runtime",
+        "Got a value while executing native code",
+    ),
+    (
+        "OX001",
+        "#00 pc 006d1322  /data/app/base.apk!libonnxruntime.so (offset 0x16f8000)",
+        "#00 points at the first row",
+    ),
+    (
+        "OX001",
+        "onnxruntime-node reliably crashes with `SIGTRAP` (`EXC_BREAKPOINT`) during model session load",
+        "the signal is trapped",
+    ),
+    (
+        "OX118",
+        "error:ModuleNotFoundError: No module named 'onnxruntime_tools'",
+        "ModuleNotFoundError: No module named 'ontology'",
+    ),
+    (
+        "OX118",
+        "TypeError: export() got an unexpected keyword argument 'dynamo'",
+        "TypeError: train() got an unexpected keyword argument 'dynamo_table'",
+    ),
+    (
+        "OX118",
+        "ImportError: cannot import name 'register_custom_op_symbolic'",
+        "NameError: name 'register_custom_op_symbolic' is not defined",
+    ),
+    (
+        "OX118",
+        "Error: Cannot find module '../bin/napi-v3/darwin/x64/onnxruntime_binding.node'",
+        "Error: Cannot find module '../bin/other.node'",
+    ),
+    (
+        "OX118",
+        "Invalid argument: unable to find backend library for backend 'onnxruntime', try specifying runtime on the model configuration.",
+        "unable to find backend library for backend 'python'",
+    ),
+    (
+        "OX118",
+        "GET http://localhost/ort-wasm-simd.wasm net::ERR_ABORTED 404 (Not Found)",
+        "GET http://localhost/model.json net::ERR_ABORTED 404 (Not Found)",
+    ),
+    (
+        "OX132",
+        "AttributeError: 'collections.OrderedDict' object has no attribute 'eval'",
+        "AttributeError: 'Net' object has no attribute 'eval_mode'",
+    ),
+    (
+        "OX132",
+        "ModuleNotFoundError: No module named 'models.yolo'",
+        "ModuleNotFoundError: No module named 'modelsummary'",
+    ),
+    (
+        "OX122",
+        "NotImplementedError: Could not run 'aten::_slow_conv2d_forward' with arguments from the 'QuantizedCPU' backend.",
+        "NotImplementedError: Could not run 'aten::_slow_conv2d_forward' with arguments from the 'MPS' backend.",
+    ),
+    (
+        "OX131",
+        "NotImplementedError: The operator 'aten::upsample_bicubic2d.out' is not currently implemented for the MPS device.",
+        "NotImplementedError: forward is not currently implemented for the device",
+    ),
+    (
+        "OX125",
+        "ValueError: torch.nn.DataParallel is not supported by ONNX exporter, please use 'attribute' module to unwrap model",
+        "ValueError: DataParallel needs two devices",
+    ),
+    (
+        "OX125",
+        "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
+        "RuntimeError: Attempting to deserialize object of an unknown type",
+    ),
+    (
+        "OX108",
+        "RuntimeError: ONNX export failed: Couldn't export operator aten::lstm",
+        "RuntimeError: ONNX export failed: Couldn't export Python operator SwishImplementation",
+    ),
+    (
+        "OX117",
+        "UserWarning: ONNX export failed on custom operator torchvision::_new_empty_tensor_op because torch.onnx.symbolic_opset11._new_empty_tensor_op does not exist.",
+        "UserWarning: ONNX export failed on ATen operator gru because torch.onnx.symbolic_opset10.gru does not exist.",
+    ),
+    (
+        "OX127",
+        "OnnxExporterError: ONNX export failed on adaptive_pool, which is not implemented for opset 9. Try exporting with other opset versions.",
+        "OnnxExporterError: ONNX export failed on adaptive_pool",
+    ),
+    (
+        "OX127",
+        "RuntimeError: No Adapter To Version $16 for Identity",
+        "RuntimeError: no adapter for this plug",
+    ),
+    (
+        "OX109",
+        "failed during evaluate_expr(Eq(4*u1, 0), hint=None, size_oblivious=False, forcing_spec=False",
+        "failed during evaluate_expr(Eq(4*s1, 0), hint=None",
+    ),
+    (
+        "OX109",
+        "torch._dynamo.exc.UserError: Tried to use data-dependent value in the subsequent computation",
+        "torch._dynamo.exc.UserError: Tried to use a closed file",
+    ),
+    (
+        "OX115",
+        "ValueError: Expected `mod` to be an instance of `torch.nn.Module`, got <class 'method'>.",
+        "ValueError: Expected `mod` to be positive",
+    ),
+    (
+        "OX115",
+        "RuntimeError: Type 'Tuple[Tensor, int]' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced",
+        "RuntimeError: the parcel cannot be traced",
+    ),
+    (
+        "OX115",
+        "torch._dynamo.exc.UserError: Cannot associate shape {} specified at `dynamic_shapes['past_key_values']` to non-tensor type",
+        "Cannot associate the file type",
+    ),
+    (
+        "OX129",
+        "UserError: Cannot export model which references tensors that are neither buffers/parameters/constants nor are direct inputs.",
+        "UserError: Cannot export model which is open elsewhere",
+    ),
+    (
+        "OX129",
+        "RuntimeError: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment",
+        "RuntimeError: this object supports the copy protocol",
+    ),
+    (
+        "OX126",
+        "Can't get source for <function fused_add at 0x1>. TorchScript requires source access in order to carry out compilation",
+        "OSError: can't get terminal size",
+    ),
+    (
+        "OX126",
+        "TorchExportError: Failed to export the model with torch.export. This is step 1/3 of exporting the model to ONNX.",
+        "ConversionError: Failed to convert the exported program to an ONNX model. This is step 3/3 of exporting the model to ONNX.",
+    ),
+    (
+        "OX128",
+        "RuntimeError: Failed to export an ONNX attribute 'onnx::Gather', since it's not constant, please try to make things (e.g., kernel size) static if possible",
+        "RuntimeError: the speed is not constant",
+    ),
+    (
+        "OX128",
+        "torch.onnx._internal.exporter._errors.ConversionError: Error when translating node %gru : dynamo=True",
+        "Error when translating the manual",
+    ),
+    (
+        "OX133",
+        "ValueError: Trying to export a qwen model, that is a custom or unsupported architecture, but no custom onnx configuration was passed as `custom_onnx_configs`.",
+        "ValueError: Trying to export a file that is a folder",
+    ),
+    (
+        "OX133",
+        "AttributeError: 'Gemma2Config' object has no attribute 'projection_dim'",
+        "AttributeError: 'Gemma2' object has no attribute 'projection_dim'",
+    ),
+    (
+        "OX134",
+        "RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x512 and 256x10)",
+        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running MatMul node. Name:'m' Status Message: matmul_helper.h:61 left "
+        "operand cannot broadcast on dim 0",
+    ),
+    (
+        "OX134",
+        "TypeError: forward() missing 1 required positional argument: 'mask'",
+        "TypeError: train() missing 1 required positional argument: 'mask'",
+    ),
+    (
+        "OX134",
+        "RuntimeError: output with shape [5, 12, 1, 2] doesn't match the broadcast shape [5, 12, 2, 2]",
+        "RuntimeError: output with shape unknown",
+    ),
+    (
+        "OX135",
+        "RuntimeError: ONNX export failed. Could not open file or directory: .//mnt/embed.weight",
+        "RuntimeError: could not open the door",
+    ),
+    (
+        "OX112",
+        "onnx_ir.passes._pass_infra.PassError: An error occurred when running the 'ConstantFolding' pass after the following passes: []",
+        "PasswordError: wrong",
+    ),
+    (
+        "OX113",
+        'RuntimeError: \ntemporary: the only valid use of a module is looking up an attribute but found  = prim::SetAttr[name="num_batches_tracked"](%self, %2)',
+        "RuntimeError: the only valid use of a ticket is travelling",
+    ),
+    (
+        "OX201",
+        "ValueError: Outputs values doesn't match between reference model and ONNX exported model: Got max absolute difference of: 0.01",
+        "ValueError: Outputs are missing",
+    ),
+    (
+        "OX304",
+        "ValueError: ['OpenVINOExecutionProvider'] does not contain a subset of available providers ['CPUExecutionProvider']",
+        "ValueError: the basket does not contain a subset",
+    ),
+    (
+        "OX304",
+        "ValueError: This ORT build has ['AzureExecutionProvider', 'CPUExecutionProvider'] enabled. Since ORT 1.9, you are required to explicitly set the providers parameter",
+        "This build has logging enabled",
+    ),
+    (
+        "OX304",
+        "Error: no available backend found. ERR: [webgpu] backend not found.",
+        "no available backend for matplotlib",
+    ),
+    (
+        "OX304",
+        "CUDA failure 100: no CUDA-capable device is detected ; GPU=-1960756736",
+        "CUDA failure 999: unknown error ; GPU=0 ; expr=cudaSetDevice(info_.device_id);",
+    ),
+    (
+        "OX304",
+        '[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Unknown provider option: "gpu_memory"',
+        "unknown option: --gpu",
+    ),
+    (
+        "OX326",
+        "Non-zero status code returned while running Conv node. Name:'c' Status Message: CUDNN failure 5000: CUDNN_STATUS_EXECUTION_FAILED ; GPU=0",
+        "Non-zero status code returned while running ReduceMax node. Name:'' Status Message: "
+        "onnxruntime/core/providers/cuda/reduction/reduction_ops.cc:110 Can't reduce on dim with value of 0",
+    ),
+    (
+        "OX326",
+        "Exception during initialization: "
+        "D:\\a\\onnxruntime\\core\\providers\\dml\\DmlExecutionProvider\\src\\GraphKernelHelper.cpp(78)"
+        "\\onnxruntime.dll!00007FFA: Exception(3) tid(46b0) 80070057 The parameter is incorrect.",
+        "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: graph_utils.cc:30 GetIndexFromName",
+    ),
+    (
+        "OX326",
+        "[ONNXRuntimeError] : 11 : EP_FAIL : TensorRT EP could not build Engine for fused node: TensorrtExecutionProvider_TRTKernel_0_0",
+        "[W:onnxruntime:Default] Failed to create TensorrtExecutionProvider. Please reference the requirements",
+    ),
+    (
+        "OX326",
+        '[ONNXRuntimeError] : 1 : FAIL : Failed to create a WebGPU compute pipeline: [Invalid ShaderModule "LayerNorm"] is invalid',
+        "failed to create a pipeline",
+    ),
+    (
+        "OX306",
+        "onnx.onnx_cpp2py_export.checker.ValidationError: model with IR version >= 3 must specify opset_import for ONNX",
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for Settings",
+    ),
+    (
+        "OX307",
+        "[ShapeInferenceError] (op_type:MatMul, node name: /attn/MatMul_1): B has inconsistent type tensor(float16)",
+        "[ShapeInferenceError] (op_type:MatMul, node name: /attn/MatMul_1): Incompatible dimensions",
+    ),
+    (
+        "OX310",
+        "onnx.checker.ValidationError: Your model ir_version 10 is higher than the checker's (9).",
+        "the model is higher than the checker",
+    ),
+    (
+        "OX310",
+        "[ErrorCode:InvalidArgument] Failed to load model with error: Unknown model file format version.",
+        "unknown file format",
+    ),
+    (
+        "OX308",
+        "TypeError: cannot resolve operator 'Shape' with opsets: ai.onnx v11",
+        "TypeError: cannot resolve host",
+    ),
+    (
+        "OX301",
+        "TypeError: Cannot read properties of null (reading 'irVersion')\n    at t.loadFromOrtFormat (ort-web.min.js:6)",
+        "TypeError: Cannot read properties of null (reading 'length')",
+    ),
+    (
+        "OX302",
+        'Deserialize tensor onnx::MatMul_9307 failed.Failed to load external data file "./model.onnx_data", error: File not found in preloaded files.',
+        "Failed to load the data file of the game",
+    ),
+    (
+        "OX325",
+        "Non-zero status code returned while running SkipLayerNormalization node. Name:'s' Status Message: op_kernel_context.h:42 Missing Input: encoder.LayerNorm.weight",
+        "Non-zero status code returned while running Add node. Name:'a' Status Message: op_kernel_context.h:42 Missing Input: attention_mask",
+    ),
+    (
+        "OX224",
+        "Error: failed to call OrtRun(). error code = 2.",
+        "Error: failed to call OrtRun(). error code = 6.",
+    ),
+    (
+        "OX224",
+        "[ErrorCode:InvalidArgument] Tensor element data type discovered: Int64 metadata expected: Float",
+        "the metadata was discovered",
+    ),
+    (
+        "OX224",
+        "ai.onnxruntime.OrtException: Cannot convert class java.nio.HeapFloatBuffer to a OnnxTensor.",
+        "java.lang.ClassCastException: Cannot convert class A to B",
+    ),
+    (
+        "OX303",
+        "Error: Can't create a session\n    at t.createSession (wasm-core-impl.ts:48:1)",
+        "Error: Can't create a sandwich",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "near_miss"), FAMILIES, ids=[f"{row[0]}-{i}" for i, row in enumerate(FAMILIES)]
+)
+def test_a_family_is_recognised(code, text, near_miss):
+    assert said(text) == code
+    assert said(near_miss) != code
+
+
+LOG = """Traceback (most recent call last):
+  File "/venv/torch/_dynamo/eval_frame.py", line 414, in _fn
+    return fn(*args, **kwargs)
+  File "/home/me/model.py", line 7, in forward
+    return x @ self.w
+/venv/model.py:212: TracerWarning: Converting a tensor to a Python boolean might cause the trace to be incorrect.
+  if a.size() != b.size():
+RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x512 and 256x10)
+"""
+
+
+def test_frames_and_warnings_do_not_speak_for_the_error():
+    assert said(LOG) == "OX134"
+    assert "dynamo" not in errors_only(LOG)
+    assert "Warning" not in errors_only(LOG)
+    assert "mat1 and mat2" in errors_only(LOG)
+
+
+def test_a_frame_speaks_where_the_error_says_nothing():
+    frames = LOG.replace("mat1 and mat2 shapes cannot be multiplied (1x512 and 256x10)", "7")
+    assert said(frames) == "OX126"
+    assert said("RuntimeError: 7") is None
+
+
+def test_the_codes_of_the_public_reports_are_given():
+    import json
+    from pathlib import Path
+
+    rows = json.loads(
+        (Path(__file__).parents[2] / "benchmarks" / "failures" / "reports.json").read_text(encoding="utf-8")
+    )
+    judged = [row for row in rows if row.get("code") not in (None, "OX101", "OX303")]
+    wrong = [
+        (row["url"], row["code"], said(row["error"])) for row in judged if said(row["error"]) not in (row["code"], None)
+    ]
+    assert judged
+    assert wrong == []

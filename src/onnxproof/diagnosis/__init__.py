@@ -13,7 +13,7 @@ from onnxproof.findings import CATALOGUE, Finding, Where, found
 
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
-LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE)
+LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.WIDE)
 
 
 def recognise(text: str, patterns: Sequence[Pattern] | None = None, where: Where | None = None) -> Finding | None:

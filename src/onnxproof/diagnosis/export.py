@@ -14,7 +14,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"(?:interrupted by signal|killed by) ?\d*:?\s*(SIG\w+)|exit(?:ed)? (?:with )?code:? ?(?:-1073\d{6}|13[4-9]|-\d+)\b|"
         r"Segmentation fault|core dumped|#\d+ +0x[0-9a-f]{8,} in |#\d+ +pc +(?:0x)?[0-9a-f]{6,} |Fatal Python error|0xC0000(?:005|409|0FD)|"
-        r"Got a (?:segv|sigabrt) while executing native code|Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
+        r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got a (?:segv|sigabrt) while executing native code|Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
         r"\bSIG(?:SEGV|ABRT|ILL|BUS|KILL|TRAP|FPE|SYS)\b|EXC_(?:BREAKPOINT|CRASH|BAD_INSTRUCTION)|double free or corruption|(?:free|malloc|munmap_chunk)\(\): ",
         "OX001",
         "the process died while exporting or running",
@@ -22,6 +22,9 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"DLL load failed|ImportError:.{0,80}(?:onnxruntime|onnx_cpp2py|onnx\b)|"
         r"cannot import name '\w+' from (?:partially initialized module )?'(?:onnx|torch\.onnx|onnxscript|optimum|google\.protobuf)[\w.]*'|"
+        r"Failed to import [\w.]+ because of the following error|module '(?:torch|numpy)(?:\.\w+)*' has no attribute|_ARRAY_API not found|"
+        r"numpy\.\w+ size changed, may indicate|compiled using NumPy 1\.x cannot be run in|'torch\._C\.(?:Graph|Node|Value)' object (?:has no attribute|is not)|"
+        r"type initializer for 'Microsoft\.ML\.OnnxRuntime|BadImageFormatException.{0,120}onnxruntime|"
         r"ImportError: cannot import name '\w+'|Trying to register schema with name .{0,300}already registered|"
         r"unable to find backend library for backend 'onnxruntime'|libtriton_onnxruntime|unknown platform 'onnxruntime|"
         r"onnxruntime_binding\.node|Cannot find (?:module|package) 'onnxruntime[\w/-]*'|Module not found.{0,80}onnxruntime|"
@@ -38,6 +41,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"size mismatch for ([\w.]+): copying a param|(?:missing|unexpected) key\(s\) in state_dict|Can't get attribute '(\w+)' on <module|"
+        r"import_ir_module|Serialized +File \"code/__torch__|unexpected EOF, expected \d+ more bytes|"
         r"Error\(s\) in loading state_dict|UnpicklingError|No module named 'models(?:\.\w+)*'|"
         r"PytorchStreamReader failed|weights[_ ]only load failed|invalid load key, '|"
         r"'(?:collections\.)?(?:OrderedDict|dict)' object has no attribute '(?:training|eval|modules|state_dict|parameters|forward|cuda|to|float|"
@@ -107,6 +111,12 @@ SPECIFIC: tuple[Pattern, ...] = (
         "OX108",
         "the model uses sparse tensors, which ONNX does not have",
         "Use a dense matrix: `sparse.to_dense()`.",
+    ),
+    pattern(
+        r"(?:UnsupportedOperatorException|Unsupported: unsupported operator): (?:aten|prims)\.([\w.]+)",
+        "OX117",
+        "PyTorch's operator {1} has no fake implementation in this release, which the capture needs to know its result's shape",
+        "Use a newer torch, or write the line in other operators; `--exporter torchscript` does not need it.",
     ),
     pattern(
         r"UnsupportedOperatorException: ([\w.]+)|(?:no|does not have a|missing) (?:fake|meta) (?:impl|kernel)\w*",
@@ -200,11 +210,11 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"(?:OnnxExporterError: ONNX does not support|ONNX export of|Unsupported: ONNX export of|ONNX export does NOT support exporting) (?:operator )?([\w:]+)",
-        "OX108",
+        "OX128",
         "the TorchScript exporter cannot translate {1} as it is used here",
     ),
     pattern(
-        r"Unsupported ONNX opset version:? ?(\d+)|[Oo]pset(?:_version)? (\d+) is not supported|Opset version must be >= ?(\d+) for|"
+        r"Unsupported (?:ONNX )?opset(?:[ _]version)? ?:? ?(\d+)|[Oo]pset(?:_version)? (\d+) is not supported|Opset version must be >= ?(\d+) for|"
         r"No Adapter (?:From|To) Version|adapter.{0,60}(?:No Adapter|not found|Unsupported)|(?:C\.|in )convert_version\b|"
         r"(?:is )?(?:only )?supported (?:after|from|in) (?:ONNX )?opset (?:version )?(\d+)|is unallowed for Opset Version (\d+)|"
         r"not supported when converting (?:to|from) opset (\d+)|opset_version` < 15",
@@ -290,7 +300,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"could not get source code|Unsupported: (?:call_\w+|\w+Variable)|Arguments for call are not valid|Unknown builtin op|"
         r"Compiled functions can't take|failed to convert Python type|attribute lookup is not defined on python value|"
         r"Unsupported value kind|Expected integer literal for index|python value of type '[^']+' cannot be used as a value|"
-        r"autograd state manager op|torch\.fx\.proxy\.TraceError|Dynamo is not supported on|"
+        r"f must be provided when fallback is enabled|torch\._dynamo\.exc\.ArgsMismatchError|autograd state manager op|torch\.fx\.proxy\.TraceError|Dynamo is not supported on|"
         r"Only tensors or tuples of tensors can be output from traced functions|NotImplementedError: (?:argument of type|the)? ?.{0,20}proxy",
         "OX126",
         "the forward runs Python that the capture cannot follow",

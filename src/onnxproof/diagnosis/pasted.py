@@ -32,7 +32,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"input has inconsistent input_size|negative dimension -?\d+|cannot reshape tensor of 0 elements|selected index k out of range|"
         r"index -?\d+ is out of bounds for dimension|split_sizes to sum exactly|Boolean value of Tensor with more than one value is ambiguous|"
         r"'(?:dict|list|tuple|str|NoneType)' object has no attribute '(?:shape|size|dim|device|dtype|ndim)'|input and weight\.T shapes cannot be multiplied|"
-        r"received an invalid combination of arguments|You have to specify (?:either )?\w*(?:input_ids|inputs_embeds|pixel_values)|"
+        r"Expected object of (?:scalar )?type|new\(\): invalid data type|too many indices for tensor|"
+        r"only integers, slices .{0,60}are valid indices|received an invalid combination of arguments|You have to specify (?:either )?\w*(?:input_ids|inputs_embeds|pixel_values)|"
         r"`past_key_values` should be (?:either )?a|Wrong shape for input_ids|stack expects each tensor to be equal size|"
         r"Padding size should be less than|Expected more than 1 value per channel when training|"
         r"(?:must be|argument '\w+' \(position \d+\) must be) Tensor,? not \w+",
@@ -66,3 +67,12 @@ PATTERNS: tuple[Pattern, ...] = (
         "Prove it: `onnxproof prove TARGET --onnx model.onnx` tells rounding from a real fault, and names the node and the line.",
     ),
 )
+
+WIDE: tuple[Pattern, ...] = (
+    pattern(
+        r"(?:in forward\b|def forward\(|_slow_forward|forward_call\().{0,4000}?\n[ >]*((?:Type|Attribute|Index|Key|Value|Runtime|Assertion|NotImplemented)Error)\b",
+        "OX134",
+        "the forward itself raises a {1} on the example inputs",
+    ),
+)
+"""What only says where it was raised: asked last."""

@@ -9,7 +9,7 @@ from onnxproof.diagnosis.record import Pattern, pattern
 MEMORY = pattern(
     r"Failed to allocate memory|bad[_ ]alloc\b|bad allocation|\bout of memory\b|OutOfMemory|CUDA_ERROR_OUT_OF_MEMORY|(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|"
     r"BFCArena::AllocateRawInternal|Available memory of \d+ is smaller|Not enough memory resources|8007000E|"
-    r"Array buffer allocation failed|Cannot allocate memory|Failed to find a free memory block",
+    r"Array buffer allocation failed|(?:Cannot|could not) allocate memory|Failed to find a free memory block",
     "OX003",
     "memory ran out",
 )
@@ -17,7 +17,10 @@ MEMORY = pattern(
 PROVIDERS = r"(?:TensorRT|Dml|DML|CUDA|OpenVINO|CoreML|NNAPI|Nnapi|ROCM|MIGraphX|QNN|XNNPACK|VitisAI|CANN|WebGPU|WebNN|NvTensorRTRTX)"
 
 LIBRARIES = pattern(
-    r"LoadLibrary failed|Failed to load shared library|\b(?:cudnn|cublas|cudart|cufft|nvinfer|zlibwapi)\w*\.dll|Failed to (?:create|load|"
+    r"LoadLibrary failed|Failed to load shared library|"
+    r"(?:missing|could not|cannot|failed to|unable to|not found).{0,80}\b(?:cudnn|cublas|cudart|cufft|nvinfer|zlibwapi)\w*\.dll|"
+    r"\b(?:cudnn|cublas|cudart|cufft|nvinfer|zlibwapi)\w*\.dll.{0,60}(?:missing|could not|cannot|not found)|"
+    r"Failed to (?:create|load|"
     r"initialize) (?:library )?.{0,60}(?:CUDA|TensorRT|cudnn|OpenVINO|providers?)|"
     r"lib(?:cu\w+|nvinfer\w*|openvino\w*|amdhip\w*|migraphx\w*)\.so|CUDA driver version is insufficient|CUDA_PATH is set but|"
     r"(?:CUDNN|CUBLAS)_STATUS_(?:NOT_INITIALIZED|ARCH_MISMATCH|VERSION_MISMATCH|SUBLIBRARY\w*)|no CUDA-capable device|"
@@ -40,7 +43,7 @@ UNNAMED = pattern(
 )
 
 OPTION = pattern(
-    r"Unknown provider option|[Ii]nvalid provider option|is not a (?:valid|supported) provider option|Provider option keys/values size mismatch",
+    r"Unknown provider option|[Ii]nvalid provider option|is not a (?:valid|supported) provider option|Provider option keys/values size mismatch|Failed to map enum value to name",
     "OX304",
     "the provider does not take an option that it was given",
     "Give it the options that its page in onnxruntime's documentation lists for your version, as strings.",
@@ -52,7 +55,7 @@ PROVIDER = pattern(
     r"(TensorRT) EP (?:failed|could not|execution|build)|(TRT)Kernel_graph|TensorrtLogger.{0,80}(?:ERROR|INTERNAL)|(OpenVINO)-EP|"
     r"(openvino|tensorrt|coreml|nnapi|qnn|migraphx|vitisai|webnn|webgpu|dml)[\\/](?:\w+[\\/])*\w+\.(?:cc|cpp|h|mm)\b|"
     r"(tensorrt|cuda|dml|rocm|coreml|openvino|migraphx|qnn)_execution_provider\.cc|(QNN)\.?(?:backendCreate|graphFinalize|graphAddNode)|Failed to finalize QNN|"
-    r"Error (?:compiling|in building|computing).{0,40}(Core ?ML|MLModel|plan)|com\.apple\.CoreML|(ANeuralNetworks)\w+|Execution provider mismatch|"
+    r"Error (?:compiling|in building|computing).{0,40}(Core ?ML|MLModel|plan)|com\.apple\.CoreML|(ANeuralNetworks)\w+|ANEURALNETWORKS_\w+|D3D12\w*|DXGI_ERROR|TensorRT input: \S+ has no shape specified|Execution provider mismatch|"
     r"illegal memory access|device-side assert|unspecified launch failure|\bEP_FAIL\b|Error Code \d+: (?:Internal Error|Cuda Runtime|Cudnn)|"
     r"getPluginCreator could not find plugin|\[WebGPU\] (?!Kernel)|GPUValidationError|Device (?:was )?lost|(WebGPU) validation error|while parsing WGSL|Invalid ShaderModule|"
     r"WebGPU compute pipeline|"
@@ -103,7 +106,7 @@ LOADING: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Fatal error: ([\w.]*):?(\w+)\(-?\d*\) is not a registered function/op|No opset import for domain '([^']*)'|"
-        r"is not a registered (?:function/)?op|No Op registered for (\w+)",
+        r"is not a registered (?:function/)?op|No Op registered for (\w+)|No [Ss]chema registered for|Could not find OpSchema",
         "OX311",
         "the graph uses an operator that this onnxruntime does not know",
     ),
@@ -158,7 +161,7 @@ LOADING: tuple[Pattern, ...] = (
         "the graph is not valid by the rules of ONNX",
     ),
     pattern(
-        r"Exception during initialization",
+        r"Exception during initialization|OpKernel was null",
         "OX325",
         "onnxruntime fails while it prepares the session, in a rewrite of the graph or in a kernel's set-up",
     ),
@@ -201,16 +204,22 @@ RUNNING: tuple[Pattern, ...] = (
     ),
     MEMORY,
     pattern(
-        r"indices element out of data bounds|idx=(-?\d+) must be within|[Ii]ndex(?:es|ices)? out of (?:bounds|range)|invalid indice found",
+        r"indices element out of data bounds|idx=(-?\d+) must be within|[Ii]ndex(?:es|ices)? out of (?:bounds|range)|invalid ind(?:ice|ex) found|"
+        r"Out of range value in index",
         "OX225",
         "an index lies outside the table that it selects from",
     ),
     LIBRARIES,
     PROVIDER,
     pattern(
-        r"Non-zero status code returned while running (\S+) node\. Name:'([^']*)'",
+        r"Non-zero status code.{0,200}(?:type (?:is )?not supported for|[Uu]nsupported (?:element|data|input|tensor) ?type)",
+        "OX308",
+        "onnxruntime has the operator and not for this dtype",
+    ),
+    pattern(
+        r"Non-zero status code returned while running (\S+) node\b(?:\.? ?Name:\s*['\"]([^'\"]*)['\"])?",
         "OX223",
-        "{1} node {2} fails on sizes that PyTorch accepts",
+        "{1} node ({2}) fails on sizes that PyTorch accepts",
     ),
     pattern(r'Kernel "\[(\w+)\] ([^"]*)" failed', "OX223", "{1} node {2} fails on sizes that PyTorch accepts"),
     pattern(
@@ -232,8 +241,14 @@ WIDE: tuple[Pattern, ...] = (
         "OX308",
         "onnxruntime has not implemented what a node asks for",
     ),
+    pattern(r"pybind11_state\.InvalidGraph", "OX306", "the graph is not valid by the rules of ONNX"),
+    pattern(
+        r"\bonnxruntime::\w[\w:<>~]*.{0,600}\bwas false\b",
+        "OX325",
+        "a check inside onnxruntime fails, outside of a node's run",
+    ),
 )
-"""What says no more than the kind of status: asked last."""
+"""What says no more than the kind of status or where it was raised: asked last."""
 
 NODE = re.compile(
     r"(?:running \w+ node\. Name:|node with name |in node \(|Node \(|node_index:? ?|Node:)\s*'?([^'()\s]+)'?", re.S

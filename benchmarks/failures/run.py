@@ -101,7 +101,17 @@ def healed(name: str) -> dict[str, Any]:
 GENERIC = (None, "OX101", "OX221", "OX303")
 """What says no more than that it failed."""
 
-FIRST_SIGHT = {1: (23, 40), 2: (15, 20), 3: (22, 40), 4: (30, 40), 5: (18, 40), 6: (27, 40), 7: (24, 40)}
+FIRST_SIGHT = {
+    1: (23, 40),
+    2: (15, 20),
+    3: (22, 40),
+    4: (30, 40),
+    5: (18, 40),
+    6: (27, 40),
+    7: (24, 40),
+    8: (24, 40),
+    9: (29, 40),
+}
 """(told, of) for each sample, measured when it was taken and before the patterns were extended; these numbers never change.
 Samples 1 to 4 count a code of its own, from 5 on it must also be the one that was written beside the report before the count."""
 

@@ -328,6 +328,107 @@ FAMILIES = [
         "Error: Can't create a session\n    at t.createSession (wasm-core-impl.ts:48:1)",
         "Error: Can't create a sandwich",
     ),
+    (
+        "OX001",
+        "Unhandled exception at 0x00007FFABE6A9538 (cudnn_cnn_infer64_8.dll) in Onnx.exe",
+        "Unhandled exception: the cat is hungry",
+    ),
+    (
+        "OX118",
+        "RuntimeError: Failed to import diffusers.pipelines.pipeline_utils because of the following error (look up to see its traceback):",
+        "RuntimeError: Failed to import the goods",
+    ),
+    (
+        "OX118",
+        "ImportError: /lib/aarch64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by "
+        "/usr/local/lib/python3.8/dist-packages/onnxruntime/capi/onnxruntime_pybind11_state.so)",
+        "OSError: libstdc++.so.6: version `GLIBCXX_3.4.29' not found (required by /opt/game/libgame.so)",
+    ),
+    (
+        "OX118",
+        "AttributeError: 'torch._C.Graph' object has no attribute 'op'",
+        "AttributeError: 'Graph' object has no attribute 'op'",
+    ),
+    (
+        "OX132",
+        "RuntimeError: \nUnknown type name 'NoneType':\nSerialized   File \"code/__torch__/torch/nn/modules/conv.py\", line 7",
+        "NameError: name 'NoneType' is not defined",
+    ),
+    (
+        "OX127",
+        "ONNX export failure  0.1s unsupported ONNX opset version :17 ",
+        "unsupported file version :17",
+    ),
+    (
+        "OX127",
+        '  File "/x/onnx/version_converter.py", line 166, in convert_version\n    converted_model_str = C.convert_version(model_str, target_version)\nIndexError: _Map_base::at',
+        "IndexError: _Map_base::at",
+    ),
+    (
+        "OX117",
+        "torch._dynamo.exc.Unsupported: unsupported operator: aten._fft_c2r.default (see the manual for how to fix)",
+        "torch._dynamo.exc.Unsupported: Observed exception",
+    ),
+    (
+        "OX117",
+        "ONNX export failed: Couldn't export operator torchvision::nms",
+        "ONNX export failed: Couldn't export operator aten::lstm",
+    ),
+    (
+        "OX128",
+        "torch.onnx.errors.OnnxExporterError: Unsupported: ONNX export of operator unsafe_chunk, unknown dimension size.",
+        "torch.onnx.errors.UnsupportedOperatorError: Exporting the operator 'aten::unsafe_chunk' to ONNX opset version 9 is not supported.",
+    ),
+    (
+        "OX125",
+        "RuntimeError: Expected object of backend CPU but got backend CUDA for argument #3 'index'",
+        "RuntimeError: Expected object of scalar type Long but got scalar type Float for argument #3 'index'",
+    ),
+    (
+        "OX104",
+        "Unable to merge decoders. Detailed error: Expected \na dynamic shape for the axis zero of onnx::Reshape_1045, found a static shape: 2",
+        "Unable to merge decoders: found a static noise",
+    ),
+    (
+        "OX134",
+        "TypeError: topk(): argument 'k' (position 2) must be int, not Tensor",
+        "TypeError: argument must be int",
+    ),
+    (
+        "OX134",
+        "> ---> 23         fea = self.backbone(batch['img'])\n> TypeError: new(): invalid data type 'str'",
+        "TypeError: invalid data type 'str'",
+    ),
+    (
+        "OX134",
+        "    def forward(self, batch):\n        return batch.graph\nAttributeError: 'Batch' object has no attribute 'graph'",
+        "    def backward(self, batch):\n        return batch.graph\nAttributeError: 'Batch' object has no attribute 'graph'",
+    ),
+    (
+        "OX201",
+        "\t\t-[x] values not close enough, max diff: 0.002",
+        "the shops are not close enough",
+    ),
+    (
+        "OX304",
+        "provider_options_utils.h:31 EnumToName Failed to map enum value to name: 4147200",
+        "Failed to map the area",
+    ),
+    (
+        "OX308",
+        "Non-zero status code returned while running TopK node. Name:'t' Status Message:type not supported for TopK Operator",
+        "Non-zero status code returned while running TopK node. Name:'t' Status Message: k argument [8] should not be greater than specified axis dim value [4]",
+    ),
+    (
+        "OX223",
+        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running Expand node",
+        "Non-zero status code returned by the shell",
+    ),
+    (
+        "OX325",
+        "op_kernel.cc:21 onnxruntime::OpKernelContext::OpKernelContext kernel != nullptr was false. OpKernel was null",
+        "the kernel was updated",
+    ),
 ]
 
 

@@ -14,7 +14,8 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"(?:interrupted by signal|killed by) ?\d*:?\s*(SIG\w+)|exit(?:ed)? (?:with )?code:? ?(?:-1073\d{6}|13[4-9]|-\d+)\b|"
         r"Segmentation fault|core dumped|#\d+ +0x[0-9a-f]{8,} in |#\d+ +pc +(?:0x)?[0-9a-f]{6,} |Fatal Python error|0xC0000(?:005|409|0FD)|"
-        r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got a (?:segv|sigabrt) while executing native code|Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
+        r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got a (?:segv|"
+        r"sigabrt) while executing native code|Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
         r"\bSIG(?:SEGV|ABRT|ILL|BUS|KILL|TRAP|FPE|SYS)\b|EXC_(?:BREAKPOINT|CRASH|BAD_INSTRUCTION)|double free or corruption|(?:free|malloc|munmap_chunk)\(\): ",
         "OX001",
         "the process died while exporting or running",
@@ -29,7 +30,8 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"unable to find backend library for backend 'onnxruntime'|libtriton_onnxruntime|unknown platform 'onnxruntime|"
         r"onnxruntime_binding\.node|Cannot find (?:module|package) 'onnxruntime[\w/-]*'|Module not found.{0,80}onnxruntime|"
         r"ort-wasm[\w.-]*/?.{0,120}(?:ERR_|404|502|not found|failed)|(?:fetching of the wasm failed|expected magic word|[Ww]asm streaming compile failed)|"
-        r"undefined symbol.{0,60}onnx|module '(?:torch\.onnx|onnx|onnxruntime|onnxscript|ml_dtypes|onnx_ir)[\w.]*' has no attribute|"
+        r"version .GLIBC\w*_[\d.]+. not found.{0,200}onnx|undefined symbol.{0,60}onnx|module '(?:torch\.onnx|onnx|onnxruntime|onnxscript|ml_dtypes|"
+        r"onnx_ir)[\w.]*' has no attribute|"
         r"The given version \[\d+\] is not supported, only version|requested API version \[?\d+\]? is not (?:available|supported)|"
         r"(?:Unable to load (?:shared library|DLL)|UnsatisfiedLinkError|DllNotFoundException|EntryPointNotFoundException).{0,160}onnxruntime|"
         r"libonnxruntime\.(?:so|dylib)[\w.]*: cannot open|Library not loaded:.{0,80}onnxruntime|Descriptors cannot (?:not )?be created directly|"
@@ -143,7 +145,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         "Hand over the module inside: `model.module`, on one device.",
     ),
     pattern(
-        r"found two (?:different )?devices|Expected all tensors to be on the same device|"
+        r"Expected object of (?:backend|device type) \w+ but got (?:backend|device type)|found two (?:different )?devices|Expected all tensors to be on the same device|"
         r"Unhandled FakeTensor Device Propagation|input type \(torch\.\w+\.FloatTensor\) and weight type",
         "OX125",
         "tensors are on several devices",
@@ -163,7 +165,8 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Exporting the operator '?(?!aten|prim|onnx)(\w+::\w+)'? to ONNX|(?:Could not export|ONNX export failed on) [Pp]ython (?:operator|function) ?(\w*)|"
-        r"ONNX export failed on custom operator ([\w:]+)|Found a custom \(non-ATen\) operator|unrecognized namespace (\S+)|symbolic\(\) takes|"
+        r"Couldn't export operator (?!aten|prim|onnx)(\w+::\w+)|ONNX export failed on custom operator ([\w:]+)|Found a custom \(non-ATen\) operator|"
+        r"unrecognized namespace (\S+)|symbolic\(\) takes|"
         r"symbolic\(\) missing|prim::PythonOp|Couldn't export Python operator (\w+)|No Op registered for (\w+) with domain_version",
         "OX117",
         "the custom operator {1} has no ONNX translation",
@@ -265,7 +268,8 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"(?:user-specified dim hint|[Cc]onstraints violated|ConstraintViolationError|specialized it to be a constant|"
-        r"inferred a static shape|marked as dynamic but|Specializations unexpectedly required|Static shape constraint of|"
+        r"inferred a static shape|a dynamic shape for the axis .{0,80}found a static shape|marked as dynamic but|"
+        r"Specializations unexpectedly required|Static shape constraint of|"
         r"Expected input \S+ to be (?:equal to|of the form)|Received user-specified.{0,60}(?:range|dim)|[Nn]ot all values of \w+ .{0,80}satisfy|was specialized|"
         r"You marked .{0,60} as dynamic)",
         "OX104",
@@ -288,7 +292,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"step!=1 is currently not supported|Unsupported prim::\w+ kind|prim::\w+ .{0,40}not supported|Unexpected node type: onnx::\w+|"
         r"ScalarType \w+ is an unexpected tensor scalar type|Unknown (?:torch or )?scalar type|Scalar type .{0,20}cannot be converted to ONNX|"
         r"Unsupported (?:attribute|constant|tensor) type|Required parameter '\w+' is not provided|name 'L' is not defined|"
-        r"Failed to decompose the FX graph|SpecViolationError|No matching (?:overload|signature).{0,60}onnx",
+        r"SpecViolationError|No matching (?:overload|signature).{0,60}onnx",
         "OX128",
         "the exporter's translation itself fails ({1})",
     ),
@@ -309,7 +313,7 @@ SPECIFIC: tuple[Pattern, ...] = (
 
 WIDE: tuple[Pattern, ...] = (
     pattern(
-        r"Failed to convert the exported program|INTERNAL ASSERT FAILED|_Map_base::at|incompatible function arguments.{0,200}torch\._C\.|"
+        r"Failed to convert the exported program|Failed to decompose the FX graph|INTERNAL ASSERT FAILED|_Map_base::at|incompatible function arguments.{0,200}torch\._C\.|"
         r"_C\._jit_pass_onnx|Expected node type|torch[/\\]onnx[/\\](?:\w+[/\\])*symbolic|symbolic_helper|graph\._export_onnx|_jit_pass_\w+\(",
         "OX128",
         "the exporter's translation itself fails",

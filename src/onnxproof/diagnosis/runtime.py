@@ -55,7 +55,8 @@ PROVIDER = pattern(
     r"(TensorRT) EP (?:failed|could not|execution|build)|(TRT)Kernel_graph|TensorrtLogger.{0,80}(?:ERROR|INTERNAL)|(OpenVINO)-EP|"
     r"(openvino|tensorrt|coreml|nnapi|qnn|migraphx|vitisai|webnn|webgpu|dml)[\\/](?:\w+[\\/])*\w+\.(?:cc|cpp|h|mm)\b|"
     r"(tensorrt|cuda|dml|rocm|coreml|openvino|migraphx|qnn)_execution_provider\.cc|(QNN)\.?(?:backendCreate|graphFinalize|graphAddNode)|Failed to finalize QNN|"
-    r"Error (?:compiling|in building|computing).{0,40}(Core ?ML|MLModel|plan)|com\.apple\.CoreML|(ANeuralNetworks)\w+|ANEURALNETWORKS_\w+|D3D12\w*|DXGI_ERROR|TensorRT input: \S+ has no shape specified|Execution provider mismatch|"
+    r"Error (?:compiling|in building|computing).{0,40}(Core ?ML|MLModel|plan)|com\.apple\.CoreML|(ANeuralNetworks)\w+|ANEURALNETWORKS_\w+|"
+    r"D3D12\w*|DXGI_ERROR|TensorRT input: \S+ has no shape specified|Execution provider mismatch|"
     r"illegal memory access|device-side assert|unspecified launch failure|\bEP_FAIL\b|Error Code \d+: (?:Internal Error|Cuda Runtime|Cudnn)|"
     r"getPluginCreator could not find plugin|\[WebGPU\] (?!Kernel)|GPUValidationError|Device (?:was )?lost|(WebGPU) validation error|while parsing WGSL|Invalid ShaderModule|"
     r"WebGPU compute pipeline|"
@@ -232,7 +233,7 @@ RUNNING: tuple[Pattern, ...] = (
 
 WIDE: tuple[Pattern, ...] = (
     pattern(
-        r"unknown exception in Load|Can't create a session|Can't load a model|[Ff]ailed to (?:load|create) (?:the )?(?:model|session)|GENERAL ERROR",
+        r"unknown exception in (?:Load|Initialize)|Can't create a session|Can't load a model|[Ff]ailed to (?:load|create) (?:the )?(?:model|session)|GENERAL ERROR",
         "OX303",
         "onnxruntime cannot load the file, and does not say why",
     ),

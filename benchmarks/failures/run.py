@@ -111,6 +111,8 @@ FIRST_SIGHT = {
     7: (24, 40),
     8: (24, 40),
     9: (29, 40),
+    10: (24, 40),
+    11: (27, 40),
 }
 """(told, of) for each sample, measured when it was taken and before the patterns were extended; these numbers never change.
 Samples 1 to 4 count a code of its own, from 5 on it must also be the one that was written beside the report before the count."""

@@ -15,6 +15,118 @@ def said(text):
 
 FAMILIES = [
     (
+        "OX115",
+        "RuntimeError: Only tensors or tuples of tensors can be output from traced functions (getOutput at ../torch/csrc/jit/tracer.cpp:208)",
+        "RuntimeError: only tensors of one size can be stacked",
+    ),
+    (
+        "OX126",
+        "RuntimeError: /pytorch/torch/csrc/jit/tracer.h:117: getTracingState: Assertion `var_state == state` failed.",
+        "AssertionError: the tracer is off",
+    ),
+    (
+        "OX126",
+        "ValueError: Attention using SDPA can not be traced with torch.jit.trace when no attention_mask is provided.",
+        "ValueError: the origin of this file can not be traced",
+    ),
+    (
+        "OX128",
+        "retval->inputs().size() == inputs.size() ASSERT FAILED at /pytorch/torch/csrc/jit/script/init.cpp:744",
+        "AssertionError: the sizes are not equal",
+    ),
+    (
+        "OX128",
+        "RuntimeError: unexpected tensor scalar type",
+        "RuntimeError: unexpected scalar",
+    ),
+    (
+        "OX001",
+        "RuntimeError: Aborted(). Build with -sASSERTIONS for more info.",
+        "the download was aborted",
+    ),
+    (
+        "OX001",
+        "Got a UNKNOWN while executing native code. This usually indicates a fatal error in the mono runtime",
+        "Got a value while reading native code",
+    ),
+    (
+        "OX132",
+        '  File "models.py", line 375, in load_darknet_weights\n    conv_w = torch.from_numpy(weights[ptr:ptr + '
+        "num_w]).view_as(conv.weight)\nRuntimeError: shape '[255, 256, 1, 1]' is invalid for input of size 14231",
+        "RuntimeError: shape '[255, 256, 1, 1]' is invalid for input of size 14231",
+    ),
+    (
+        "OX205",
+        "ValueError: Outputs values doesn't match between reference model and ONNX exported model: Got max absolute difference of: nan",
+        "ValueError: Outputs values doesn't match between reference model and ONNX exported model: Got max absolute difference of: 0.003",
+    ),
+    (
+        "OX205",
+        "AssertionError: \nNot equal to tolerance rtol=0.001, atol=1e-05\n\nx and y nan location mismatch:",
+        "AssertionError: \nNot equal to tolerance rtol=0.001, atol=1e-05\n\nMismatched elements: 3 / 10 (30%)",
+    ),
+    (
+        "OX134",
+        "ValueError: Could not export to ONNX since neither `input_sample` nor `model.example_input_array` attribute is set.",
+        "ValueError: the attribute `name` is not set.",
+    ),
+    (
+        "OX134",
+        "RuntimeError: Expected tensor for argument #1 'indices' to have scalar type Long; but got torch.IntTensor instead (while checking arguments for embedding)",
+        "TypeError: expected a tensor for the first argument",
+    ),
+    (
+        "OX324",
+        "Deserialize tensor 'weights' failed. External initializers are not enabled in this build.",
+        "Deserialize tensor 'weights' failed. GetFileLength for model.data failed",
+    ),
+    (
+        "OX306",
+        "ValueError: NodeProto of type ReduceMean did not pass defs schema check.",
+        "ValueError: the row did not pass the check.",
+    ),
+    (
+        "OX326",
+        "Non-zero status code returned while running CoreML_2809954737722992935_1 node. "
+        "Name:'CoreMLExecutionProvider_CoreML_2809954737722992935_1_1' Status Message: Error executing model: Error computing NN outputs.",
+        "Non-zero status code returned while running Add node. Name:'Add_1' Status Message: 2 by 3",
+    ),
+    (
+        "OX326",
+        "Non-zero status code returned while running BatchNormalization node. Name:'' Status Message: CUDNN error executing cudnnBatchNormalizationForwardInference(",
+        "Non-zero status code returned while running BatchNormalization node. Name:'' Status Message: Invalid input scale: NumDimensions() != 1",
+    ),
+    (
+        "OX308",
+        "Non-zero status code returned while running GridSample node. Name:'/dense_motion_network/GridSample' Status Message: Only 4-D tensor is supported",
+        "Non-zero status code returned while running GridSample node. Name:'/GridSample' Status Message: the grid has 3 rows",
+    ),
+    (
+        "OX325",
+        "[ONNXRuntimeError] : 1 : FAIL : Node (MatMulBnFusion_Gemm) Op (Gemm) [ShapeInferenceError] First input does not have rank 2",
+        "[ONNXRuntimeError] : 1 : FAIL : Node (Gemm_3) Op (Gemm) [ShapeInferenceError] First input does not have rank 2",
+    ),
+    (
+        "OX118",
+        "TypeError: Cannot read properties of undefined (reading 'InferenceSession')",
+        "TypeError: Cannot read properties of undefined (reading 'length')",
+    ),
+    (
+        "OX118",
+        "No implementation found for long ai.onnxruntime.OrtSession$SessionOptions.createOptions(long)",
+        "No implementation found for the interface",
+    ),
+    (
+        "OX303",
+        "TypeError: Unable to load from type '<class 'onnx.onnx_ONNX_REL_1_6_ml_pb2.ModelProto'>'",
+        "TypeError: Unable to load the row",
+    ),
+    (
+        "OX223",
+        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running Expand node. Name:'Expand_17' Status Message: invalid expand shape",
+        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running Expand node.",
+    ),
+    (
         "OX003",
         "RuntimeException: [ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: bad allocation",
         "Exception during initialization: bad allocator name",
@@ -418,11 +530,6 @@ FAMILIES = [
         "OX308",
         "Non-zero status code returned while running TopK node. Name:'t' Status Message:type not supported for TopK Operator",
         "Non-zero status code returned while running TopK node. Name:'t' Status Message: k argument [8] should not be greater than specified axis dim value [4]",
-    ),
-    (
-        "OX223",
-        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running Expand node",
-        "Non-zero status code returned by the shell",
     ),
     (
         "OX325",

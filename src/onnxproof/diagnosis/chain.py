@@ -75,7 +75,7 @@ def shortest(text: str, lines: int = 12) -> str:
 
 
 FRAME = re.compile(
-    r"^[ \t>|-]*File (?![^\n]*version_converter)[^\n]{0,300}, line \d+[^\n]*\n(?:[ \t]{2,}[^\n]*\n)*?(?=^[ \t]*File |^\S|\Z)"
+    r"^[ \t>|-]*File (?![^\n]*(?:version_converter|in load_\w*(?:weights|checkpoint)\b))[^\n]{0,300}, line \d+[^\n]*\n(?:[ \t]{2,}[^\n]*\n)*?(?=^[ \t]*File |^\S|\Z)"
     r"|^[^\n]*(?:TracerWarning|UserWarning|FutureWarning|DeprecationWarning|OnnxExporterWarning):[^\n]*\n(?:[ \t]+[^\n]*\n)?",
     re.M,
 )

@@ -14,8 +14,9 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"(?:interrupted by signal|killed by) ?\d*:?\s*(SIG\w+)|exit(?:ed)? (?:with )?code:? ?(?:-1073\d{6}|13[4-9]|-\d+)\b|"
         r"Segmentation fault|core dumped|#\d+ +0x[0-9a-f]{8,} in |#\d+ +pc +(?:0x)?[0-9a-f]{6,} |Fatal Python error|0xC0000(?:005|409|0FD)|"
-        r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got a (?:segv|"
-        r"sigabrt) while executing native code|Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
+        r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got an? (?:segv|sig\w+|unknown) while executing native code|"
+        r"Aborted\(\w*\)\. Build with|RuntimeError: (?:unreachable\b|table index is out of bounds|null function or function signature)|"
+        r"Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
         r"\bSIG(?:SEGV|ABRT|ILL|BUS|KILL|TRAP|FPE|SYS)\b|EXC_(?:BREAKPOINT|CRASH|BAD_INSTRUCTION)|double free or corruption|(?:free|malloc|munmap_chunk)\(\): ",
         "OX001",
         "the process died while exporting or running",
@@ -28,7 +29,8 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"type initializer for 'Microsoft\.ML\.OnnxRuntime|BadImageFormatException.{0,120}onnxruntime|"
         r"ImportError: cannot import name '\w+'|Trying to register schema with name .{0,300}already registered|"
         r"unable to find backend library for backend 'onnxruntime'|libtriton_onnxruntime|unknown platform 'onnxruntime|"
-        r"onnxruntime_binding\.node|Cannot find (?:module|package) 'onnxruntime[\w/-]*'|Module not found.{0,80}onnxruntime|"
+        r"onnxruntime_binding\.node|No implementation found for .{0,40}onnxruntime|\(reading 'InferenceSession'\)|"
+        r"InferenceSession is not (?:a constructor|defined)|Cannot find (?:module|package) 'onnxruntime[\w/-]*'|Module not found.{0,80}onnxruntime|"
         r"ort-wasm[\w.-]*/?.{0,120}(?:ERR_|404|502|not found|failed)|(?:fetching of the wasm failed|expected magic word|[Ww]asm streaming compile failed)|"
         r"version .GLIBC\w*_[\d.]+. not found.{0,200}onnx|undefined symbol.{0,60}onnx|module '(?:torch\.onnx|onnx|onnxruntime|onnxscript|ml_dtypes|"
         r"onnx_ir)[\w.]*' has no attribute|"
@@ -44,7 +46,8 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"size mismatch for ([\w.]+): copying a param|(?:missing|unexpected) key\(s\) in state_dict|Can't get attribute '(\w+)' on <module|"
         r"import_ir_module|Serialized +File \"code/__torch__|unexpected EOF, expected \d+ more bytes|"
-        r"Error\(s\) in loading state_dict|UnpicklingError|No module named 'models(?:\.\w+)*'|"
+        r"Error\(s\) in loading state_dict|in load_\w*(?:weights|checkpoint)\b.{0,600}(?:is invalid for input of size|must match)|UnpicklingError|"
+        r"No module named 'models(?:\.\w+)*'|"
         r"PytorchStreamReader failed|weights[_ ]only load failed|invalid load key, '|"
         r"'(?:collections\.)?(?:OrderedDict|dict)' object has no attribute '(?:training|eval|modules|state_dict|parameters|forward|cuda|to|float|"
         r"fuse)'|'(?:Upsample|GELU|Conv2d|LayerNorm|SiLU|BatchNorm2d|Linear)' object has no attribute",
@@ -242,7 +245,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"Unsupported input type|received an input of unsupported type: (\w+)|Found <class '?([\w.]+)'?>? in output|Unsupported (?:output|input) type|"
         r"[Oo]nly tuples, lists and Variables (?:are )?supported as JIT inputs/outputs|"
-        r"Only tensors?, lists, tuples of tensors.{0,40}can be output|'(?:int|float|bool|str)' object has no attribute 'name'|"
+        r"Only tensors?(?:, lists,| or) tuples of tensors.{0,40}can be output|'(?:int|float|bool|str)' object has no attribute 'name'|"
         r"outputs? (?:must|should) be (?:a )?[Tt]ensors?|pytree.{0,60}not registered|register_dataclass|register_pytree_node|"
         r"Encounter(?:ed|ing) a dict at the output|Tracer cannot (?:infer type of|get value trace of)|expected to be (?:a )?Tensors?, but got|"
         r"Type '?[^'\n]{1,80}'? cannot be traced|"
@@ -290,7 +293,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"Error when translating node '?(%?\w+)|Error calling operator '(\w+)'|SymbolicValueError|GraphConstructionError|"
         r"since it's not constant|because it is not constant|ONNX symbolic (?:expected|does not)|Expected node type 'onnx::Constant'|"
         r"step!=1 is currently not supported|Unsupported prim::\w+ kind|prim::\w+ .{0,40}not supported|Unexpected node type: onnx::\w+|"
-        r"ScalarType \w+ is an unexpected tensor scalar type|Unknown (?:torch or )?scalar type|Scalar type .{0,20}cannot be converted to ONNX|"
+        r"unexpected tensor scalar type|Unknown (?:torch or )?scalar type|Scalar type .{0,20}cannot be converted to ONNX|"
         r"Unsupported (?:attribute|constant|tensor) type|Required parameter '\w+' is not provided|name 'L' is not defined|"
         r"SpecViolationError|No matching (?:overload|signature).{0,60}onnx",
         "OX128",
@@ -305,7 +308,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"Compiled functions can't take|failed to convert Python type|attribute lookup is not defined on python value|"
         r"Unsupported value kind|Expected integer literal for index|python value of type '[^']+' cannot be used as a value|"
         r"f must be provided when fallback is enabled|torch\._dynamo\.exc\.ArgsMismatchError|autograd state manager op|torch\.fx\.proxy\.TraceError|Dynamo is not supported on|"
-        r"Only tensors or tuples of tensors can be output from traced functions|NotImplementedError: (?:argument of type|the)? ?.{0,20}proxy",
+        r"tracer\.(?:h|cpp):\d+.{0,80}Assertion|can ?not be traced with torch\.jit\.trace|NotImplementedError: (?:argument of type|the)? ?.{0,20}proxy",
         "OX126",
         "the forward runs Python that the capture cannot follow",
     ),
@@ -313,15 +316,10 @@ SPECIFIC: tuple[Pattern, ...] = (
 
 WIDE: tuple[Pattern, ...] = (
     pattern(
-        r"Failed to convert the exported program|Failed to decompose the FX graph|INTERNAL ASSERT FAILED|_Map_base::at|incompatible function arguments.{0,200}torch\._C\.|"
+        r"Failed to convert the exported program|Failed to decompose the FX graph|\bASSERT FAILED|_Map_base::at|incompatible function arguments.{0,200}torch\._C\.|"
         r"_C\._jit_pass_onnx|Expected node type|torch[/\\]onnx[/\\](?:\w+[/\\])*symbolic|symbolic_helper|graph\._export_onnx|_jit_pass_\w+\(",
         "OX128",
         "the exporter's translation itself fails",
-    ),
-    pattern(
-        r"Failed to export the model with torch\.export|dynamo",
-        "OX126",
-        "the forward runs Python that the capture cannot follow",
     ),
 )
 """What only says at which step it failed: asked last."""

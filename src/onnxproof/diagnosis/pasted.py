@@ -22,7 +22,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"forward\(\) (?:missing \d+ required|takes \d+|takes from|got an unexpected|got multiple)|"
         r"Given (?:groups|transposed)=\d+, weight of size|Given input size per channel|Calculated padded input size per channel|"
         r"[Ee]xpected \d(?:D|-D|-dimensional).{0,60}(?:input|tensor).{0,60}(?:got|but)|Expected \d+D \(unbatched\)|expected input\[[\d, ]+\] to have|"
-        r"shape '\[[-\d, ]+\]' is invalid for input of size|expected scalar type \w+ but found \w+|must have the same dtype,? but got|"
+        r"shape '\[[-\d, ]+\]' is invalid for input of size|expected scalar type \w+ but found \w+|[Ee]xpected .{0,20}[Tt]ensor for argument #\d+|"
+        r"must have the same dtype,? but got|"
         r"expected m1 and m2 to have the same dtype|Input type \([\w:. ]+\) and (?:weight|bias) type \([\w:. ]+\) should be the same|"
         r"expected .{0,20}dtype \w+ (?:for|but)|to have one of the following scalar types|index out of range in self|"
         r"(?:too many|not enough) values to unpack \(expected|running_mean should contain|Kernel size can't be greater than actual input|"
@@ -37,7 +38,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"inputs_embeds|pixel_values)|"
         r"`past_key_values` should be (?:either )?a|Wrong shape for input_ids|stack expects each tensor to be equal size|"
         r"Padding size should be less than|Expected more than 1 value per channel when training|"
-        r"argument '\w+' \(position \d+\) must be [\w ]+,? not \w+|must be Tensor, not \w+",
+        r"neither `?input_sample`? nor `?\S*example_input_array`? attribute is set|argument '\w+' \(position \d+\) must be [\w ]+,? not \w+|must be Tensor, not \w+",
         "OX134",
         "the module itself refuses the example inputs, before anything is exported",
     ),
@@ -61,6 +62,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "Export without it: `torch.onnx.export(…, dynamo=True, optimize=False)`, or `--no-optimize` for onnxproof.",
     ),
     pattern(
+        r"(?:nan|inf) location mismatch|max(?:imum)? absolute difference (?:of|between).{0,200}: ?(?:nan|inf)\b",
+        "OX205",
+        "one side gives NaN or an infinity where the other does not",
+    ),
+    pattern(
         r"maximum absolute difference between the output of the reference model and the ONNX exported model is not within|AtolError|"
         r"Tensor-likes are not close|values not close enough|Not equal to tolerance rtol|Arrays are not almost equal|"
         r"Outputs? values? do(?:es)?n.t match between reference model and ONNX",
@@ -71,6 +77,11 @@ PATTERNS: tuple[Pattern, ...] = (
 )
 
 WIDE: tuple[Pattern, ...] = (
+    pattern(
+        r"Failed to export the model with torch\.export|dynamo",
+        "OX126",
+        "the forward runs Python that the capture cannot follow",
+    ),
     pattern(
         r"(?:in forward\b|def forward\(|_slow_forward|forward_call\().{0,4000}?\n[ >]*((?:Type|Attribute|Index|Key|Value|Runtime|Assertion|NotImplemented)Error)\b",
         "OX134",

@@ -50,13 +50,14 @@ OPTION = pattern(
 )
 
 PROVIDER = pattern(
-    r"(CUDA|CUDNN(?:_FE)?|CUBLAS|CURAND|CUFFT|ROCM|HIP|MIOPEN|ROCBLAS|HIPBLAS)(?: FE)? (?:failure|error) -?\d+|(?:CUDNN|CUBLAS)_STATUS_(?!SUCCESS)\w+|"
+    r"(CUDA|CUDNN(?:_FE)?|CUBLAS|CURAND|CUFFT|ROCM|HIP|MIOPEN|ROCBLAS|HIPBLAS)(?: FE)? (?:(?:failure|error) -?\d+|error executing)|(?:CUDNN|CUBLAS)_STATUS_(?!SUCCESS)\w+|"
     r"Exception\(\d+\) tid\(|DirectML\.dll|(Dml)Fused|DmlOperator|FusedGraphKernel|887A00\d\d|GPU device instance has been suspended|"
     r"(TensorRT) EP (?:failed|could not|execution|build)|(TRT)Kernel_graph|TensorrtLogger.{0,80}(?:ERROR|INTERNAL)|(OpenVINO)-EP|"
     r"(openvino|tensorrt|coreml|nnapi|qnn|migraphx|vitisai|webnn|webgpu|dml)[\\/](?:\w+[\\/])*\w+\.(?:cc|cpp|h|mm)\b|"
     r"(tensorrt|cuda|dml|rocm|coreml|openvino|migraphx|qnn)_execution_provider\.cc|(QNN)\.?(?:backendCreate|graphFinalize|graphAddNode)|Failed to finalize QNN|"
     r"Error (?:compiling|in building|computing).{0,40}(Core ?ML|MLModel|plan)|com\.apple\.CoreML|(ANeuralNetworks)\w+|ANEURALNETWORKS_\w+|"
-    r"D3D12\w*|DXGI_ERROR|TensorRT input: \S+ has no shape specified|Execution provider mismatch|"
+    r"Name: ?'(\w+?)ExecutionProvider_|running (?:CoreML|NNAPI|OpenVINO-EP|TRTKernel|QNN)_?\w* node|D3D12\w*|DXGI_ERROR|"
+    r"TensorRT input: \S+ has no shape specified|Execution provider mismatch|"
     r"illegal memory access|device-side assert|unspecified launch failure|\bEP_FAIL\b|Error Code \d+: (?:Internal Error|Cuda Runtime|Cudnn)|"
     r"getPluginCreator could not find plugin|\[WebGPU\] (?!Kernel)|GPUValidationError|Device (?:was )?lost|(WebGPU) validation error|while parsing WGSL|Invalid ShaderModule|"
     r"WebGPU compute pipeline|"
@@ -119,17 +120,17 @@ LOADING: tuple[Pattern, ...] = (
         "the file is not an ONNX model, or it is cut off",
     ),
     pattern(
+        r"(?<!provider is )(?<!versions are )not (?:supported|enabled) in this build|minimal build|This is an ORT format model|kernel type .{0,40}not (?:enabled|included)",
+        "OX324",
+        "this build of onnxruntime leaves out what the file needs",
+    ),
+    pattern(
         r"Data of TensorProto.{0,200}(?:doesn't exist|not accessible)|External data path|"
         r"[Ee]xternal (?:data|initializer).{0,160}(?:not (?:exist|found)|escap|absolute|out of bounds|does not|outside|No such file)|"
         r"Deserialize tensor \S+ failed|Module\.MountedFiles is not available|Failed to load external data|"
         r"FileNotFoundError:.{0,300}(?:\.onnx[._]data|\.weight)|cannot get file size|GetFileLength.{0,80}failed|model_path must not be empty|file_size: No such file",
         "OX302",
         "the file with the weights is missing, cut off, or outside the model's folder",
-    ),
-    pattern(
-        r"(?<!provider is )not supported in this build|minimal build|This is an ORT format model|kernel type .{0,40}not (?:enabled|included)",
-        "OX324",
-        "this build of onnxruntime leaves out what the file needs",
     ),
     pattern(
         r"NO_?SUCH_?FILE|Could not find any ONNX (?:model )?files?|File doesn't exist|failed: ?system error number (?:2|3|13)\b|open file .{0,200} fail|"
@@ -147,6 +148,11 @@ LOADING: tuple[Pattern, ...] = (
         "a node is given {1}, which it does not take there",
     ),
     pattern(
+        r"Node ?\((\w*(?:Fusion|Fused|fused)\w*)\) Op \(",
+        "OX325",
+        "the node {1}, which a rewrite of onnxruntime made, does not fit its neighbours",
+    ),
+    pattern(
         r"(?:Shape|Type)InferenceError\] ?(.{0,160})",
         "OX306",
         "onnxruntime's shape inference finds a contradiction: {1}",
@@ -154,7 +160,8 @@ LOADING: tuple[Pattern, ...] = (
     pattern(
         r"Bad node spec|INVALID_GRAPH|This is an invalid model|Model::Model\(|not in range \[min=|Node .{0,60}has input size|"
         r"checker\.ValidationError|must specify opset_import|Nodes in a graph must be topologically sorted|Field '\w+' of '?\w+'? is required but missing|"
-        r"(?:Inferred|existing) shape.{0,60}differ in|Unrecognized attribute: |Graph must be in single static assignment|does not have type information|"
+        r"(?:Inferred|existing) shape.{0,60}differ in|Unrecognized attribute: |did not pass (?:\w+ )?schema check|"
+        r"Graph must be in single static assignment|does not have type information|"
         r"in initializer but not in graph input|Required attribute '?\w+'? is missing|InferenceError: |Mismatched attribute type|"
         r"failed validating the check|Duplicate (?:definition|initializer|function)|Invalid model\. Node input|the graph is not acyclic|"
         r"Can't merge shape info|Mismatch between (?:number|the sum) of .{0,60}(?:inputs|dimensions)",
@@ -213,12 +220,13 @@ RUNNING: tuple[Pattern, ...] = (
     LIBRARIES,
     PROVIDER,
     pattern(
-        r"Non-zero status code.{0,200}(?:type (?:is )?not supported for|[Uu]nsupported (?:element|data|input|tensor) ?type)",
+        r"Non-zero status code.{0,200}(?:type (?:is )?not supported for|[Oo]nly [\w-]+ (?:tensors?|inputs?|mode) (?:is|are) supported|"
+        r"[Uu]nsupported (?:element|data|input|tensor) ?type)",
         "OX308",
-        "onnxruntime has the operator and not for this dtype",
+        "onnxruntime has the operator and not for this dtype or rank",
     ),
     pattern(
-        r"Non-zero status code returned while running (\S+) node\b(?:\.? ?Name:\s*['\"]([^'\"]*)['\"])?",
+        r"Non-zero status code returned while running (\S+) node\b(?!\.?\s*\Z)(?:\.? ?Name:\s*['\"]([^'\"]*)['\"])?",
         "OX223",
         "{1} node ({2}) fails on sizes that PyTorch accepts",
     ),
@@ -233,7 +241,8 @@ RUNNING: tuple[Pattern, ...] = (
 
 WIDE: tuple[Pattern, ...] = (
     pattern(
-        r"unknown exception in (?:Load|Initialize)|Can't create a session|Can't load a model|[Ff]ailed to (?:load|create) (?:the )?(?:model|session)|GENERAL ERROR",
+        r"unknown exception in (?:Load|Initialize)|Unable to load from type '|Can't create a session|Can't load a model|[Ff]ailed to (?:load|"
+        r"create) (?:the )?(?:model|session)|GENERAL ERROR",
         "OX303",
         "onnxruntime cannot load the file, and does not say why",
     ),

@@ -86,7 +86,7 @@ ENTRIES = (
         "OX308",
         "no kernel",
         "block",
-        "The provider has no implementation of an operator for the dtype it is given.",
+        "The provider has no implementation of an operator for the dtype or the rank it is given.",
         "onnxruntime refuses the whole file.",
         "Use float32 (`module.float()`), a cast around the named line, another operator, or another provider.",
         "kernel",

@@ -15,6 +15,61 @@ def said(text):
 
 FAMILIES = [
     (
+        "OX118",
+        "Error occurred when executing InsightFaceLoader: Unable to import dependency onnxruntime.",
+        "Unable to import the table",
+    ),
+    (
+        "OX118",
+        "AssertionError: MMCV==1.6.2 is used but incompatible. Please install mmcv>=2.0.0rc0, <=2.1.0.",
+        "AssertionError: 1.6 == 2.0 is used as a test",
+    ),
+    (
+        "OX117",
+        "RuntimeError: Exporting the operator deform_conv2d to  opset version 11 is not supported.",
+        "RuntimeError: Exporting the operator roll to ONNX opset version 11 is not supported.",
+    ),
+    (
+        "OX108",
+        "RuntimeError: Exporting the operator unfold to  opset version 11 is not supported.",
+        "RuntimeError: Exporting the table to a file is not supported.",
+    ),
+    (
+        "OX301",
+        "terminate called after throwing an instance of 'std::runtime_error'\n  what():  Error opening ../phi-2/model.onnx/genai_config.json\nAborted (core dumped)",
+        "terminate called after throwing an instance of 'std::runtime_error'\n  what():  7\nAborted (core dumped)",
+    ),
+    (
+        "OX001",
+        "terminate called after throwing an instance of 'std::runtime_error'\n  what():  7\nAborted (core dumped)",
+        "terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\nAborted (core dumped)",
+    ),
+    (
+        "OX301",
+        "ValueError: No onnx files found",
+        "ValueError: No files found",
+    ),
+    (
+        "OX308",
+        "Non-zero status code returned while running QLinearGlobalAveragePool node. Name:'GlobalAveragePool_1_quant' Status Message: Unsupported 'dtype' value: 3",
+        "Non-zero status code returned while running Pad node. Name:'Pad_1' Status Message: Unsupported value 3",
+    ),
+    (
+        "OX326",
+        "onnxruntime_genai.onnxruntime_genai.OrtException: Failed to parse the cuda graph annotation id: -1",
+        "onnxruntime_genai.onnxruntime_genai.OrtException: Failed to parse the id: -1",
+    ),
+    (
+        "OX224",
+        "RuntimeError: input_ids not set in GeneratorParams",
+        "RuntimeError: input_ids not set",
+    ),
+    (
+        "OX311",
+        "Error: Can't create a session. ERROR_CODE: 10, ERROR_MESSAGE: This is an invalid model. Error No Op registered for Transpose with domain_version of 0",
+        "Error: Can't create a session. ERROR_CODE: 10, ERROR_MESSAGE: This is an invalid model.",
+    ),
+    (
         "OX115",
         "RuntimeError: Only tensors or tuples of tensors can be output from traced functions (getOutput at ../torch/csrc/jit/tracer.cpp:208)",
         "RuntimeError: only tensors of one size can be stacked",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,7 +27,7 @@ def recognise(text: str, patterns: Sequence[Pattern] | None = None, where: Where
 
 def _spoken(text: str) -> tuple[Pattern, ...]:
     """All patterns: whoever speaks is asked first."""
-    speaks = "onnxruntime" in text.lower()
+    speaks = re.search(r"onnxruntime|\bOrtException|Can't create a session|ERROR_CODE: ?\d", text, re.I) is not None
     return (*RUNTIME, *EXPORT, *LAST) if speaks else (*EXPORT, *RUNTIME, *LAST)
 
 

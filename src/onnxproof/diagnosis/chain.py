@@ -81,9 +81,15 @@ FRAME = re.compile(
 )
 
 
+ABORT = re.compile(
+    r"^terminate called after throwing[^\n]*\n(?=\s*what\(\):)|(?<=\n)Aborted \(core dumped\)\s*\Z", re.M
+)
+"""An exception of C++ that nobody caught: what it says matters, and not that the process then ended."""
+
+
 def errors_only(text: str) -> str:
     """A pasted log without the frames of its tracebacks and without warnings: they name much that did not fail."""
-    return FRAME.sub("", text)
+    return ABORT.sub("", FRAME.sub("", text))
 
 
 def about_dimensions(error: BaseException) -> bool:

@@ -22,7 +22,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         "the process died while exporting or running",
     ),
     pattern(
-        r"DLL load failed|ImportError:.{0,80}(?:onnxruntime|onnx_cpp2py|onnx\b)|"
+        r"DLL load failed|[Uu]nable to import (?:required )?(?:dependency|dependencies|module)?:? ?'?(?:onnx|torch)\w*|ImportError:.{0,80}(?:onnxruntime|onnx_cpp2py|onnx\b)|"
         r"cannot import name '\w+' from (?:partially initialized module )?'(?:onnx|torch\.onnx|onnxscript|optimum|google\.protobuf)[\w.]*'|"
         r"Failed to import [\w.]+ because of the following error|module '(?:torch|numpy)(?:\.\w+)*' has no attribute|_ARRAY_API not found|"
         r"numpy\.\w+ size changed, may indicate|compiled using NumPy 1\.x cannot be run in|'torch\._C\.(?:Graph|Node|Value)' object (?:has no attribute|is not)|"
@@ -42,6 +42,12 @@ SPECIFIC: tuple[Pattern, ...] = (
         "a package of the exporter or runtime is broken, or its version does not fit the others",
         "Install versions that fit each other in a fresh environment: `pip install -U torch onnx onnxscript onnxruntime`; on Windows also the "
         "current Visual C++ runtime.",
+    ),
+    pattern(
+        r"(\w+)==\S+ is used but incompatible|(\w+) version \S+ is (?:incompatible|not compatible) with",
+        "OX118",
+        "the installed version of {1} does not fit the tool that exports",
+        "Install the version that the message asks for in the environment that runs the export.",
     ),
     pattern(
         r"size mismatch for ([\w.]+): copying a param|(?:missing|unexpected) key\(s\) in state_dict|Can't get attribute '(\w+)' on <module|"
@@ -167,7 +173,8 @@ SPECIFIC: tuple[Pattern, ...] = (
         "the custom operator {1} has no ONNX translation",
     ),
     pattern(
-        r"Exporting the operator '?(?!aten|prim|onnx)(\w+::\w+)'? to ONNX|(?:Could not export|ONNX export failed on) [Pp]ython (?:operator|function) ?(\w*)|"
+        r"Exporting the operator '?(?!aten|prim|onnx)(\w+::\w+|(?:ps_)?roi_(?:align|pool)|deform_conv2d|nms)'? to |"
+        r"(?:Could not export|ONNX export failed on) [Pp]ython (?:operator|function) ?(\w*)|"
         r"Couldn't export operator (?!aten|prim|onnx)(\w+::\w+)|ONNX export failed on custom operator ([\w:]+)|Found a custom \(non-ATen\) operator|"
         r"unrecognized namespace (\S+)|symbolic\(\) takes|"
         r"symbolic\(\) missing|prim::PythonOp|Couldn't export Python operator (\w+)|No Op registered for (\w+) with domain_version",
@@ -188,7 +195,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         "the TorchScript exporter has {1} from opset {3} on, and was asked for opset {2}",
     ),
     pattern(
-        r"Exporting the operator '?([\w:]+)'? to ONNX(?: opset version (\d+))?",
+        r"Exporting the operator '?([\w:]+)'? to (?:ONNX)?(?: *opset version (\d+))?",
         "OX108",
         "the TorchScript exporter has no translation for {1} at opset {2}",
     ),

@@ -78,7 +78,7 @@ PATTERNS: tuple[Pattern, ...] = (
 
 WIDE: tuple[Pattern, ...] = (
     pattern(
-        r"Failed to export the model with torch\.export|dynamo",
+        r"Failed to export the model with torch\.export|torch\W{1,2}_dynamo\b|torch[/\\]export[/\\]_trace|TorchDynamo\w*Error",
         "OX126",
         "the forward runs Python that the capture cannot follow",
     ),

@@ -56,7 +56,7 @@ PROVIDER = pattern(
     r"(openvino|tensorrt|coreml|nnapi|qnn|migraphx|vitisai|webnn|webgpu|dml)[\\/](?:\w+[\\/])*\w+\.(?:cc|cpp|h|mm)\b|"
     r"(tensorrt|cuda|dml|rocm|coreml|openvino|migraphx|qnn)_execution_provider\.cc|(QNN)\.?(?:backendCreate|graphFinalize|graphAddNode)|Failed to finalize QNN|"
     r"Error (?:compiling|in building|computing).{0,40}(Core ?ML|MLModel|plan)|com\.apple\.CoreML|(ANeuralNetworks)\w+|ANEURALNETWORKS_\w+|"
-    r"Name: ?'(\w+?)ExecutionProvider_|running (?:CoreML|NNAPI|OpenVINO-EP|TRTKernel|QNN)_?\w* node|D3D12\w*|DXGI_ERROR|"
+    r"Name: ?'(\w+?)ExecutionProvider_|running (?:CoreML|NNAPI|OpenVINO-EP|TRTKernel|QNN)_?\w* node|[Cc](?:uda|UDA) graph annotation|D3D12\w*|DXGI_ERROR|"
     r"TensorRT input: \S+ has no shape specified|Execution provider mismatch|"
     r"illegal memory access|device-side assert|unspecified launch failure|\bEP_FAIL\b|Error Code \d+: (?:Internal Error|Cuda Runtime|Cudnn)|"
     r"getPluginCreator could not find plugin|\[WebGPU\] (?!Kernel)|GPUValidationError|Device (?:was )?lost|(WebGPU) validation error|while parsing WGSL|Invalid ShaderModule|"
@@ -133,7 +133,8 @@ LOADING: tuple[Pattern, ...] = (
         "the file with the weights is missing, cut off, or outside the model's folder",
     ),
     pattern(
-        r"NO_?SUCH_?FILE|Could not find any ONNX (?:model )?files?|File doesn't exist|failed: ?system error number (?:2|3|13)\b|open file .{0,200} fail|"
+        r"NO_?SUCH_?FILE|Could not find any ONNX (?:model )?files?|No onnx (?:model )?files? (?:was |were )?found|Error opening \S+genai_config\.json|"
+        r"File doesn't exist|failed: ?system error number (?:2|3|13)\b|open file .{0,200} fail|"
         r"FileNotFoundError:.{0,300}\.(?:onnx|ort)\b(?!_data)|No such file or directory:? .{0,200}\.(?:onnx|ort)\b(?!_data)",
         "OX301",
         "there is no such file, or it cannot be read",
@@ -206,7 +207,7 @@ RUNNING: tuple[Pattern, ...] = (
         r"Tensor's size\(\d+\) does not match data length|failed to call OrtRun\(\)\. (?:error code = |ERROR_CODE: )2\b|"
         r"Unable to convert .{0,60}to (?:an )?OrtValue|Cannot convert (?:class )?\S+ to an? OnnxTensor|tensor's data must be type of|"
         r"Unsupported (?:tensor|value) type for (?:input|feed)|Unexpected (?:input|feed) type|Unknown input name|Error mapping feeds|"
-        r"IsTensor\(\) was false|Trying to get a Tensor, but got|Unexpected number of (?:in|out)puts|\brun\(\) missing \d+ required positional",
+        r"IsTensor\(\) was false|Trying to get a Tensor, but got|Unexpected number of (?:in|out)puts|\brun\(\) missing \d+ required positional|\w+ not set in GeneratorParams",
         "OX224",
         "the names or the number of the fed inputs are not those of the graph ({1})",
     ),
@@ -220,8 +221,8 @@ RUNNING: tuple[Pattern, ...] = (
     LIBRARIES,
     PROVIDER,
     pattern(
-        r"Non-zero status code.{0,200}(?:type (?:is )?not supported for|[Oo]nly [\w-]+ (?:tensors?|inputs?|mode) (?:is|are) supported|"
-        r"[Uu]nsupported (?:element|data|input|tensor) ?type)",
+        r"Non-zero status code.{0,500}(?:type (?:is )?not supported for|[Oo]nly [\w-]+ (?:tensors?|inputs?|mode) (?:is|are) supported|"
+        r"[Uu]nsupported '?(?:element|data|input|tensor|d) ?type)",
         "OX308",
         "onnxruntime has the operator and not for this dtype or rank",
     ),
@@ -241,7 +242,7 @@ RUNNING: tuple[Pattern, ...] = (
 
 WIDE: tuple[Pattern, ...] = (
     pattern(
-        r"unknown exception in (?:Load|Initialize)|Unable to load from type '|Can't create a session|Can't load a model|[Ff]ailed to (?:load|"
+        r"unknown exception in (?:Load|Initialize)|Unable to load from type '|Can't create (?:a )?session|Can't load a model|[Ff]ailed to (?:load|"
         r"create) (?:the )?(?:model|session)|GENERAL ERROR",
         "OX303",
         "onnxruntime cannot load the file, and does not say why",

@@ -114,6 +114,7 @@ FIRST_SIGHT = {
     10: (24, 40),
     11: (27, 40),
     12: (21, 40),
+    13: (35, 40),
 }
 """(told, of) for each sample, measured when it was taken and before the patterns were extended; these numbers never change.
 Samples 1 to 4 count a code of its own, from 5 on it must also be the one that was written beside the report before the count."""

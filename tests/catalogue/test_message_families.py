@@ -15,6 +15,21 @@ def said(text):
 
 FAMILIES = [
     (
+        "OX310",
+        "InvalidGraph: [ONNXRuntimeError] : 10 : INVALID_GRAPH : Error in Node:ConvTranspose_0 : No Op registered for ConvTranspose with domain_version of 12",
+        "InvalidGraph: [ONNXRuntimeError] : 10 : INVALID_GRAPH : Error in Node: : No Op registered for ModulatedDeformConvFunction with domain_version of 12",
+    ),
+    (
+        "OX223",
+        "Status Message: beam_search_scorer.cc:206 onnxruntime::contrib::transformers::BeamSearchScorer::Process() hypothesis_buffer_offset_ <= batch_size_ was false.",
+        "inference_session.cc:206 void onnxruntime::InferenceSession::Load() state was false.",
+    ),
+    (
+        "OX128",
+        "input_values.size() == param_count_list.size()INTERNAL ASSERT FAILED at '../torch/csrc/jit/python/script_init.cpp':493, please report a bug to PyTorch.",
+        "the sizes of the values are not equal, please report a bug",
+    ),
+    (
         "OX118",
         "Error occurred when executing InsightFaceLoader: Unable to import dependency onnxruntime.",
         "Unable to import the table",

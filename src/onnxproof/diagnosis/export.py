@@ -87,7 +87,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         "the model is larger than the 2 GB that one protobuf file may hold",
     ),
     pattern(
-        r"no signature found for <torch\._C\.Script|script_init\.cpp|Exporting a ScriptModule is not supported|"
+        r"no signature found for <torch\._C\.Script|Exporting a ScriptModule is not supported|"
         r"example_outputs must be provided when exporting a ScriptModule|ScriptModule.{0,40}not supported|Passed in ScriptModule",
         "OX121",
         "torch.export does not take a scripted or traced module",

@@ -16,6 +16,15 @@ MEMORY = pattern(
 
 PROVIDERS = r"(?:TensorRT|Dml|DML|CUDA|OpenVINO|CoreML|NNAPI|Nnapi|ROCM|MIGraphX|QNN|XNNPACK|VitisAI|CANN|WebGPU|WebNN|NvTensorRTRTX)"
 
+STANDARD = (
+    r"(?:Abs|Add|And|Arg(?:Max|Min)|(?:Average|Max)Pool|BatchNormalization|Cast|Ceil|Clip|Concat|Constant|Conv|ConvTranspose|CumSum|Div|Dropout|Einsum|"
+    r"Equal|Erf|Exp|Expand|Flatten|Floor|GRU|Gather(?:Elements|ND)?|Gemm|Global(?:Average|Max)Pool|Greater(?:OrEqual)?|Identity|If|InstanceNormalization|"
+    r"LSTM|LayerNormalization|LeakyRelu|Less(?:OrEqual)?|Log|LogSoftmax|Loop|MatMul|Max|Min|Mod|Mul|Neg|NonMaxSuppression|NonZero|Not|OneHot|Or|PRelu|Pad|"
+    r"Pow|RNN|Range|Reciprocal|Reduce\w+|Relu|Reshape|Resize|Round|Scatter(?:Elements|ND)?|Shape|Sigmoid|Sign|Slice|Softmax|Softplus|Split|Sqrt|Squeeze|"
+    r"Sub|Sum|Tanh|Tile|TopK|Transpose|Unsqueeze|Upsample|Where)"
+)
+"""Operators that every onnxruntime has: where one is not registered, its opset is too new."""
+
 LIBRARIES = pattern(
     r"LoadLibrary failed|Failed to load shared library|"
     r"(?:missing|could not|cannot|failed to|unable to|not found).{0,80}\b(?:cudnn|cublas|cudart|cufft|nvinfer|zlibwapi)\w*\.dll|"
@@ -105,6 +114,11 @@ LOADING: tuple[Pattern, ...] = (
         r"[Oo]pset version (\d+) .{0,30}not supported",
         "OX310",
         "the opset of the file is newer than this onnxruntime knows",
+    ),
+    pattern(
+        rf"(?:\b|invalid)({STANDARD}) with domain_version of ([1-9]\d*)",
+        "OX310",
+        "this onnxruntime does not know {1} of opset {2}, which is newer than it",
     ),
     pattern(
         r"Fatal error: ([\w.]*):?(\w+)\(-?\d*\) is not a registered function/op|No opset import for domain '([^']*)'|"
@@ -233,7 +247,7 @@ RUNNING: tuple[Pattern, ...] = (
     ),
     pattern(r'Kernel "\[(\w+)\] ([^"]*)" failed', "OX223", "{1} node {2} fails on sizes that PyTorch accepts"),
     pattern(
-        r"cannot be reshaped to the requested shape|Attempting to broadcast an axis by a dimension other than 1|"
+        r"cannot be reshaped to the requested shape|Status Message: .{0,900}\bwas false\b|Attempting to broadcast an axis by a dimension other than 1|"
         r"Non concat axis dimensions must match|[Dd]imension (?:mismatch|of input \d+ must be 1)|mismatch.{0,30}dims?\b",
         "OX223",
         "a node fails on sizes that PyTorch accepts",

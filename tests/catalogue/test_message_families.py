@@ -15,6 +15,11 @@ def said(text):
 
 FAMILIES = [
     (
+        "OX119",
+        "onnx.ModelProto exceeded maximum protobuf size of 2GB: 2192699607\nInvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Protobuf serialization failed.",
+        "InvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Protobuf parsing failed.",
+    ),
+    (
         "OX310",
         "InvalidGraph: [ONNXRuntimeError] : 10 : INVALID_GRAPH : Error in Node:ConvTranspose_0 : No Op registered for ConvTranspose with domain_version of 12",
         "InvalidGraph: [ONNXRuntimeError] : 10 : INVALID_GRAPH : Error in Node: : No Op registered for ModulatedDeformConvFunction with domain_version of 12",

@@ -127,6 +127,11 @@ LOADING: tuple[Pattern, ...] = (
         "the graph uses an operator that this onnxruntime does not know",
     ),
     pattern(
+        r"exceed(?:s|ed) maximum protobuf size|[Pp]rotobuf serialization failed",
+        "OX119",
+        "the model is larger than the 2 GB that one protobuf file may hold",
+    ),
+    pattern(
         r"ORT (?:format )?model verification failed|[Pp]rotobuf parsing failed|INVALID_PROTOBUF|Error parsing message|ModelProto does not have a graph|InvalidProtobuf|"
         r"reading 'irVersion'|loadFromOrtFormat|Wrong wire type|Unable to parse (?:proto|model|ModelProto)|message\.DecodeError|"
         r"Invalid input model: (?:data|path)|invalid wire type",

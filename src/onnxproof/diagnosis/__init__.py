@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxproof.diagnosis import export, runtime
-from onnxproof.diagnosis.chain import called, chain, location, shortest
+from onnxproof.diagnosis import export, pasted, runtime
+from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
 from onnxproof.diagnosis.operators import nearest
 from onnxproof.diagnosis.record import Pattern
 from onnxproof.findings import CATALOGUE, Finding, Where, found
 
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
+EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
+LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.WIDE)
 
 
 def recognise(text: str, patterns: Sequence[Pattern] | None = None, where: Where | None = None) -> Finding | None:
     """The finding for a failure's text; None where nothing of the catalogue fits."""
-    if patterns is None:  # whoever speaks is asked first
-        patterns = (*RUNTIME, *export.PATTERNS) if "onnxruntime" in text.lower() else (*export.PATTERNS, *RUNTIME)
+    if patterns is None:
+        errors = errors_only(text)
+        return _first(errors, _spoken(errors), where) or _first(text, _spoken(text), where)
+    return _first(text, patterns, where)
+
+
+def _spoken(text: str) -> tuple[Pattern, ...]:
+    """All patterns: whoever speaks is asked first."""
+    speaks = re.search(r"onnxruntime|\bOrtException|Can't create a session|ERROR_CODE: ?\d", text, re.I) is not None
+    return (*RUNTIME, *EXPORT, *LAST) if speaks else (*EXPORT, *RUNTIME, *LAST)
+
+
+def _first(text: str, patterns: Sequence[Pattern], where: Where | None) -> Finding | None:
     for pattern in patterns:
         match = pattern.fragment.search(text)
         if match:

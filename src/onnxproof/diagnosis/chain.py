@@ -74,6 +74,24 @@ def shortest(text: str, lines: int = 12) -> str:
     return "\n".join(line[:300] for line in useful[:lines])
 
 
+FRAME = re.compile(
+    r"^[ \t>|-]*File (?![^\n]*(?:version_converter|in load_\w*(?:weights|checkpoint)\b))[^\n]{0,300}, line \d+[^\n]*\n(?:[ \t]{2,}[^\n]*\n)*?(?=^[ \t]*File |^\S|\Z)"
+    r"|^[^\n]*(?:TracerWarning|UserWarning|FutureWarning|DeprecationWarning|OnnxExporterWarning):[^\n]*\n(?:[ \t]+[^\n]*\n)?",
+    re.M,
+)
+
+
+ABORT = re.compile(
+    r"^terminate called after throwing[^\n]*\n(?=\s*what\(\):)|(?<=\n)Aborted \(core dumped\)\s*\Z", re.M
+)
+"""An exception of C++ that nobody caught: what it says matters, and not that the process then ended."""
+
+
+def errors_only(text: str) -> str:
+    """A pasted log without the frames of its tracebacks and without warnings: they name much that did not fail."""
+    return ABORT.sub("", FRAME.sub("", text))
+
+
 def about_dimensions(error: BaseException) -> bool:
     """Whether the exporter complains that a dynamic dimension cannot be dynamic."""
     text = chain(error)

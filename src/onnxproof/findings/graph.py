@@ -86,7 +86,7 @@ ENTRIES = (
         "OX308",
         "no kernel",
         "block",
-        "The provider has no implementation of an operator for the dtype it is given.",
+        "The provider has no implementation of an operator for the dtype or the rank it is given.",
         "onnxruntime refuses the whole file.",
         "Use float32 (`module.float()`), a cast around the named line, another operator, or another provider.",
         "kernel",
@@ -275,5 +275,17 @@ ENTRIES = (
         "optimize",
         example="a graph of which a rewrite of onnxruntime makes an invalid one",
         near_miss="a file that is not valid to begin with (OX306)",
+    ),
+    Entry(
+        "OX326",
+        "the provider fails itself",
+        "block",
+        "A provider for a GPU or another accelerator was loaded, and its own library raised while it built or ran its part of the graph.",
+        "The artifact cannot be served with this provider on this machine; it may be right on another one.",
+        "Run it with `--provider CPU`: if that passes, the graph is right. Then bring driver, provider library and onnxruntime to versions "
+        "that its documentation names together, fix the sizes that the provider wants fixed, or leave the named node to the CPU.",
+        "provider",
+        example="CUDNN failure 5000: CUDNN_STATUS_EXECUTION_FAILED",
+        near_miss="a provider whose library cannot be loaded at all (OX304)",
     ),
 )

@@ -102,3 +102,22 @@ def test_ox221_a_refusal_that_says_nothing_about_its_node():
         message="Non-zero status code returned while running Squeeze node. Name:'s'",
     )
     assert [f.code for f in refusals([known])] == ["OX223"]
+
+
+class Ignores(nn.Module):
+    def __init__(self, second):
+        super().__init__()
+        self.second = second
+
+    def forward(self, x, y):
+        return x * 2 + y if self.second else x * 2
+
+
+def test_ox226_an_input_that_nothing_depends_on(tmp_path):
+    inputs = (torch.randn(2, 3), torch.randn(2, 3))
+    proof = onnxproof.prove(Ignores(False).eval(), inputs, exporter="torchscript", out=tmp_path, budget=2.0)
+    assert "OX226" in codes(proof)
+    assert "OX223" not in codes(proof)
+    assert proof.verdict == "ship"
+    used = onnxproof.prove(Ignores(True).eval(), inputs, exporter="torchscript", out=tmp_path / "near", budget=2.0)
+    assert "OX226" not in codes(used)

@@ -9,7 +9,9 @@ from onnxproof.findings import data, export, graph, latency, parity, quality, ru
 from onnxproof.findings.record import Entry, Finding, Severity, Stage, Where
 
 FAMILIES = (run, export, parity, graph, latency, quality, data)
-CATALOGUE: dict[str, Entry] = {entry.code: entry for family in FAMILIES for entry in family.ENTRIES}
+ENTRIES = [entry for family in FAMILIES for entry in family.ENTRIES]
+CATALOGUE: dict[str, Entry] = {entry.code: entry for entry in ENTRIES}
+assert len(CATALOGUE) == len(ENTRIES), "a code has two entries"
 JUDGED = parity.JUDGED | latency.JUDGED | quality.JUDGED | data.JUDGED
 """Codes that a policy derives from facts: judged again, they are derived again."""
 

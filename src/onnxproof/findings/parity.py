@@ -187,7 +187,7 @@ ENTRIES = (
         "Serving code that feeds the module's inputs fails.",
         "Export again with the inputs of the module; an input that the model does not use may have been dropped.",
         example="a file with one input for a module with two",
-        near_miss="an input that the graph does not use (OX220)",
+        near_miss="an input that nothing depends on (OX226)",
     ),
     Entry(
         "OX219",
@@ -206,8 +206,8 @@ ENTRIES = (
         "An output of the artifact equals another output of the module.",
         "Consumers read the wrong tensor.",
         "Export with the outputs in the module's order.",
-        example="a parameter that the forward ignores",
-        near_miss="one that it uses",
+        example="a file whose outputs `logits` and `features` changed places",
+        near_miss="two outputs that are equal in the module too",
     ),
     Entry(
         "OX221",
@@ -232,16 +232,6 @@ ENTRIES = (
         "capture",
         example="a file exported with a batch of 1",
         near_miss="a file with a symbolic batch",
-    ),
-    Entry(
-        "OX223",
-        "an input is not used",
-        "note",
-        "The module takes an input that the artifact does not have, because nothing depends on it.",
-        "Serving code must not feed it.",
-        "Remove the parameter, or keep feeding only the artifact's inputs." + HEAL,
-        example="`x.squeeze(0)` with a dynamic batch",
-        near_miss="`x[0]`",
     ),
     Entry(
         "OX223",
@@ -278,6 +268,17 @@ ENTRIES = (
         "kernel",
         example="a table that was cut to fewer rows",
         near_miss="an id that PyTorch refuses too (OX006)",
+    ),
+    Entry(
+        "OX226",
+        "an input is not used",
+        "note",
+        "The module takes an input that the artifact does not have, because nothing depends on it.",
+        "Serving code must not feed it.",
+        "Remove the parameter, or feed the artifact's inputs only.",
+        "capture",
+        example="a parameter that the forward ignores",
+        near_miss="one that it uses",
     ),
 )
 

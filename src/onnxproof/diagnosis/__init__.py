@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxproof.diagnosis import export, pasted, runtime
+from onnxproof.diagnosis import export, general, pasted, runtime
 from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
 from onnxproof.diagnosis.operators import nearest
 from onnxproof.diagnosis.record import Pattern
@@ -14,7 +14,7 @@ from onnxproof.findings import CATALOGUE, Finding, Where, found
 
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
-LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.WIDE)
+LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.WIDE, *general.PATTERNS)
 
 
 def recognise(text: str, patterns: Sequence[Pattern] | None = None, where: Where | None = None) -> Finding | None:

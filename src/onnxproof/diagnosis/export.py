@@ -6,6 +6,12 @@ from onnxproof.diagnosis.record import Pattern, pattern
 
 SPECIFIC: tuple[Pattern, ...] = (
     pattern(
+        r"using FX to (?:torch\.jit\.trace|symbolically trace|torch\.export) a dynamo-optimized function",
+        "OX126",
+        "the module was compiled with `torch.compile`, and what that returns cannot be traced",
+        "Export the module as it was before: `compiled._orig_mod`, or call `torch.compile` after the export.",
+    ),
+    pattern(
         r"bad[_ ]alloc\b|bad allocation|OutOfMemoryError|(?:CUDA|HIP|MPS backend) out of memory|DefaultCPUAllocator: (?:can't|not enough)|not enough memory: you tried|"
         r"\bMemoryError\b|(?:Cannot|Unable to|Failed to) allocate (?:memory|\d)|Array buffer allocation failed|Not enough memory resources",
         "OX003",

@@ -111,7 +111,7 @@ LOADING: tuple[Pattern, ...] = (
     ),
     pattern(
         r"[Oo]pset (\d+) is under development|ONNX Runtime only \*?guarantees\*? support for models stamped with.{0,80}opset version (\d+)|"
-        r"[Oo]pset version (\d+) .{0,30}not supported",
+        r"(?<!to ONNX )[Oo]pset version (\d+) .{0,30}not supported",
         "OX310",
         "the opset of the file is newer than this onnxruntime knows",
     ),
@@ -197,6 +197,12 @@ LOADING: tuple[Pattern, ...] = (
 )
 
 RUNNING: tuple[Pattern, ...] = (
+    pattern(
+        r"Attempt to use DefaultLogger but none has been registered",
+        "OX325",
+        "onnxruntime's environment was destroyed before its session ran",
+        "Keep the environment (`Ort::Env`) alive as long as the session: a global or a member, not a local of the function that loads the model.",
+    ),
     pattern(
         r"Got invalid dimensions for input: (\S+).*?index: (\d+) Got: (\d+) Expected: (\d+)",
         "OX222",

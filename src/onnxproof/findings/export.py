@@ -424,6 +424,18 @@ ENTRIES = (
         near_miss="the same module without `isolate=True`, or as a TARGET",
     ),
     Entry(
+        "OX137",
+        "the script raises",
+        "block",
+        "Code around the export raises: the user's script, or a tool that calls the exporter. The exporter and onnxruntime were not reached, or do not complain.",
+        "Nothing is known about the model yet.",
+        "Read the last line of the traceback that is in a file of your own. `onnxproof prove TARGET` needs a function that returns the module and its "
+        "example inputs, and nothing else of the script.",
+        "run",
+        example="KeyError: 'resize_shape' in the preprocessing of a conversion script",
+        near_miss="the forward refuses the example inputs (OX134)",
+    ),
+    Entry(
         "OX141",
         "batch statistics at inference",
         "note",

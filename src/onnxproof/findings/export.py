@@ -426,13 +426,14 @@ ENTRIES = (
         "OX145",
         "a number from a tensor",
         "note",
-        "The forward turns a size or a value of a tensor into a Python number, or writes the example's batch size "
-        "down.",
+        "The forward, or a function of yours that it calls, turns a size or a value of a tensor into a Python number, "
+        "decides on it, or writes the example's batch size down.",
         "What was a variable becomes the example's constant in the graph.",
-        "Use `x.shape[0]` as it is, `-1` in `view`, and tensor operations instead of `.item()` and `.tolist()`.",
+        "Use `x.shape[0]` as it is, `-1` in `view`, `torch.where` instead of `if`, and tensor operations instead of "
+        "`.item()`, `.tolist()` and loops over a size.",
         "model",
         example="`n = int(x.shape[0])` or `x.sum().item()` in a forward",
-        near_miss="`n = x.shape[0]`",
+        near_miss="`n = x.shape[0]`, `int(self.hidden)` or `len(self.layers)`",
     ),
     Entry(
         "OX146",

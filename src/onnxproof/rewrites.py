@@ -306,3 +306,13 @@ def _adaptive(x: Tensor, sizes: tuple[int, ...], reduce: Callable[..., Tensor]) 
         windows = [(k * length // count, -(-(k + 1) * length // count)) for k in range(count)]
         x = torch.stack([reduce(x.narrow(dim, first, last - first), dim) for first, last in windows], dim)
     return x
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def floor_divide(a: Tensor, b: Tensor | float) -> Tensor:
+    """`torch.floor_divide(a, b)` of floats. The exporter floors the rounded quotient: 50 instead of 49 for 5.0 by 0.1."""
+    rest = torch.fmod(a, b)
+    whole = torch.round((a - rest) / b)
+    return torch.where((rest != 0) & ((rest < 0) != (b < torch.zeros_like(rest))), whole - 1, whole)

@@ -41,7 +41,7 @@ def pair_inputs(expected: Mapping[str, str], ports: Sequence[Port]) -> Pairing:
         )
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
     findings += [
-        found("OX223", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely
+        found("OX226", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely
     ]
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_order("inputs", names, list(expected)))

@@ -178,7 +178,10 @@ def nearest(operator: str) -> str | None:
 
 REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"divisor_override"), "multiply the average by `kernel area / divisor` instead of `divisor_override`"),
-    (re.compile(r"floor_divide|//"), "`torch.round((a - torch.remainder(a, b)) / b)` floors as PyTorch does"),
+    (
+        re.compile(r"floor_divide|//"),
+        "`onnxproof.rewrites.floor_divide(a, b)` floors as PyTorch does (import it or copy it)",
+    ),
     (
         re.compile(r"\.amax\(|\.amin\(|max_pool|\.max\("),
         "onnxruntime loses NaN here: test for it with `x.isnan().any(dim)`",
@@ -187,7 +190,10 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"adaptive_\w+_pool"), "pool to size 1, or export for one input size (`--dynamic none`)"),
     (re.compile(r"int\(.*(?:shape|size)"), "stay with `x.shape[i]` and integer arithmetic: `x.shape[1] // 2`"),
     (re.compile(r"\bif\b.*(?:shape|size)"), "choose with `torch.cond`, or export one file for each size"),
-    (re.compile(r"\.sum\(|\.mean\(|cumsum"), "cast the result back: `.sum(dim).to(x.dtype)`"),
+    (
+        re.compile(r"\.sum\(|\.mean\(|cumsum"),
+        "say the dtype of the result: `.sum(dim, dtype=x.dtype)`; a cast behind it is dropped",
+    ),
     (re.compile(r"logaddexp"), "`torch.maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))`"),
 )
 """Lines that come out wrong silently, by what stands in them, and what to write instead."""

@@ -315,8 +315,8 @@ ENTRIES = (
         "There is no artifact to ship in this opset.",
         "Ask for a newer one (`--opset 20`), or leave `--opset` away.",
         "translate",
-        example="`--exporter torchscript --opset 21`",
-        near_miss="`--exporter torchscript --opset 17`",
+        example="`torch.onnx.export(…, dynamo=False, opset_version=15)` of `grid_sample`, which it has from 16 on",
+        near_miss="`--exporter torchscript --opset 15` of it: onnxproof takes an opset that works, and says so (OX105)",
     ),
     Entry(
         "OX128",

@@ -145,7 +145,8 @@ ENTRIES = (
         "block",
         "The artifact returns an output in another dtype than the module.",
         "Consumers read wrong bytes or fail, and precision may be lost.",
-        "Cast inside the module, or export from a module in the dtype you want to ship." + HEAL,
+        "Say the dtype where the value is computed, as `x.sum(-1, dtype=x.dtype)` (the exporter may drop a cast behind it), or "
+        "export from a module in the dtype you want to ship." + HEAL,
         example="the float16 sum that comes back as float32",
         near_miss="the same dtype",
     ),
@@ -187,7 +188,7 @@ ENTRIES = (
         "Serving code that feeds the module's inputs fails.",
         "Export again with the inputs of the module; an input that the model does not use may have been dropped.",
         example="a file with one input for a module with two",
-        near_miss="an input that the graph does not use (OX220)",
+        near_miss="an input that nothing depends on, and that was dropped (OX226)",
     ),
     Entry(
         "OX219",
@@ -206,8 +207,8 @@ ENTRIES = (
         "An output of the artifact equals another output of the module.",
         "Consumers read the wrong tensor.",
         "Export with the outputs in the module's order.",
-        example="a parameter that the forward ignores",
-        near_miss="one that it uses",
+        example="outputs `a, b` that hold what the module calls `b, a`",
+        near_miss="two outputs that are equal in the module, too",
     ),
     Entry(
         "OX221",
@@ -232,16 +233,6 @@ ENTRIES = (
         "capture",
         example="a file exported with a batch of 1",
         near_miss="a file with a symbolic batch",
-    ),
-    Entry(
-        "OX223",
-        "an input is not used",
-        "note",
-        "The module takes an input that the artifact does not have, because nothing depends on it.",
-        "Serving code must not feed it.",
-        "Remove the parameter, or keep feeding only the artifact's inputs." + HEAL,
-        example="`x.squeeze(0)` with a dynamic batch",
-        near_miss="`x[0]`",
     ),
     Entry(
         "OX223",
@@ -278,6 +269,17 @@ ENTRIES = (
         "kernel",
         example="a table that was cut to fewer rows",
         near_miss="an id that PyTorch refuses too (OX006)",
+    ),
+    Entry(
+        "OX226",
+        "an input is not used",
+        "note",
+        "The module takes an input that the artifact does not have, because nothing depends on it.",
+        "Serving code must not feed it.",
+        "Remove the parameter, or keep feeding only the artifact's inputs.",
+        "capture",
+        example="a parameter that the forward ignores, in a file whose exporter dropped it",
+        near_miss="one that it uses",
     ),
 )
 

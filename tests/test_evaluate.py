@@ -342,6 +342,8 @@ def test_ox515_labels_that_fit_nothing_do_not_stop_prove(files, tmp_path):
     assert "OX515" in codes(odd, "note")
     assert odd.quality is None
     assert odd.compared
+    silent = onnxproof.prove(target("points"), data=str(tmp_path / "odd.npz"), evaluate=False, **options)
+    assert "OX515" not in codes(silent)
 
 
 def test_an_artifact_with_a_fixed_batch(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onnxproof.findings import CATALOGUE, JUDGED, Finding, Where, found
+from onnxproof.findings import CATALOGUE, FAMILIES, JUDGED, Finding, Where, found
 from onnxproof.policy import verdict_of
 
 SOURCES = Path(__file__).parents[1] / "src" / "onnxproof"
@@ -18,6 +18,11 @@ def test_every_entry_is_complete():
         assert re.fullmatch(r"OX\d{3}", code)
         assert all((entry.title, entry.what, entry.why, entry.fix)), code
         assert entry.severity in ("block", "review", "note")
+
+
+def test_no_code_has_two_meanings():
+    codes = [entry.code for family in FAMILIES for entry in family.ENTRIES]
+    assert len(codes) == len(set(codes))
 
 
 def test_every_code_in_the_catalogue_is_used_and_every_used_code_is_in_it():

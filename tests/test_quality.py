@@ -402,6 +402,16 @@ def test_ox504_and_ox509_gates():
         check_gates(QualityPolicy(minimum={"recall": 1}), None)
 
 
+def test_ox509_more_examples_settle_a_gate():
+    def recalled(n):
+        labels = np.arange(2 * n) % 2
+        logits = np.where(labels == 1, np.where(np.arange(2 * n) // 2 % 20 < 17, 2.0, -2.0), -3.0).astype(np.float32)
+        return codes_of(quality_of(labels, logits), minimum={"recall": 0.8})
+
+    assert "OX509" in recalled(20)
+    assert not {"OX504", "OX509"} & recalled(2000).keys()
+
+
 def test_ox506_low_accuracy():
     labels, logits = binary(1000, noise=3.0)
     quality = quality_of(labels, logits)

@@ -137,6 +137,7 @@ def test_ox609_data_beyond_the_parity_cases(run):
     x, y = evaluated.blobs(300)
     assert "OX609" not in codes(run(x, y))
     assert "OX609" in codes(run(x + 5000, y), "note")
+    assert "OX609" not in codes(run(x + 5000, y, range={"x": (4980, 5020)})), "declared: parity cases are made there"
 
 
 def test_ox610_a_feature_that_is_the_label(run):

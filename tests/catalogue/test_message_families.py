@@ -198,7 +198,7 @@ FAMILIES = [
     ),
     (
         "OX223",
-        "status code 0 returned while running Expand Name:'Expand_17' Status Message: invalid expand shape",
+        "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running Expand node. Name:'Expand_17' Status Message: invalid expand shape",
         "status code 0 returned while running Expand",
     ),
     (

@@ -12,6 +12,9 @@ from onnxproof.diagnosis.operators import nearest
 from onnxproof.diagnosis.record import Pattern
 from onnxproof.findings import CATALOGUE, Finding, Where, found
 
+OF_OPERATORS = frozenset({"OX108", "OX109", "OX128"})
+"""Codes whose patterns catch the name of an operator."""
+OPERATOR = re.compile(r"\b(?:aten|prims)(?:\.|::)\w+")
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
 LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.WIDE, *general.PATTERNS)
@@ -40,7 +43,7 @@ def _first(text: str, patterns: Sequence[Pattern], where: Where | None) -> Findi
                 pattern.message(match).replace(" (?)", ""),
                 where=where,
                 evidence={"error": shortest(text)},
-                help=_help(pattern, [group for group in match.groups() if group]),
+                help=_help(pattern, [group for group in match.groups() if group], text),
             )
     return None
 
@@ -53,14 +56,30 @@ def diagnose(error: BaseException) -> Finding:
     if known is not None and whole is not None:
         form = nearest(whole)
         help = f"Instead: {form}. {CATALOGUE[known.code].fix}" if form else known.help
-        return replace(known, message=f"{known.message}, a part of {whole}", help=help)
+        link = " for" if known.code == "OX128" else ", a part of"
+        message = known.message if whole in known.message else f"{known.message}{link} {whole}"
+        return replace(known, message=message, help=help)
     if known is not None:
         return known
-    return found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
+    form = _mentioned(text)
+    return found(
+        "OX101",
+        f"the export failed: {shortest(text, 1)}",
+        where=where,
+        evidence={"error": shortest(text)},
+        help=f"Instead: {form}. {CATALOGUE['OX101'].fix}" if form else None,
+    )
 
 
-def _help(pattern: Pattern, caught: Sequence[str]) -> str | None:
-    if pattern.help is not None:
+def _help(pattern: Pattern, caught: Sequence[str], text: str) -> str | None:
+    form = nearest(caught[0]) if pattern.code in OF_OPERATORS and caught else None
+    if pattern.code == "OX117":  # an operator without a fake implementation may be PyTorch's own
+        form = _mentioned(text)
+    if pattern.help is not None and not form:
         return pattern.help
-    form = nearest(caught[0]) if pattern.code == "OX108" and caught else None
     return f"Instead: {form}. {CATALOGUE[pattern.code].fix}" if form else None
+
+
+def _mentioned(text: str) -> str | None:
+    """What to write instead of the first operator in a text for which there is a form."""
+    return next(filter(None, map(nearest, OPERATOR.findall(text))), None)

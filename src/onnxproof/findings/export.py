@@ -315,8 +315,8 @@ ENTRIES = (
         "There is no artifact to ship in this opset.",
         "Ask for a newer one (`--opset 20`), or leave `--opset` away.",
         "translate",
-        example="`--exporter torchscript --opset 21`",
-        near_miss="`--exporter torchscript --opset 17`",
+        example="`torch.onnx.export(…, dynamo=False, opset_version=15)` of `grid_sample`, which it has from 16 on",
+        near_miss="`--exporter torchscript --opset 15` of it: onnxproof takes an opset that works, and says so (OX105)",
     ),
     Entry(
         "OX128",
@@ -485,13 +485,14 @@ ENTRIES = (
         "OX145",
         "a number from a tensor",
         "note",
-        "The forward turns a size or a value of a tensor into a Python number, or writes the example's batch size "
-        "down.",
+        "The forward, or a function of yours that it calls, turns a size or a value of a tensor into a Python number, "
+        "decides on it, or writes the example's batch size down.",
         "What was a variable becomes the example's constant in the graph.",
-        "Use `x.shape[0]` as it is, `-1` in `view`, and tensor operations instead of `.item()` and `.tolist()`.",
+        "Use `x.shape[0]` as it is, `-1` in `view`, `torch.where` instead of `if`, and tensor operations instead of "
+        "`.item()`, `.tolist()` and loops over a size.",
         "model",
         example="`n = int(x.shape[0])` or `x.sum().item()` in a forward",
-        near_miss="`n = x.shape[0]`",
+        near_miss="`n = x.shape[0]`, `int(self.hidden)` or `len(self.layers)`",
     ),
     Entry(
         "OX146",

@@ -157,7 +157,8 @@ ENTRIES = (
         "note",
         "Two stored tensors have the same bytes.",
         "The file is larger than it needs to be, and the copies may drift apart.",
-        "Share one initialiser, or run `onnxruntime.transformers` or `onnxscript.optimizer`, which merge equal ones.",
+        "Share one initialiser: `onnx_ir.passes.common.DeduplicateInitializersPass(size_limit=2**30)` merges equal ones "
+        "(`onnxscript.optimizer` does not).",
         "export",
         example="tied embeddings saved as two initialisers",
         near_miss="two different weights of one shape",

@@ -145,7 +145,8 @@ ENTRIES = (
         "block",
         "The artifact returns an output in another dtype than the module.",
         "Consumers read wrong bytes or fail, and precision may be lost.",
-        "Cast inside the module, or export from a module in the dtype you want to ship." + HEAL,
+        "Say the dtype where the value is computed, as `x.sum(-1, dtype=x.dtype)` (the exporter may drop a cast behind it), or "
+        "export from a module in the dtype you want to ship." + HEAL,
         example="the float16 sum that comes back as float32",
         near_miss="the same dtype",
     ),

@@ -43,9 +43,10 @@ ENTRIES = (
         "block",
         "No case produced outputs on both sides.",
         "A run that compared nothing proves nothing; it is never a pass.",
-        "Give inputs that the PyTorch module accepts: `--input`, `--range`, `--data`.",
+        "Mend what is found beside it: a failed export or a refused file leaves nothing to compare. Otherwise give inputs that "
+        "the PyTorch module accepts: `--input`, `--range`, `--data`.",
         "run",
-        example="every case is rejected by the module itself",
+        example="an export that failed, or every case is rejected by the module itself",
         near_miss="some cases are rejected and others compared (OX006)",
     ),
     Entry(

@@ -132,12 +132,17 @@ def _signature(value: Any, depth: int = 0) -> Any:
 
 def _fixed_numbers(subject: Subject) -> list[Finding]:
     batch = subject.sizes().get(subject.batch or "")
-    forwards = {
-        type(module).forward: None
-        for module in subject.module.modules()
+    owners = {
+        type(module): module
+        for module in reversed(list(subject.module.modules()))  # the outermost of a type stays
         if not type(module).__module__.startswith(("torch.", "onnxproof."))
     }
-    spots = [spot for forward in forwards for spot in fixed_spots(forward, batch)]
+    spots = [
+        spot
+        for kind, owner in reversed(owners.items())
+        for spot in fixed_spots(kind.forward, owner, batch, subject.inputs.tensors if owner is subject.module else ())
+    ]
+    spots = list(dict.fromkeys(spots))  # what several modules call is told once
     return [_spotted("OX145", spots)] if spots else []
 
 

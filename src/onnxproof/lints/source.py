@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from onnxproof.lints.calls import Source, called, own, read
+from onnxproof.lints.tracking import Kind, Names, handed_over, inputs, track
 
 PREPROCESSING = re.compile(
     r"(^|_)(pre_?process(ing|or)?|transforms?|normali[sz]e|standardi[sz]e|tokeni[sz]e(r)?|featuri[sz]e)(_|$)", re.I
 )
+FUNCTIONS = 50
+"""Followed from one forward at most."""
+REDUCTIONS = frozenset({"any", "all", "sum", "max", "min", "mean", "amax", "amin", "norm", "equal", "allclose"})
+NOT_CAPTURED = frozenset(
+    {"is_tracing", "is_exporting", "is_scripting", "is_compiling", "is_in_onnx_export", "training"}
+)
+"""In a condition they say that the branch is not for the export."""
 RESHAPES = frozenset({"view", "reshape", "unflatten"})
 
 
@@ -26,47 +34,99 @@ class Spot:
     what: str
 
 
-def fixed_spots(function: object, batch: int | None) -> list[Spot]:
-    """Lines of a forward that turn a tensor's size or value into a Python number."""
-    try:
-        lines, first = inspect.getsourcelines(function)  # type: ignore[arg-type]  # what has no source raises
-        file = inspect.getsourcefile(function) or ""  # type: ignore[arg-type]  # as above
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-    except (OSError, TypeError, SyntaxError, IndentationError):
+def fixed_spots(forward: object, owner: object, batch: int | None, tensors: Collection[str] = ()) -> list[Spot]:
+    """Lines of a forward, and of the user's functions that it calls, that turn a tensor's size or value into a Python number.
+
+    `tensors`: parameters that are known to be tensors; others may be lists of them.
+    """
+    source = read(forward)
+    if source is None:
         return []
-    found = dict(_calls(tree, batch))
+    found: list[Spot] = []
+    seen: set[object] = set()
+    waiting: list[tuple[Source, Mapping[str, Kind]]] = [(source, inputs(source.tree))]
+    while waiting and len(seen) < FUNCTIONS:
+        source, known = waiting.pop(0)
+        if source.function.__code__ in seen:
+            continue
+        names = track(source.tree, known, () if seen else tensors)
+        seen.add(source.function.__code__)
+        found += _spots(source, names, batch)
+        waiting += _followed(source, names, owner)
+    return found
+
+
+def _followed(source: Source, names: Names, owner: object) -> list[tuple[Source, Mapping[str, Kind]]]:
+    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+    targets = [(call, read(called(call, source, owner))) for call in calls]
     return [
-        Spot(file, first + line - 1, lines[line - 1].strip(), what)
-        for line, what in sorted(found.items())
-        if line <= len(lines)
+        (target, handed_over(call, target.tree, names))
+        for call, target in targets
+        if target is not None and own(target)
     ]
 
 
-def _calls(tree: ast.AST, batch: int | None) -> Iterator[tuple[int, str]]:
-    inputs = _parameters(tree)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            what = _method(node, batch) if isinstance(node.func, ast.Attribute) else _builtin(node, inputs)
-            if what:
-                yield node.lineno, what
+def _spots(source: Source, names: Names, batch: int | None) -> list[Spot]:
+    lines: dict[int, str] = {}
+    for node in ast.walk(source.tree):
+        what = _what(node, names, batch)
+        if what and node.lineno <= len(source.lines):  # type: ignore[attr-defined]  # calls and branches have a line
+            lines.setdefault(node.lineno, what)  # type: ignore[attr-defined]  # as above
+    return [
+        Spot(source.file, source.first + line - 1, source.lines[line - 1].strip(), what)
+        for line, what in sorted(lines.items())
+    ]
 
 
-def _parameters(tree: ast.AST) -> set[str]:
-    """Names of the forward's inputs."""
-    return {
-        argument.arg
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef)
-        for argument in [*function.args.args, *function.args.kwonlyargs]
-        if argument.arg != "self"
-    }
+def _what(node: ast.AST, names: Names, batch: int | None) -> str | None:
+    if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+        return _decision(node, names)
+    if not isinstance(node, ast.Call):
+        return None
+    return _method(node, names, batch) if isinstance(node.func, ast.Attribute) else _builtin(node, names)
 
 
-def _method(call: ast.Call, batch: int | None) -> str | None:
+def _decision(node: ast.If | ast.While | ast.IfExp, names: Names) -> str | None:
+    """A branch on what a tensor holds, unless it is never taken while a model is captured in eval mode."""
+    if any(isinstance(part, ast.Attribute) and part.attr in NOT_CAPTURED for part in ast.walk(node.test)):
+        return None
+    for side in _sides(node.test):
+        name = _reduction(side)
+        if name and names.tensor(side):
+            return f"`{'while' if isinstance(node, ast.While) else 'if'}` decides on a tensor's value ({name})"
+    return None
+
+
+def _sides(test: ast.expr) -> list[ast.expr]:
+    """What a condition compares or combines."""
+    if isinstance(test, ast.BoolOp):
+        return [side for value in test.values for side in _sides(value)]
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _sides(test.operand)
+    if isinstance(test, ast.Compare):
+        return [test.left, *test.comparators]
+    if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "bool":
+        return [side for argument in test.args for side in _sides(argument)]
+    return [test]
+
+
+def _reduction(side: ast.expr) -> str | None:
+    """`.sum()` of `x.sum()` or `torch.sum(x)`, if there is one."""
+    called = (
+        part.func.attr for part in ast.walk(side) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
+    )
+    return next((f".{name}()" for name in called if name in REDUCTIONS), None)
+
+
+def _method(call: ast.Call, names: Names, batch: int | None) -> str | None:
     assert isinstance(call.func, ast.Attribute)  # the caller looked
     name = call.func.attr
     if name in ("item", "tolist") and not call.args:
         return f".{name}() makes a Python number of a tensor's value"
+    if name == "numpy" and not call.args and names.tensor(call.func.value):
+        return ".numpy() takes a tensor out of the graph"
+    if name in ("tensor", "as_tensor") and call.args and names.size(call.args[0]):
+        return f"torch.{name}() makes a constant of a size"
     if name in RESHAPES and batch is not None and batch > 1 and call.args:
         first = (
             call.args[0].elts[0]
@@ -78,21 +138,18 @@ def _method(call: ast.Call, batch: int | None) -> str | None:
     return None
 
 
-def _builtin(call: ast.Call, inputs: set[str]) -> str | None:
+def _builtin(call: ast.Call, names: Names) -> str | None:
     name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if name == "range" and any(map(names.batch, call.args)):
+        return "range() writes a loop out for the example's batch size"
     if len(call.args) != 1:
         return None
     argument = call.args[0]
-    if name in ("int", "float", "bool") and _size(argument):
+    if name in ("int", "float", "bool") and names.size(argument):
         return f"{name}() makes a Python number of a size"
-    if name == "len" and isinstance(argument, ast.Name) and argument.id in inputs:
+    if name == "len" and isinstance(argument, ast.Name) and names.tensor(argument) and argument.id in names.used:
         return "len() makes a Python number of a size"
     return None
-
-
-def _size(node: ast.AST) -> bool:
-    """Whether an expression contains `.shape[…]` or `.size(…)`."""
-    return any(isinstance(part, ast.Attribute) and part.attr in ("shape", "size") for part in ast.walk(node))
 
 
 def preprocessing_spots(file: Path) -> list[Spot]:

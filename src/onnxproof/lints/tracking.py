@@ -1,0 +1,236 @@
+"""Which names of a function hold tensors that come from its inputs, and which hold their sizes. Modest: what is unclear is neither."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Kind = str
+"""`tensor`, `size` or `batch` (the size of dimension 0)."""
+
+PLAIN = frozenset({"int", "float", "bool", "str", "list", "dict", "tuple", "set", "List", "Dict", "Tuple", "Sequence"})
+"""Annotations of parameters that are no tensors."""
+ABOUT = frozenset(
+    {"shape", "size", "ndim", "dtype", "device", "layout", "requires_grad", "is_cuda", "names", "training"}
+)
+"""What a tensor says about itself, and what is no tensor any more."""
+VALUES = frozenset({"dim", "numel", "nelement", "stride", "item", "tolist", "numpy", "type", "get_device", "data_ptr"})
+CONTAINER = frozenset({"append", "extend", "insert", "pop", "items", "keys", "get", "update", "setdefault", "copy"})
+BUILTINS = frozenset(
+    "len int float bool str range list tuple dict set zip enumerate isinstance hasattr getattr print repr type".split()
+)
+
+
+@dataclass
+class Names:
+    """What is known about the names of a function."""
+
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    used: frozenset[str] = frozenset()
+    """Names that are used as tensors: a list of tensors has a length, too, and it is no size."""
+    local: Mapping[str, ast.FunctionDef] = field(default_factory=dict)
+    """Functions that are defined inside."""
+
+    def tensor(self, node: ast.AST) -> bool:
+        """Whether an expression is a tensor that is computed from an input."""
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id) == "tensor"
+        if isinstance(node, ast.Attribute):
+            return node.attr not in ABOUT and self.tensor(node.value)
+        if isinstance(node, ast.Call):
+            return self._called(node)
+        if isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr)):
+            return self.tensor(node.value)
+        if isinstance(node, ast.BinOp):
+            return self.tensor(node.left) or self.tensor(node.right)
+        if isinstance(node, ast.UnaryOp):
+            return not isinstance(node.op, ast.Not) and self.tensor(node.operand)
+        if isinstance(node, ast.Compare):
+            plain = any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
+            return not plain and any(self.tensor(side) for side in [node.left, *node.comparators])
+        return isinstance(node, ast.IfExp) and (self.tensor(node.body) or self.tensor(node.orelse))
+
+    def _called(self, call: ast.Call) -> bool:
+        given = any(self.tensor(argument) for argument in arguments(call))
+        if isinstance(call.func, ast.Attribute):
+            if call.func.attr in ABOUT | VALUES:
+                return False
+            return given or self.tensor(call.func.value)
+        return given and not (isinstance(call.func, ast.Name) and call.func.id in BUILTINS)
+
+    def size(self, node: ast.AST) -> bool:
+        """Whether an expression is a size of such a tensor, several of them, or a number computed from one."""
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id) in ("size", "batch")
+        if isinstance(node, ast.Attribute):
+            return node.attr == "shape" and self.tensor(node.value)
+        if isinstance(node, (ast.Subscript, ast.Starred)):
+            return self.size(node.value)
+        if isinstance(node, ast.BinOp):
+            return self.size(node.left) or self.size(node.right)
+        if isinstance(node, (ast.Tuple, ast.List)):
+            return any(map(self.size, node.elts))
+        return isinstance(node, ast.Call) and self._called_for_size(node)
+
+    def _called_for_size(self, call: ast.Call) -> bool:
+        if isinstance(call.func, ast.Name):
+            return call.func.id in ("int", "float", "min", "max", "round") and any(map(self.size, call.args))
+        if not isinstance(call.func, ast.Attribute):
+            return False
+        if call.func.attr == "size":
+            return self.tensor(call.func.value)
+        of_math = isinstance(call.func.value, ast.Name) and call.func.value.id == "math"
+        return of_math and any(map(self.size, call.args))
+
+    def batch(self, node: ast.AST) -> bool:
+        """Whether an expression is the size of a tensor's dimension 0, or a number computed from it."""
+        return self.size(node) and any(self._is_batch(part) for part in ast.walk(node))
+
+    def _is_batch(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Name):
+            return self.kinds.get(node.id) == "batch"
+        if isinstance(node, ast.Subscript):
+            return _zero(node.slice) and self.size(node)
+        return isinstance(node, ast.Call) and len(node.args) == 1 and _zero(node.args[0]) and self.size(node)
+
+    def kind(self, node: ast.AST) -> Kind | None:
+        """What an expression is."""
+        if self.tensor(node):
+            return "tensor"
+        return "batch" if self.batch(node) else "size" if self.size(node) else None
+
+
+def arguments(call: ast.Call) -> list[ast.expr]:
+    """Everything that is given to a call."""
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def _zero(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
+
+
+# --- a function -------------------------------------------------------------------------------------------------------
+
+
+def parameters(function: Function) -> list[ast.arg]:
+    """The parameters of a function without `self`, in order."""
+    given = [*function.args.posonlyargs, *function.args.args]
+    return [*(given[1:] if given and given[0].arg in ("self", "cls") else given), *function.args.kwonlyargs]
+
+
+def inputs(function: Function) -> dict[str, Kind]:
+    """The parameters of a forward that may be tensors: those that do not say that they are something else."""
+    defaults = _defaults(function)
+    return {
+        parameter.arg: "tensor"
+        for parameter in parameters(function)
+        if not _plain(parameter.annotation) and not _number(defaults.get(parameter.arg))
+    }
+
+
+def _defaults(function: Function) -> dict[str, ast.expr | None]:
+    given = [*function.args.posonlyargs, *function.args.args]
+    late = function.args.defaults
+    paired = zip(given[len(given) - len(late) :], late, strict=True)
+    return {
+        **{parameter.arg: value for parameter, value in paired},
+        **{p.arg: value for p, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)},
+    }
+
+
+def _plain(annotation: ast.expr | None) -> bool:
+    if isinstance(annotation, ast.Subscript):
+        return _plain(annotation.value)
+    if isinstance(annotation, ast.BinOp):
+        return _plain(annotation.left) or _plain(annotation.right)
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation.value.split("[")[0] in PLAIN
+    name = (
+        annotation.id
+        if isinstance(annotation, ast.Name)
+        else annotation.attr
+        if isinstance(annotation, ast.Attribute)
+        else ""
+    )
+    return name in PLAIN
+
+
+def _number(default: ast.expr | None) -> bool:
+    return isinstance(default, ast.Constant) and default.value is not None
+
+
+def track(function: Function, known: Mapping[str, Kind], tensors: Collection[str] = ()) -> Names:
+    """What the names of a function hold, if its parameters hold what is known; `tensors` are so beyond doubt."""
+    inside = {node.name: node for node in ast.walk(function) if isinstance(node, ast.FunctionDef) and node != function}
+    names = Names(dict(known), frozenset([*_used_as_tensors(function), *tensors]), inside)
+    for _ in range(2):  # a second time for what a loop carries around
+        for node in ast.walk(function):
+            for name, kind in _assigned(node, names):
+                names.kinds.setdefault(name, kind)
+    return names
+
+
+def _used_as_tensors(function: Function) -> Iterator[str]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr not in CONTAINER:
+            yield node.value.id
+        if isinstance(node, ast.BinOp) and not isinstance(node.left, (ast.List, ast.Tuple)):
+            yield from (
+                side.id
+                for side in (node.left, node.right)
+                if isinstance(side, ast.Name) and not isinstance(node.right, (ast.List, ast.Tuple))
+            )
+
+
+def _assigned(node: ast.AST, names: Names) -> Iterator[tuple[str, Kind]]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _bound(target, node.value, names)
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        yield from _bound(node.target, node.value, names)
+    elif isinstance(node, ast.For) and names.tensor(node.iter):
+        yield from ((part.id, "tensor") for part in ast.walk(node.target) if isinstance(part, ast.Name))
+    elif isinstance(node, ast.Call):
+        yield from _inner(node, names)
+
+
+def _bound(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[str, Kind]]:
+    if isinstance(target, ast.Name):
+        kind = names.kind(value)
+        if kind is not None:
+            yield target.id, kind
+        return
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return
+    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        for one, other in zip(target.elts, value.elts, strict=True):
+            yield from _bound(one, other, names)
+        return
+    plain = [element.id if isinstance(element, ast.Name) else "" for element in target.elts]
+    if names.tensor(value):
+        yield from ((name, "tensor") for name in plain if name)
+    elif isinstance(value, (ast.Attribute, ast.Call)) and names.size(value):  # `x.shape` or `x.size()`
+        yield from ((name, "size" if place else "batch") for place, name in enumerate(plain) if name)
+
+
+def _inner(call: ast.Call, names: Names) -> Iterator[tuple[str, Kind]]:
+    """Parameters of functions inside that are called with a tensor, or handed over with one: `torch.cond(p, lambda t: …, …, (x,))`."""
+    if isinstance(call.func, ast.Name) and call.func.id in names.local:
+        yield from handed_over(call, names.local[call.func.id], names).items()
+    mentioned = {part.id for given in arguments(call) for part in ast.walk(given) if isinstance(part, ast.Name)}
+    if any(names.kinds.get(name) == "tensor" for name in mentioned):
+        for given in arguments(call):
+            if isinstance(given, ast.Lambda):
+                yield from ((parameter.arg, "tensor") for parameter in parameters(given))
+
+
+def handed_over(call: ast.Call, function: Function, names: Names) -> dict[str, Kind]:
+    """What the parameters of a called function hold."""
+    wanted = parameters(function)
+    given = dict(zip((parameter.arg for parameter in wanted), call.args, strict=False))
+    given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+    kinds = {name: names.kind(value) for name, value in given.items() if not isinstance(value, ast.Starred)}
+    plain = {parameter.arg for parameter in wanted if _plain(parameter.annotation)}
+    return {name: kind for name, kind in kinds.items() if kind is not None and (kind != "tensor" or name not in plain)}

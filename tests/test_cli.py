@@ -69,7 +69,7 @@ def test_the_tutorials_fixed_batch_blocks_and_says_how_to_fix_it(cli, tmp_path):
         ([target("absent")], "has no 'absent'"),
         ([target("wrong_return")], "wrong_return gave a int; expected a torch.nn.Module"),
         ([target("raises")], "raises() raised RuntimeError: weights are missing"),
-        ([target("picky")], "rejects its example inputs"),
+        ([target("picky")], "rejects its example inputs at "),
         (["no_such_package.models:x"], "raised while it was imported"),
         ([target("tutorial"), "--range", "x:0,1"], "the model has no input 'x'; its inputs are 'input'"),
         ([target("tutorial"), "--dynamic", "ids:0=batch"], "the model has no input 'ids'; its inputs are 'input'"),

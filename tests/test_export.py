@@ -170,3 +170,10 @@ def test_large_weights_go_to_external_data_and_ship(tmp_path, monkeypatch):
     assert (tmp_path / "model.onnx.data").is_file()
     assert proof.artifact["bytes"] > (tmp_path / "model.onnx").stat().st_size
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
+
+
+def test_ox135_a_folder_that_cannot_be_written(tmp_path):
+    (tmp_path / "taken").write_text("a file where a folder is asked for")
+    with pytest.raises(onnxproof.errors.UserError, match=r"taken: .*OX135"):
+        onnxproof.export(*models.tutorial(), out=tmp_path / "taken")
+    assert onnxproof.export(*models.tutorial(), out=tmp_path / "free").artifact is not None

@@ -272,6 +272,13 @@ def test_nothing_accepted_by_pytorch_is_nothing_compared(exported, tmp_path):
         onnxproof.prove(*models.picky(), out=tmp_path)
 
 
+def test_ox134_a_module_takes_its_own_example(tmp_path):
+    module = torch.nn.Linear(4, 2).eval()
+    with pytest.raises(onnxproof.errors.InputError, match=r"shapes cannot be multiplied.*OX134"):
+        onnxproof.prove(module, (torch.randn(2, 5),), out=tmp_path)
+    assert onnxproof.prove(module, (torch.randn(2, 4),), out=tmp_path, budget=1.0).verdict == "ship"
+
+
 def test_no_case_is_an_error(tmp_path):
     with pytest.raises(onnxproof.errors.NothingToVerify, match="no case"):
         onnxproof.prove(*models.tutorial(), out=tmp_path, batch_sizes=())

@@ -169,7 +169,7 @@ FAILURES: tuple[Failure, ...] = (
     Failure("inverse", "OX108", "No ONNX function found for aten.linalg_inv_ex", "rewrites.inv"),
     Failure(
         "least_squares",
-        "OX101",
+        "OX108",
         "DynamicOutputShapeException: aten.linalg_lstsq.default",
         "rewrites.solve of the normal equations",
     ),

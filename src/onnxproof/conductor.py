@@ -158,6 +158,7 @@ class Record:
 def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, progress: Progress | None = None) -> Proof:
     """Do a job and judge it."""
     record = Record(progress or Progress())
+    _make_folder(job.out)
     earlier = earlier_of(job.bench)
     began = time.perf_counter()
     try:
@@ -168,6 +169,15 @@ def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, pro
         _in_process(job, record, policy, verify)
     latency = record.clock.finished(earlier) if job.bench is not None else None
     return _finish(job, record, policy, verify, time.perf_counter() - began, latency)
+
+
+def _make_folder(out: str) -> None:
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"--out {out}: expected a folder that can be made and written, came {error.strerror} (`onnxproof explain OX135`)"
+        ) from error
 
 
 def conduct_lint(job: Job, policy: Policy, *, isolate: bool, progress: Progress | None = None) -> Proof:

@@ -79,9 +79,10 @@ def _example_outputs(subject: Subject) -> Flat:
         known = diagnose(error)
         if known.code in ("OX125", "OX131"):
             raise FindingError(replace(known, severity="block")) from error
+        said = (str(error).strip().splitlines() or [""])[0]
         raise InputError(
-            f"the module itself rejects its example inputs: {type(error).__name__}: {str(error).strip().splitlines()[:1]}"
-            f" at {_place(location(error))}"
+            f"the module itself rejects its example inputs{_place(location(error))}: {type(error).__name__}: {said} "
+            "(`onnxproof explain OX134`)"
         ) from error
     if not outputs.tensors:
         raise FindingError(found("OX216", "the module returns no tensor: there is nothing to export or compare"))
@@ -109,7 +110,7 @@ def _output_names(outputs: list[str], inputs: set[str]) -> list[str]:
 
 
 def _place(where: Where) -> str:
-    return f"{where.file}:{where.line}" if where.file else "an unknown line"
+    return f" at {where.file}:{where.line}" if where.file else ""
 
 
 def _report_constants(inputs: Flat, outputs: Flat, report: Report) -> None:

@@ -6,6 +6,11 @@ from onnxproof.diagnosis.record import Pattern, pattern
 
 SPECIFIC: tuple[Pattern, ...] = (
     pattern(
+        r"DynamicOutputShapeException: (aten\.linalg_\w+(?:\.\w+)?)",
+        "OX108",
+        "{1} cannot be captured: the shape of its results depends on the values",
+    ),
+    pattern(
         r"using FX to (?:torch\.jit\.trace|symbolically trace|torch\.export) a dynamo-optimized function",
         "OX126",
         "the module was compiled with `torch.compile`, and what that returns cannot be traced",

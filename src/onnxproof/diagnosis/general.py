@@ -22,13 +22,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "the exporter has no translation for {1}",
     ),
     pattern(
-        r"ONNX export failed|Failed to export an ONNX|Could not export|torch\.onnx\.errors|"
+        r"ONNX export failed|\(Occurred when translating \w|Failed to export an ONNX|Could not export|torch\.onnx\.errors|"
         r"OnnxExporterError(?!: Failed to export the model to ONNX)|SymbolicValueError|torch[/\\]onnx[/\\]",
         "OX128",
         "the exporter's translation itself fails",
     ),
     pattern(
-        r"checker\.ValidationError|Bad node spec|ShapeInferenceError|onnx\.shape_inference|shape_inference\.InferenceError",
+        r"checker\.ValidationError|Bad node spec|Node \(\w+\) Op \(\w+\) \[Shape|ShapeInferenceError|onnx\.shape_inference|shape_inference\.InferenceError",
         "OX306",
         "the file does not follow the ONNX specification",
     ),
@@ -53,6 +53,11 @@ PATTERNS: tuple[Pattern, ...] = (
         r"torch\W{1,2}_dynamo\b|torch[./\\]export\b|torch\.fx\b|FakeTensor|symbolic_shapes|TorchExportError",
         "OX126",
         "the forward runs Python that the capture cannot follow",
+    ),
+    pattern(
+        r"load_state_dict\(.{0,400}(?:Attribute|Type|Key|Runtime)Error",
+        "OX132",
+        "the weights do not fit the module, or are no state of one",
     ),
     pattern(
         r"(?:^|\n|[\s>])'\w+' object has no attribute '\w+'|(?:^|\n|[\s>])((?:Name|UnboundLocal|Attribute|Key|Index|Type|Value|"

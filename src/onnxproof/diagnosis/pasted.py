@@ -43,7 +43,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the module itself refuses the example inputs, before anything is exported",
     ),
     pattern(
-        r"Could not open file or directory|No space left on device|Read-only file system|iostream error|Disk quota exceeded|"
+        r"Could not open file or directory|is_open\(\) was false|No space left on device|Read-only file system|iostream error|Disk quota exceeded|"
         r"PermissionError:.{0,200}\.(?:onnx|pb|data|weight|ort)\b|Permission denied:.{0,200}\.(?:onnx|pb|data|weight|ort)\b|"
         r"Failed to (?:open|create|save).{0,40}for writing",
         "OX135",

@@ -105,9 +105,10 @@ def test_a_cluster_gives_the_local_answer_even_if_it_loses_a_worker(cluster, fil
     local = run(files, tmp_path / "local")
     assert local.quality["flip_count"] > 10
     killed: list[int] = []
+    ended = threading.Event()
 
     def kill_one() -> None:
-        for _ in range(600):
+        while not ended.is_set():
             busy = workers()
             if busy and list((tmp_path / "cluster" / "evaluate").glob("shard-*.npz")):
                 os.kill(busy[0], signal.SIGKILL)
@@ -117,8 +118,11 @@ def test_a_cluster_gives_the_local_answer_even_if_it_loses_a_worker(cluster, fil
 
     killer = threading.Thread(target=kill_one)
     killer.start()
-    distributed = run(files, tmp_path / "cluster", ray=cluster.address)
-    killer.join()
+    try:
+        distributed = run(files, tmp_path / "cluster", ray=cluster.address)
+    finally:
+        ended.set()
+        killer.join()
     assert killed, "no worker was busy long enough to be killed"
     assert distributed.quality["where"] == "ray"
     assert counts(distributed) == counts(local)

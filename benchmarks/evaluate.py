@@ -2,10 +2,11 @@
 
     python -m benchmarks.evaluate [--rows 1000000]
 
-Throughput: the ONNX side of the evaluation alone (reading the file, choosing and casting inputs, watching them, running
-the session, keeping scores and labels), beside a loop that calls `session.run` on slices of an array that is in memory
-already, and one that reads each batch from a raw file first. Both use the same session and batch and see every row once, in turns of a twentieth of the rows in one process, so
-that what else the machine does falls on both. PyTorch's forwards are not part of either: they take their own time, which is told beside.
+Throughput: the ONNX side of the evaluation alone (reading the file, choosing and casting inputs, watching them, running the session, keeping
+scores and labels) in one process per core with one thread each, which is what the command does with a million rows, and in one process
+with all threads. Beside them: `session.run` on slices of an array that is in memory already, with all threads in one process and with one thread in
+as many processes, and a loop that reads each batch from a raw file. All see every row once, in turns of a tenth of the rows, each after a few batches that are
+not counted, so that what else the machine does falls on all. Processes have started before. PyTorch's forwards are not part of any: their time is told beside.
 
 Memory: the command line's own run (`onnxproof evaluate`, both sides, metrics and intervals included) in a process of its
 own, for a tenth of the rows and for all of them; the peak is of the largest process.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import platform
 import statistics
@@ -22,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +32,7 @@ import numpy as np
 import torch
 from torch import nn
 
-FEATURES, BATCH, WINDOWS = 64, 4096, 20
+FEATURES, BATCH, WINDOWS = 64, 4096, 10
 NUMBERS = Path(__file__).with_name("evaluate.json")
 REPORT = Path(__file__).parents[1] / "docs" / "evaluate.md"
 
@@ -55,62 +58,129 @@ def write_rows(path: Path, rows: int) -> None:
             writer.write_table(pa.table([column, pa.array((x[:, 0] > 0).astype(np.int64))], schema=schema))
 
 
-def throughput(folder: Path, rows: int) -> dict[str, Any]:
-    """Rows per second of both, and their ratio."""
-    import onnxproof
-    from onnxproof.artifact.file import read_artifact
-    from onnxproof.job import SessionSettings
-    from onnxproof.quality.engine import Engine
-    from onnxproof.quality.settings import EvaluateSettings
-    from onnxproof.quality.shardrun import ShardRun
-    from onnxproof.quality.sources import open_source
-    from onnxproof.subject import make_subject
+class Lane:
+    """What one process does: the same rows through a bare loop, and through the ONNX side of the evaluation."""
 
-    module, inputs = model()
-    onnxproof.export(module, inputs, out=folder)
-    data = str(folder / "rows.npz")
-    x = np.random.default_rng(0).standard_normal((rows, FEATURES), dtype=np.float32)
-    plain = folder / "rows.bin"
-    x.tofile(plain)
-    np.savez(data, x=x, labels=(x[:, 0] > 0).astype(np.int64))
-    settings = EvaluateSettings(data, batch_size=BATCH)
-    artifact = read_artifact(folder / "model.onnx")
-    engine = Engine(make_subject(module, inputs), artifact, SessionSettings(), settings, sides=("candidate",))
-    source = engine.open(open_source(data))
-    plan = engine.plan(source, source.all_labels())
-    session, name = engine.session.session, engine.session.session.get_inputs()[0].name
+    def __init__(self, folder: Path, threads: int | None) -> None:
+        from onnxproof.artifact.file import read_artifact
+        from onnxproof.job import SessionSettings
+        from onnxproof.quality.engine import Engine
+        from onnxproof.quality.settings import EvaluateSettings
+        from onnxproof.quality.sources import open_source
+        from onnxproof.subject import make_subject
 
-    def bare(start: int, stop: int) -> float:
-        began = time.perf_counter()
+        data, artifact = str(folder / "rows.npy"), read_artifact(folder / "model.onnx")
+        settings = EvaluateSettings(data, labels=str(folder / "labels.npy"), batch_size=BATCH)
+        session = SessionSettings(threads=threads)
+        self.engine = Engine(make_subject(*model()), artifact, session, settings, sides=("candidate",))
+        self.source = self.engine.open(open_source(data))
+        self.plan = self.engine.plan(self.source, self.source.all_labels())
+        self.session = self.engine.session.session
+        self.name = self.session.get_inputs()[0].name
+        self.plain = folder / "rows.bin"
+        self.rows = np.fromfile(self.plain, np.float32).reshape(-1, FEATURES)
+
+    def bare(self, start: int, stop: int) -> None:
+        """`session.run` on slices of an array in memory."""
         for first in range(start, stop, BATCH):
-            session.run(None, {name: x[first : min(first + BATCH, stop)]})
-        return time.perf_counter() - began
+            self.session.run(None, {self.name: self.rows[first : min(first + BATCH, stop)]})
 
-    def reading(start: int, stop: int) -> float:
-        began = time.perf_counter()
+    def reading(self, start: int, stop: int) -> None:
+        """`session.run` on batches that are read from a raw file."""
         for first in range(start, stop, BATCH):
             count = min(first + BATCH, stop) - first
-            batch = np.fromfile(plain, np.float32, count * FEATURES, offset=first * FEATURES * 4)
-            session.run(None, {name: batch.reshape(count, FEATURES)})
-        return time.perf_counter() - began
+            batch = np.fromfile(self.plain, np.float32, count * FEATURES, offset=first * FEATURES * 4)
+            self.session.run(None, {self.name: batch.reshape(count, FEATURES)})
 
-    def ours(start: int, stop: int) -> float:
-        began = time.perf_counter()
-        shard = ShardRun(engine, plan, start).run(source.batches(start, BATCH, stop), None, lambda count: None)
+    def ours(self, start: int, stop: int) -> None:
+        """The evaluation's own way."""
+        from onnxproof.quality.shardrun import ShardRun
+
+        batches = self.source.batches(start, BATCH, stop)
+        shard = ShardRun(self.engine, self.plan, start).run(batches, None, lambda count: None)
         assert shard.rows == stop - start
-        return time.perf_counter() - began
 
+
+def serve_lane(folder: Path, orders: Any) -> None:
+    """A process of one thread: runs what it is told to."""
+    lane = Lane(folder, 1)
+    for what in ("bare", "ours"):
+        getattr(lane, what)(0, 10 * BATCH)  # to warm up
+    orders.send("ready")
+    while (order := orders.recv()) is not None:
+        what, start, stop = order
+        getattr(lane, what)(start, stop)
+        orders.send("done")
+
+
+class Lanes:
+    """As many processes as cores, one thread each: what `evaluate` does with a million rows."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        pipes = [context.Pipe() for _ in range(count)]
+        self._ends = [mine for mine, _ in pipes]
+        self._processes = [context.Process(target=serve_lane, args=(folder, theirs)) for _, theirs in pipes]
+        for process in self._processes:
+            process.start()
+        for end in self._ends:
+            end.recv()
+
+    def run(self, what: str, start: int, stop: int) -> None:
+        """Each its share of the rows."""
+        share = -(-(stop - start) // len(self._ends))
+        for i, end in enumerate(self._ends):
+            end.send((what, start + i * share, min(start + (i + 1) * share, stop)))
+        for end in self._ends:
+            end.recv()
+
+    def close(self) -> None:
+        """Let them go."""
+        for end, process in zip(self._ends, self._processes, strict=True):
+            end.send(None)
+            process.join()
+
+
+def throughput(folder: Path, rows: int) -> dict[str, Any]:
+    """Rows per second of all, and their ratios."""
+    import onnxproof
+
+    onnxproof.export(*model(), out=folder)
+    x = np.random.default_rng(0).standard_normal((rows, FEATURES), dtype=np.float32)
+    x.tofile(folder / "rows.bin")
+    np.save(folder / "rows.npy", x)
+    np.save(folder / "labels.npy", (x[:, 0] > 0).astype(np.int64))
+    del x
+    one, many = Lane(folder, None), Lanes(folder, os.cpu_count() or 1)
+    ways: dict[str, Callable[[int, int], None]] = {
+        "bare": one.bare,
+        "bare_lanes": lambda start, stop: many.run("bare", start, stop),
+        "ours_lanes": lambda start, stop: many.run("ours", start, stop),
+        "ours": one.ours,
+        "reading": one.reading,
+    }
     step = rows // WINDOWS
-    bare(0, step), ours(0, step)  # to warm up
-    windows = [(i * step, (i + 1) * step) for i in range(WINDOWS)]
-    pairs = [(bare(*window), ours(*window), reading(*window)) for window in windows]
-    spent = [sum(seconds) for seconds in zip(*pairs, strict=True)]
+    spent: dict[str, list[float]] = {name: [] for name in ways}
+    for i in range(-1, WINDOWS):  # the first turn is to warm up
+        # Whoever comes after another process finds cold caches and sleeping threads: everyone's turn to be first.
+        order = [list(ways)[(i + k) % len(ways)] for k in range(len(ways))]
+        for name in order:
+            way = ways[name]
+            way(max(i, 0) * step, max(i, 0) * step + 4 * BATCH)
+            began = time.perf_counter()
+            way(max(i, 0) * step, (max(i, 0) + 1) * step)
+            spent[name] += [time.perf_counter() - began] if i >= 0 else []
+    many.close()
+    total = {name: sum(seconds) for name, seconds in spent.items()}
+    middle = {name: statistics.median(seconds) for name, seconds in spent.items()}
     return {
         "rows": step * WINDOWS,
-        "ratio": spent[0] / spent[1],
-        "median": statistics.median(b / o for b, o, _ in pairs),
-        "reading": spent[2] / spent[1],
-        "rows_per_second": step * WINDOWS / spent[1],
+        "default": total["bare"] / total["ours_lanes"],
+        "default_median": middle["bare"] / middle["ours_lanes"],
+        "alike": total["bare_lanes"] / total["ours_lanes"],
+        "single": total["bare"] / total["ours"],
+        "single_reading": total["reading"] / total["ours"],
+        "rows_per_second": step * WINDOWS / total["ours_lanes"],
     }
 
 
@@ -156,9 +226,11 @@ def report(speed: dict[str, Any], small: dict[str, Any], large: dict[str, Any], 
 
 Made by `make evaluate` ({platform.machine()}, {os.cpu_count()} cores). What is measured stands at the top of `benchmarks/evaluate.py`.
 
-**Throughput.** {speed["rows"]:,} rows of {FEATURES} numbers, batches of {BATCH}, a network of three layers: the ONNX side of the evaluation runs at
-**{speed["ratio"]:.0%}** of a bare `session.run` loop over an array in memory (median of the turns {speed["median"]:.0%}), and at **{speed["reading"]:.0%}**
-of a loop that reads each batch from a file itself, as it must where the data do not fit; {speed["rows_per_second"]:,.0f} rows/s.
+**Throughput.** {speed["rows"]:,} rows of {FEATURES} numbers, batches of {BATCH}, a network of three layers. Sets of this size are shared by one process per core, with
+one thread each: the ONNX side of the evaluation then runs at **{speed["default"]:.0%}** of a bare `session.run` loop over an array in memory with all threads (medians of
+the turns: {speed["default_median"]:.0%}), and at {speed["alike"]:.0%} of bare loops in as many processes; {speed["rows_per_second"]:,.0f} rows/s. In a single process with
+all threads, as smaller sets are run, it is {speed["single"]:.0%} of the bare loop and {speed["single_reading"]:.0%} of one that reads each batch from a file itself: onnxruntime's
+threads go to sleep while rows are read, and waking them takes longer than the reading.
 
 **Memory.** The whole command, both sides with metrics and intervals, on parquet:
 

@@ -80,24 +80,23 @@ class Sampler:
 
     def see(self, inputs: Mapping[str, Array], rows: int, start: int) -> Array:
         """Take some of these rows; the places that were taken."""
-        first = -self._seen % self._step
-        taken = np.arange(first, rows, self._step)
-        self._seen += rows
-        width = 0
-        for name, array in inputs.items():
-            if array.ndim and array.dtype.kind in "fiub":
-                part = features_of(array[taken])
-                width = max(width, part.shape[1])
-                self._parts.setdefault(name, []).append(part)
-        self._rows.append(taken + start)
+        chosen = {name: a for name, a in inputs.items() if a.ndim and a.dtype.kind in "fiub"}
+        width = max((features_of(a[:1]).shape[1] for a in chosen.values() if len(a)), default=0)
         limit = int(min(SAMPLE_ROWS, max(64, SAMPLE_VALUES // max(1, width))))
-        while sum(len(part) for part in self._rows) > limit:
-            self._thin()
+        held = sum(len(part) for part in self._rows)
+        while held + len(taken := np.arange(-self._seen % self._step, rows, self._step)) > limit:
+            self._thin()  # before the rows are copied, most of which would be thrown away again
+            held = sum(len(part) for part in self._rows)
+        self._seen += rows
+        for name, array in chosen.items():
+            self._parts.setdefault(name, []).append(features_of(array[-(self._seen - rows) % self._step :: self._step]))
+        self._rows.append(taken + start)
         return taken
 
     def _thin(self) -> None:
-        self._rows = [np.concatenate(self._rows)[::2]]
-        self._parts = {name: [np.concatenate(parts)[::2]] for name, parts in self._parts.items()}
+        if self._rows:
+            self._rows = [np.concatenate(self._rows)[::2]]
+            self._parts = {name: [np.concatenate(parts)[::2]] for name, parts in self._parts.items()}
         self._step *= 2
 
     def close(self, keep: Callable[[str, Array], None]) -> None:

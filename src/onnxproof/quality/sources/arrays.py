@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -19,29 +20,60 @@ READ_BYTES = 4_000_000
 
 
 class FileArray:
-    """Rows of an array in a file, read when asked for: pages of a memory map would count as this process's memory."""
+    """Rows of an array in a file, read when asked for.
+
+    Aligned rows are those of a private memory map, which costs no copy; its pages are given back as soon as the next rows are asked for,
+    so that they do not count as this process's memory. Others (members of an npz mostly are not aligned) are read.
+    """
 
     def __init__(self, file: Path, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], keep: Any = None) -> None:
         self._file, self._offset, self.shape, self.dtype = file, offset, shape, dtype
         self._row = int(np.prod(shape[1:], dtype=np.int64)) if shape else 1
         self._keep = keep
         """What must live as long as the file does."""
+        self._map: mmap.mmap | None = None
+        self._shown = (0, 0)
+        """The bytes of the map that were handed out last."""
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Array:
         start, stop, _ = rows.indices(len(self))
-        values = np.empty((max(0, stop - start), *self.shape[1:]), self.dtype)
+        at, count = self._offset + start * self._row * self.dtype.itemsize, max(0, stop - start)
+        if at % self.dtype.alignment or not count or not hasattr(mmap.mmap, "madvise"):
+            return self._read(at, count)
+        return self._mapped(at, count)
+
+    def _mapped(self, at: int, count: int) -> Array:
+        if self._map is None:
+            with self._file.open("rb") as stream:
+                self._map = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+        first, length = self._shown
+        if length:
+            self._map.madvise(mmap.MADV_DONTNEED, first, length)
+        try:
+            values = np.frombuffer(self._map, self.dtype, count * self._row, at)
+        except ValueError:
+            raise self._short() from None
+        page = at - at % mmap.PAGESIZE
+        self._shown = page, at + values.nbytes - page
+        return values.reshape(count, *self.shape[1:])
+
+    def _read(self, at: int, count: int) -> Array:
+        values = np.empty((count, *self.shape[1:]), self.dtype)
         with self._file.open("rb", buffering=0) as stream:
-            stream.seek(self._offset + start * self._row * self.dtype.itemsize)
+            stream.seek(at)
             left = values.reshape(-1).view(np.uint8).data
             while left.nbytes:
-                count = stream.readinto(left)
-                if not count:
-                    raise InputError(f"{self._file} ends before its last row")
-                left = left[count:]
+                taken = stream.readinto(left)
+                if not taken:
+                    raise self._short()
+                left = left[taken:]
         return values
+
+    def _short(self) -> InputError:
+        return InputError(f"{self._file} ends before its last row")
 
 
 def read_npy(file: Path, offset: int = 0, keep: Any = None) -> Any:

@@ -104,6 +104,31 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return run
 
 
+@pytest.fixture
+def inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Like `cli`, but in this process: for what a command says, where it does not matter that children do the work."""
+    from onnxproof.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        alone = ["--in-process"] if arguments[0] in ("prove", "verify", "export", "locate") else []
+        words = [*map(str, arguments), *alone]
+        monkeypatch.setattr(sys, "argv", ["onnxproof", *words])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = int(end.code or 0)
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess(words, code, said.out, said.err)
+
+    return run
+
+
 def target(name: str) -> str:
     """The TARGET of a model of `models.py`."""
     return f"{HERE / 'models.py'}:{name}"

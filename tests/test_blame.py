@@ -122,13 +122,13 @@ def test_bisecting_the_rewrites_asks_few_questions():
     assert healing_rewrite(lambda off: False) is None
 
 
-def test_the_command_line_shows_the_culprits(cli, tmp_path):
+def test_the_command_line_shows_the_culprits(inside, tmp_path):
     from conftest import target
 
-    result = cli("locate", target("epsilon"), "--quiet")
+    result = inside("locate", target("epsilon"), "--quiet")
     assert result.returncode == 1
     assert "stage simplify" in result.stdout
     assert "models.py" in result.stdout
     assert len(result.stdout.splitlines()) <= 25
-    nothing = cli("locate", target("tutorial"), "--quiet")
+    nothing = inside("locate", target("tutorial"), "--quiet")
     assert "nothing to locate" in nothing.stdout

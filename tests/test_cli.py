@@ -88,8 +88,8 @@ def test_the_tutorials_fixed_batch_blocks_and_says_how_to_fix_it(cli, tmp_path):
         ([target("tutorial"), "--data", "missing.npz"], "there is no file missing.npz"),
     ],
 )
-def test_wrong_usage_exits_2_with_one_clear_message(arguments, message, cli):
-    result = cli("prove", *arguments)
+def test_wrong_usage_exits_2_with_one_clear_message(arguments, message, inside):
+    result = inside("prove", *arguments)
     assert result.returncode == 2, result.stdout
     assert message in result.stderr
     assert "Traceback" not in result.stderr
@@ -108,30 +108,37 @@ def test_a_target_that_raises_while_importing_names_the_line(cli, tmp_path):
     [(b"this is no model", "not an ONNX model"), (b"", "no graph")],
     ids=["text", "empty"],
 )
-def test_a_file_that_is_no_onnx_blocks(content, message, cli, tmp_path):
+def test_a_file_that_is_no_onnx_blocks(content, message, inside, tmp_path):
     (tmp_path / "bad.onnx").write_bytes(content)
-    result = cli("verify", target("tutorial"), "--onnx", "bad.onnx")
+    result = inside("verify", target("tutorial"), "--onnx", "bad.onnx")
     assert result.returncode == 1
     assert "OX301" in result.stdout
     assert message in result.stdout
 
 
-def test_a_truncated_file_blocks(cli, tmp_path, exported):
+def test_a_truncated_file_blocks(inside, tmp_path, exported):
     whole = exported("mlp").read_bytes()
     (tmp_path / "cut.onnx").write_bytes(whole[: len(whole) // 2])
-    result = cli("verify", target("mlp"), "--onnx", "cut.onnx")
+    result = inside("verify", target("mlp"), "--onnx", "cut.onnx")
     assert result.returncode == 1
     assert "OX301" in result.stdout
 
 
-def test_missing_external_data_blocks(cli, tmp_path, exported):
+def test_missing_external_data_blocks(inside, tmp_path, exported):
     model = onnx.load(exported("mlp"))
     onnx.save(model, tmp_path / "split.onnx", save_as_external_data=True, location="weights.data", size_threshold=0)
     (tmp_path / "weights.data").unlink()
-    result = cli("verify", target("mlp"), "--onnx", "split.onnx")
+    result = inside("verify", target("mlp"), "--onnx", "split.onnx")
     assert result.returncode == 1
     assert "OX302" in result.stdout
     assert "weights.data" in result.stdout
+
+
+def test_wrong_usage_through_children_reads_the_same(cli):
+    result = cli("prove", target("raises"))
+    assert result.returncode == 2
+    assert "raises() raised RuntimeError: weights are missing" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_json_on_stdout_is_all_of_stdout(cli):
@@ -152,8 +159,8 @@ def test_a_target_that_prints_does_not_spoil_the_output(cli, tmp_path):
     json.loads(result.stdout)
 
 
-def test_a_summary_is_short_verdict_first_and_names_the_next_command(cli):
-    result = cli("prove", target("epsilon"))
+def test_a_summary_is_short_verdict_first_and_names_the_next_command(inside):
+    result = inside("prove", target("epsilon"))
     assert result.returncode == 1
     lines = result.stdout.splitlines()
     assert lines[0].startswith("BLOCK")
@@ -163,37 +170,39 @@ def test_a_summary_is_short_verdict_first_and_names_the_next_command(cli):
     assert lines[-1].strip().startswith("next: onnxproof")
 
 
-def test_quiet_prints_one_line(cli):
-    result = cli("prove", target("tutorial"), "--quiet")
+def test_quiet_prints_one_line(inside):
+    result = inside("prove", target("tutorial"), "--quiet")
     assert len(result.stdout.splitlines()) == 1
 
 
-def test_a_saved_proof_is_judged_again_without_a_run(cli, tmp_path):
-    assert cli("prove", target("tutorial"), "--json", "proof.json").returncode == 0
-    strict = cli("report", "proof.json", "--atol", "0", "--rtol", "0")
+def test_a_saved_proof_is_judged_again_without_a_run(inside, tmp_path):
+    assert inside("prove", target("tutorial"), "--json", "proof.json").returncode == 0
+    strict = inside("report", "proof.json", "--atol", "0", "--rtol", "0")
     assert strict.returncode == 1
     assert "OX204" in strict.stdout
-    accepted = cli("report", "proof.json", "--atol", "0", "--rtol", "0", "--accept", "OX204", "--reason", "known")
+    accepted = inside("report", "proof.json", "--atol", "0", "--rtol", "0", "--accept", "OX204", "--reason", "known")
     assert accepted.returncode == 0
     assert "accepted: known" in accepted.stdout
 
 
-def test_a_report_of_something_else_is_refused(cli, tmp_path):
+def test_a_report_of_something_else_is_refused(inside, tmp_path):
     (tmp_path / "other.json").write_text('{"schema": "something"}')
-    result = cli("report", "other.json")
+    result = inside("report", "other.json")
     assert result.returncode == 2
     assert "not a proof" in result.stderr
 
 
-def test_accepting_a_finding_keeps_it_visible(cli, tmp_path):
-    result = cli("prove", target("train_mode"), "--accept", "OX102", "--reason", "dropout is fine", "--json", "p.json")
+def test_accepting_a_finding_keeps_it_visible(inside, tmp_path):
+    result = inside(
+        "prove", target("train_mode"), "--accept", "OX102", "--reason", "dropout is fine", "--json", "p.json"
+    )
     assert result.returncode == 0, result.stdout
     finding = next(f for f in json.loads((tmp_path / "p.json").read_text())["findings"] if f["code"] == "OX102")
     assert finding["accepted"] == "dropout is fine"
 
 
-def test_export_writes_a_stripped_file_and_its_source_map(cli, tmp_path):
-    result = cli("export", target("transformer"), "--out", "made")
+def test_export_writes_a_stripped_file_and_its_source_map(inside, tmp_path):
+    result = inside("export", target("transformer"), "--out", "made")
     assert result.returncode == 0, result.stdout + result.stderr
     raw = (tmp_path / "made" / "model.onnx").read_bytes()
     assert b"models.py" not in raw
@@ -201,15 +210,15 @@ def test_export_writes_a_stripped_file_and_its_source_map(cli, tmp_path):
     nodes = json.loads((tmp_path / "made" / "model.sourcemap.json").read_text())["nodes"]
     assert any(node.get("module") == "encoder.layers.0.self_attn" for node in nodes.values())
     assert any(str(node.get("file", "")).endswith("models.py") and node.get("line") for node in nodes.values())
-    kept = cli("export", target("tutorial"), "--keep-metadata", "--out", "kept")
+    kept = inside("export", target("tutorial"), "--keep-metadata", "--out", "kept")
     assert kept.returncode == 0
     assert b"stack_trace" in (tmp_path / "kept" / "model.onnx").read_bytes()
 
 
-def test_explain(cli):
-    assert "silent change" in cli("explain", "OX202").stdout
-    assert "OX222" in cli("explain", "--all").stdout
-    assert cli("explain", "OX999").returncode == 2
+def test_explain(inside):
+    assert "silent change" in inside("explain", "OX202").stdout
+    assert "OX222" in inside("explain", "--all").stdout
+    assert inside("explain", "OX999").returncode == 2
 
 
 def test_version(cli):
@@ -247,7 +256,7 @@ def test_a_target_that_exits_is_a_users_error(cli, tmp_path):
     assert "raised while it was imported: SystemExit" in result.stderr
 
 
-def test_nothing_compared_cannot_be_accepted(cli):
-    result = cli("prove", target("tutorial"), "--accept", "OX004", "--reason", "please")
+def test_nothing_compared_cannot_be_accepted(inside):
+    result = inside("prove", target("tutorial"), "--accept", "OX004", "--reason", "please")
     assert result.returncode == 2
     assert "cannot be accepted" in result.stderr

@@ -380,14 +380,14 @@ def test_an_input_that_kills_the_process_is_kept(tmp_path):
     assert done.returncode == 0
 
 
-def test_wrong_roles_are_refused(tmp_path):
+def test_wrong_roles_are_refused(inside, tmp_path):
     (tmp_path / "m.py").write_text(
         "import torch\ndef model():\n    return torch.nn.Linear(3, 2), (torch.randn(2, 3),)\n"
     )
-    done = run("prove", "m.py:model", "--role", "x:image", cwd=tmp_path)
+    done = inside("prove", "m.py:model", "--role", "x:image")
     assert done.returncode == 2
     assert "--role: the model has no input 'x'; its inputs are 'input'" in done.stderr
-    done = run("prove", "m.py:model", "--role", "input:picture", cwd=tmp_path)
+    done = inside("prove", "m.py:model", "--role", "input:picture")
     assert done.returncode == 2
     assert "expected name:role with a role of float, image, additive-mask" in done.stderr
 

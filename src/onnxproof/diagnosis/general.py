@@ -6,6 +6,11 @@ from onnxproof.diagnosis.record import Pattern, pattern
 
 PATTERNS: tuple[Pattern, ...] = (
     pattern(
+        r"Failed to convert the model to the target version (\d+)|version conversion .{0,40}(?:is not supported|unsuccessful|failed)",
+        "OX105",
+        "the file could not be converted to the opset that was asked for ({1})",
+    ),
+    pattern(
         r"No module named '?([\w.]+)'?|cannot import name '?(\w+)'?|[Uu]nable to import dependency (\w+)|DLL load failed|undefined symbol: |"
         r"cannot open shared object file|(?:requires|needs) the (\w+) (?:library|package)|with only (?:TensorFlow|PyTorch) installed|"
         r"__init__\(\) got an unexpected keyword argument|(?:export|from_pretrained|main_export)\(\) got an unexpected keyword argument",
@@ -17,6 +22,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"\b(?:operator|op|function) [`'\"]?([\w:.]+)[`'\"]? (?:is|are) not (?:yet |currently )?(?:supported|implemented)|"
         r"\b((?:aten|prims?|onnx)::\w+) to ONNX opset|[Uu]nsupported (?:ONNX |ATen )?(?:operator|op)s?\b[: ]+[`'\"]?([\w:.]+)|"
+        r"Unsupported FX nodes: .{0,60}?'(aten\.[\w.]+)|"
         r"Couldn't export (?:Python )?operator ([\w:]+)|[Nn]o (?:symbolic|translation|ONNX function|decompos\w+)[^.\n]{0,40} (?:for|found)",
         "OX108",
         "the exporter has no translation for {1}",
@@ -28,7 +34,8 @@ PATTERNS: tuple[Pattern, ...] = (
         "the exporter's translation itself fails",
     ),
     pattern(
-        r"checker\.ValidationError|Bad node spec|Node \(\w+\) Op \(\w+\) \[Shape|ShapeInferenceError|onnx\.shape_inference|shape_inference\.InferenceError",
+        r"checker\.ValidationError|model with IR version < \d+ cannot have|Bad node spec|Node \(\w+\) Op \(\w+\) \[Shape|ShapeInferenceError|"
+        r"onnx\.shape_inference|shape_inference\.InferenceError",
         "OX306",
         "the file does not follow the ONNX specification",
     ),
@@ -55,7 +62,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the forward runs Python that the capture cannot follow",
     ),
     pattern(
-        r"load_state_dict\(.{0,400}(?:Attribute|Type|Key|Runtime)Error",
+        r"load_state_dict\(.{0,400}(?:Attribute|Type|Key|Runtime)Error|tarfile\.(?:Invalid|Empty|Truncated)HeaderError",
         "OX132",
         "the weights do not fit the module, or are no state of one",
     ),

@@ -93,6 +93,7 @@ def test_noise_is_not_accused(name, tmp_path):
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
 
 
+@pytest.mark.slow
 def test_an_ill_conditioned_model_breaks_a_promised_tolerance(tmp_path):
     proof = onnxproof.prove(*models.chaos(), out=tmp_path, atol=1e-6, rtol=1e-6)
     assert codes(proof, "review", "block") == {"OX204"}

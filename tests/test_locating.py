@@ -108,7 +108,11 @@ def test_showing_values_leaves_the_graph_alone(exported):
 
 @pytest.mark.parametrize(
     ("name", "fault", "op"),
-    [("gelu_mlp", tanh_gelu, "Gelu"), ("gelu_mlp", other_epsilon, "LayerNormalization"), ("cnn", one_percent, "Conv")],
+    [
+        ("gelu_mlp", tanh_gelu, "Gelu"),
+        ("gelu_mlp", other_epsilon, "LayerNormalization"),
+        pytest.param("cnn", one_percent, "Conv", marks=pytest.mark.slow),
+    ],
 )
 def test_a_file_without_any_names_is_located_by_structure(name, fault, op, mutated, verify):
     def both(model):

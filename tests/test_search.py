@@ -134,7 +134,9 @@ def test_a_limit_that_is_only_in_the_graph_is_reached(tmp_path):
     assert proof.search["found"].startswith("search/")
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn", "transformer"])
+@pytest.mark.parametrize(
+    "name", ["mlp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cnn", "transformer"))]
+)
 def test_a_correct_model_survives_the_search(name, tmp_path):
     import models
 

@@ -27,7 +27,7 @@ def first(proof):
         ("gelu_mlp", tanh_gelu, "Gelu", "1"),
         ("gelu_mlp", other_epsilon, "LayerNormalization", "2"),
         ("tutorial", biased, "Gemm", "0"),
-        ("cnn", one_percent, "Conv", None),
+        pytest.param("cnn", one_percent, "Conv", None, marks=pytest.mark.slow),
     ],
 )
 def test_the_changed_node_is_named_first(name, fault, op, module, mutated, verify):

@@ -129,6 +129,7 @@ def test_wrong_usage_exits_2(arguments, message, cli, files, tmp_path):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.slow
 def test_prove_with_labels_evaluates_too(cli, files, tmp_path):
     arguments = ["prove", target("points"), "--onnx", files / "model.onnx", "--batch-sizes", "2", "--json", "p.json"]
     both = cli(*arguments, "--data", files / "test.npz", "--min", "accuracy=0.5")

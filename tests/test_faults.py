@@ -52,7 +52,7 @@ def biased(model: onnx.ModelProto) -> None:
 
 
 @pytest.mark.parametrize("name", models.CORRECT)
-@pytest.mark.parametrize("level", ["disable", "all"])
+@pytest.mark.parametrize("level", [pytest.param("disable", marks=pytest.mark.slow), "all"])
 def test_correct_exports_ship(name, level, exported, verify):
     proof = verify(name, exported(name), optimization=level)
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]

@@ -139,7 +139,7 @@ FAILURES: tuple[Failure, ...] = (
     Failure("cummin", "OX108", "No ONNX function found for aten.cummin", "a triangular mask and amin"),
     Failure(
         "diagonal_scatter",
-        "OX101",
+        "OX128",
         "AssertionError: aot_autograd expected to have an entirely functional",
         "torch.where(eye, …)",
     ),

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, get_args
 
-from onnxproof.errors import InputError, UserError
+from onnxproof.errors import InputError, TargetError, UserError
 
 Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "length"]
 """What an input means, which decides what is tried in it."""
 ROLES: tuple[Role, ...] = get_args(Role)
+
+
+def parse_target(target: str) -> tuple[str, str | None]:
+    """A file or package and the name in it (None for a file that is itself the model); a file that is not there is told at once."""
+    path, colon, attribute = target.rpartition(":")
+    whole = target.endswith((".pt2", ".pt", ".pth", ".ts", ".onnx"))
+    if whole and (not colon or "/" in attribute or "\\" in attribute):
+        path, attribute = target, ""
+    elif not colon or not path or not attribute:
+        raise TargetError(
+            f"TARGET {target!r} is not understood: expected path/file.py:name, package.module:name, file.pt2 or file.pt"
+        )
+    if (not attribute or path.endswith(".py")) and not Path(path).is_file():
+        raise TargetError(f"there is no file {path} in {Path.cwd()}: give its path from here")
+    return path, attribute or None
 
 
 @dataclass(frozen=True)

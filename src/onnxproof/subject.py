@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from onnxproof.errors import InputError, TargetError, listed
-from onnxproof.specs import InputSpec, Range
+from onnxproof.specs import InputSpec, Range, parse_target
 from onnxproof.structure import Flat, flatten
 from onnxproof.twin import twin
 
@@ -123,15 +123,9 @@ def _script_names(module: nn.Module, names: list[str]) -> list[str]:
 
 def load_target(target: str) -> tuple[Any, str]:
     """The object TARGET names, and a short name for it."""
-    path, colon, attribute = target.rpartition(":")
-    if target.endswith((".pt2", ".pt", ".pth", ".ts", ".onnx")) and (
-        not colon or "/" in attribute or "\\" in attribute
-    ):
-        return _load_file(Path(target)), Path(target).stem
-    if not colon or not path or not attribute:
-        raise TargetError(
-            f"TARGET {target!r} is not understood: expected path/file.py:name, package.module:name, file.pt2 or file.pt"
-        )
+    path, attribute = parse_target(target)
+    if attribute is None:
+        return _load_file(Path(path)), Path(path).stem
     module = _import_file(Path(path)) if path.endswith(".py") else _import_module(path)
     value: Any = module
     for part in attribute.split("."):
@@ -143,8 +137,6 @@ def load_target(target: str) -> tuple[Any, str]:
 
 
 def _load_file(path: Path) -> Any:
-    if not path.is_file():
-        raise TargetError(f"there is no file {path}")
     if path.suffix == ".onnx":
         from onnxproof.graphmodule import GraphModule, example_inputs
 
@@ -172,8 +164,6 @@ def _program_inputs(program: torch.export.ExportedProgram) -> tuple[Any, ...]:
 
 
 def _import_file(path: Path) -> Any:
-    if not path.is_file():
-        raise TargetError(f"there is no file {path}")
     name = path.stem if path.stem.isidentifier() else "onnxproof_target"
     sys.path.insert(0, str(path.resolve().parent))
     spec = importlib.util.spec_from_file_location(name, path.resolve())

@@ -41,12 +41,15 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     from onnxproof.errors import UserError
     from onnxproof.progress import shown
     from onnxproof.settings import Settings, merged
+    from onnxproof.specs import parse_target
     from onnxproof.worker.supervisor import nursery
 
     options = merged(options, options.pop("given", set(options)), Settings.find(Path.cwd()))
     outputs.check(options)
     policy = policy_of(options, None)
     job = job_of(options, policy)
+    if job.target is not None:
+        parse_target(job.target)  # what cannot be read is told before seconds of imports
     if str(job.target).endswith(".onnx") and job.onnx is None:
         raise UserError(
             f"{job.target} is an ONNX file: there is nothing to export. `onnxproof diff A.onnx B.onnx` compares two"

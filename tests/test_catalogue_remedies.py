@@ -593,6 +593,7 @@ REMEDIES: dict[str, Remedy] = {
     "OX128": rewritten("unique"),
     "OX129": rewritten("data_in_place", {"exporter": "dynamo"}),
     "OX130": Remedy(proved(lambda: linear(torch.float64)), proved(lambda: linear(torch.float64, torch.float64))),
+    "OX138": rewritten("through_numpy"),
     "OX132": Remedy(told(checkpoint(9)), told(checkpoint(8))),
     "OX141": Remedy(
         looked_at(lambda: nn.BatchNorm1d(8, track_running_stats=False)), looked_at(lambda: nn.LayerNorm(8))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import linecache
+
 import onnx
 import pytest
 import torch
+from benchmarks.failures import models as failing
 
 import models
 import onnxproof
 from conftest import codes
+from onnxproof.healing import settings_of
 
 
 def ports(path):
@@ -131,6 +135,20 @@ def test_torchscript_freezes_control_flow_and_verification_notices(tmp_path):
     assert proof.verdict == "block"
 
 
+def test_ox138_strict_capture_is_tried_and_said_and_fix_writes_it(tmp_path):
+    proof = onnxproof.prove(*failing.through_numpy(), out=tmp_path)
+    assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
+    finding = next(f for f in proof.findings if f.code == "OX138")
+    assert "numpy() is not supported" in finding.message
+    assert "detach().numpy()" in linecache.getline(finding.where.file, finding.where.line)
+    assert proof.artifact["exporter"] == "dynamo"
+    assert settings_of(proof, {"exporter": "auto"}) == {"strict": True}
+    asked = onnxproof.export(*failing.through_numpy(), strict=True, out=tmp_path)
+    assert codes(asked).isdisjoint({"OX101", "OX138"})
+    assert settings_of(asked, {"exporter": "auto", "strict": True}) == {}
+    assert "OX138" not in codes(onnxproof.export(*failing.through_numpy_remedied(), out=tmp_path))
+
+
 def test_the_exporters_chatter_is_in_the_proof(tmp_path, capfd):
     proof = onnxproof.export(*models.tutorial(), out=tmp_path)
     assert capfd.readouterr() == ("", "")
@@ -163,9 +181,9 @@ def test_names_that_are_taken_twice(tmp_path):
 
 
 def test_large_weights_go_to_external_data_and_ship(tmp_path, monkeypatch):
-    from onnxproof.artifact import export
+    from onnxproof.artifact import exporters
 
-    monkeypatch.setattr(export, "EXTERNAL_ABOVE", 0)
+    monkeypatch.setattr(exporters, "EXTERNAL_ABOVE", 0)
     proof = onnxproof.prove(*models.mlp(), out=tmp_path)
     assert (tmp_path / "model.onnx.data").is_file()
     assert proof.artifact["bytes"] > (tmp_path / "model.onnx").stat().st_size

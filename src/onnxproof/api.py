@@ -93,8 +93,11 @@ def prove(
     opset: int | None = None,
     exporter: Exporter = "auto",
     keep_metadata: bool = False,
+    optimize: bool = True,
+    strict: bool = False,
     provider: str | Sequence[str] = (),
     optimization: str = "all",
+    disable: Sequence[str] = (),
     threads: int | None = None,
     atol: Threshold = None,
     rtol: Threshold = None,
@@ -146,9 +149,9 @@ def prove(
         ranges=dict(parse_range(f"{name}:{low},{high}") for name, (low, high) in (range or {}).items()),
         onnx=str(onnx) if onnx is not None else None,
         out=str(out),
-        export=ExportOptions(opset, exporter, keep_metadata),
+        export=ExportOptions(opset, exporter, keep_metadata, optimize, strict),
         verify=VerifySettings(
-            session=SessionSettings(_providers(provider), _level(optimization), threads),
+            session=SessionSettings(_providers(provider), _level(optimization), threads, tuple(disable)),
             batch_sizes=tuple(batch_sizes) if batch_sizes is not None else None,
             data=data,
             seed=seed,
@@ -336,6 +339,8 @@ def export(
     opset: int | None = None,
     exporter: Exporter = "auto",
     keep_metadata: bool = False,
+    optimize: bool = True,
+    strict: bool = False,
     isolate: bool = False,
     progress: Progress | None = None,
 ) -> Proof:
@@ -345,7 +350,7 @@ def export(
         memory=None if isinstance(model, str) else (model, inputs),
         dynamic={name: dict(dims) for name, dims in dynamic.items()} if dynamic is not None else None,
         out=str(out),
-        export=ExportOptions(opset, exporter, keep_metadata),
+        export=ExportOptions(opset, exporter, keep_metadata, optimize, strict),
     )
     return conduct(job, Policy(), isolate=isolate, verify=False, progress=progress)
 

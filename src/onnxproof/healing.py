@@ -134,6 +134,8 @@ def settings_of(proof: Proof, options: Mapping[str, Any]) -> dict[str, Any]:
         changes["exporter"] = "torchscript"
     if made.get("optimized") is False and not options.get("no_optimize"):
         changes["no_optimize"] = True
+    if made.get("strict") and not options.get("strict"):
+        changes["strict"] = True
     export, session = healing.get("export", {}), healing.get("session", {})
     changes |= {key: export[key] for key in ("exporter", "opset") if export.get(key)}
     changes |= {"strict": True} if export.get("strict") else {}

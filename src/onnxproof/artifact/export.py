@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from onnxproof.artifact import sourcemap
 from onnxproof.artifact.chatter import caught
-from onnxproof.artifact.file import SIGNATURE, read_artifact
+from onnxproof.artifact.exporters import Attempt, plain_error, run
+from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.record import Artifact, ExportOptions
-from onnxproof.artifact.sourcemap import PREFIX
-from onnxproof.artifact.wrapper import FlatModule, eval_mode, preserved, resized
+from onnxproof.artifact.wrapper import eval_mode, preserved, resized
 from onnxproof.diagnosis import diagnose
 from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
 from onnxproof.errors import FindingError, InputError
@@ -23,22 +21,7 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.structure import Flat, flatten
 from onnxproof.subject import Subject
 
-EXTERNAL_ABOVE = 1_500_000_000
-"""Bytes of weights above which they go to a file of their own (a protobuf holds 2 GB at most)."""
-
 Report = Callable[[Finding], None]
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One way to call the exporter."""
-
-    exporter: str
-    static: frozenset[str] = frozenset()
-    """Dimensions that the model turned out to fix: they are exported as constants, and reported."""
-    optimize: bool = True
-    strict: bool = False
-    opset: int | None = None
 
 
 def export(subject: Subject, path: Path, options: ExportOptions, report: Report) -> Artifact:
@@ -54,7 +37,12 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
         attempt = _attempts(subject, leaves, names, path, options, report)
     map_path = path.with_suffix(".sourcemap.json")
     artifact = read_artifact(
-        path, attempt.exporter, sourcemap=str(map_path), optimized=attempt.optimize, log=log.getvalue()[-20_000:]
+        path,
+        attempt.exporter,
+        sourcemap=str(map_path),
+        optimized=attempt.optimize,
+        strict=attempt.strict,
+        log=_without_blanks(log.getvalue())[-20_000:],
     )
     if options.opset is not None and artifact.opset != options.opset:
         report(
@@ -65,6 +53,10 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
             )
         )
     return artifact
+
+
+def _without_blanks(log: str) -> str:
+    return "".join(line for line in log.splitlines(keepends=True) if line.strip())
 
 
 def _example_outputs(subject: Subject) -> Flat:
@@ -169,15 +161,17 @@ def _attempts(
     while queue:
         attempt = queue.pop(0)
         try:
-            _run(attempt, subject, leaves, outputs, path, options)
+            made = run(attempt, subject, leaves, outputs, path, options)
         except Exception as error:
             errors.append(error)
             tried.append(attempt)
             queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
             continue
-        _report_detours(attempt, errors, report)
+        if made.strict and not attempt.strict:
+            _report_strict(plain_error(attempt, subject, leaves), report)
+        _report_detours(made, errors, report)
         _report_baked(subject, read_artifact(path), errors, report)
-        return attempt
+        return made
     raise FindingError(_failed(tried, errors)) from errors[0]
 
 
@@ -243,6 +237,17 @@ def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -
         report(found("OX112", "the exporter's graph optimiser crashed; exported without it", evidence=evidence))
 
 
+def _report_strict(error: Exception | None, report: Report) -> None:
+    """The exporter traced the model strictly after all: say why."""
+    if error is None:
+        report(found("OX138", "traced strictly, because running the model does not capture it"))
+        return
+    reason = diagnose(error)
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    message = f"traced strictly, because running the model does not capture it: {said}"
+    report(found("OX138", message, where=reason.where, evidence={"reason": reason.message, "error": str(error)[:2000]}))
+
+
 def _report_baked(subject: Subject, artifact: Artifact, errors: list[Exception], report: Report) -> None:
     """Compare the artifact's dims with the wish."""
     ports = {port.name: port for port in artifact.inputs}
@@ -279,174 +284,3 @@ def _accepts_other(subject: Subject, size: str) -> bool:
     except Exception:
         return False
     return True
-
-
-# --- the two exporters ----------------------------------------------------------------------------------------------
-
-
-def _run(
-    attempt: Attempt,
-    subject: Subject,
-    leaves: Sequence[torch.Tensor],
-    outputs: list[str],
-    path: Path,
-    options: ExportOptions,
-) -> None:
-    wrapper = FlatModule(subject)
-    if attempt.exporter == "torchscript":
-        _run_torchscript(attempt, wrapper, subject, leaves, outputs, path, options)
-    else:
-        _run_dynamo(attempt, wrapper, subject, leaves, outputs, path, options)
-
-
-def _run_dynamo(
-    attempt: Attempt,
-    wrapper: FlatModule,
-    subject: Subject,
-    leaves: Sequence[torch.Tensor],
-    outputs: list[str],
-    path: Path,
-    options: ExportOptions,
-) -> None:
-    names = list(subject.inputs.tensors)
-    dims = tuple(_dims(subject.dynamic.get(name, {}), attempt.static) for name in names)
-    source: Any = wrapper
-    if attempt.strict:
-        source = torch.export.export(wrapper, tuple(leaves), dynamic_shapes=(_automatic(dims),), strict=True)
-    program = torch.onnx.export(
-        source,
-        tuple(leaves),
-        None,
-        dynamo=True,
-        input_names=names,
-        output_names=outputs,
-        dynamic_shapes=None if attempt.strict else (dims,),
-        opset_version=attempt.opset,
-        optimize=attempt.optimize,
-        verbose=False,
-    )
-    assert program is not None  # a dynamo export that fails raises
-    bounds = _bounds(program.exported_program, dims) if program.exported_program is not None else {}
-    _save(program.model, path, names, outputs, options.keep_metadata, bounds)
-
-
-def _automatic(dims: Sequence[Mapping[int, str] | None]) -> tuple[Any, ...]:
-    """The same wish in the words of torch.export, which takes no names."""
-    return tuple(dict.fromkeys(wished, torch.export.Dim.DYNAMIC) if wished else None for wished in dims)
-
-
-def _bounds(
-    program: torch.export.ExportedProgram, dims: Sequence[Mapping[int, str] | None]
-) -> dict[str, tuple[int, int | None]]:
-    """The sizes of each dynamic dimension that the captured program says it is good for (None: no upper end)."""
-    inputs = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    ranges = {str(symbol): limits for symbol, limits in program.range_constraints.items()}
-    bounds: dict[str, tuple[int, int | None]] = {}
-    for name, wished in zip(program.graph_signature.user_inputs, dims, strict=False):
-        value = inputs.get(str(name))
-        if not isinstance(value, torch.Tensor):
-            continue
-        for dim, size in (wished or {}).items():
-            limits = ranges.get(str(value.shape[dim]))
-            if limits is not None:
-                high = int(limits.upper) if limits.upper < 2**31 else None
-                bounds[size] = (int(limits.lower), high)
-    return bounds
-
-
-def _dims(wished: Mapping[int, str], static: frozenset[str]) -> dict[int, str] | None:
-    """Names fail loudly where a dimension cannot be dynamic; torch's own Dim objects would silently become static."""
-    return {dim: size for dim, size in wished.items() if size not in static} or None
-
-
-def _run_torchscript(
-    attempt: Attempt,
-    wrapper: FlatModule,
-    subject: Subject,
-    leaves: Sequence[torch.Tensor],
-    outputs: list[str],
-    path: Path,
-    options: ExportOptions,
-) -> None:
-    import onnx_ir as ir
-
-    names = list(subject.inputs.tensors)
-    # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
-    scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
-    torch.onnx.export(
-        subject.module if scripted else wrapper,
-        tuple(leaves),
-        str(path),
-        dynamo=False,
-        input_names=names,
-        output_names=outputs,
-        dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
-        opset_version=attempt.opset,
-    )
-    model = ir.load(path)
-    for initializer in list(model.graph.initializers.values()):
-        if initializer.const_value is not None:  # read now: the file is about to be written again
-            initializer.const_value = ir.tensor(initializer.const_value.numpy().copy(), name=initializer.name)
-    _save(model, path, names, outputs, options.keep_metadata)
-
-
-def _save(
-    model: Any,
-    path: Path,
-    inputs: list[str],
-    outputs: list[str],
-    keep_metadata: bool,
-    bounds: Mapping[str, tuple[int, int | None]] | None = None,
-) -> None:
-    import onnx_ir as ir
-
-    origins = _name_and_map(model)
-    _unwrap_names(model)
-    if not keep_metadata:
-        _strip(model)
-    model.metadata_props[SIGNATURE] = json.dumps({"inputs": inputs, "outputs": outputs, "bounds": bounds or {}})
-    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
-    ir.save(model, path, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
-    sourcemap.write(path.with_suffix(".sourcemap.json"), origins)
-
-
-def _name_and_map(model: Any) -> dict[str, sourcemap.Origin]:
-    """Give every node a unique name and note where it comes from."""
-    origins: dict[str, sourcemap.Origin] = {}
-    for i, node in enumerate(model.graph.all_nodes()):
-        if not node.name or node.name in origins:
-            node.name = f"{node.name or node.op_type}_{i}"
-        described = any(key.startswith("pkg.torch.onnx") for key in node.metadata_props)
-        origins[node.name] = (
-            sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name)
-        )
-    return origins
-
-
-def _unwrap_names(model: Any) -> None:
-    """`model.fc1.weight` is the wrapper's name for the user's `fc1.weight`."""
-    graph = model.graph
-    taken = {value.name for value in graph.inputs} | set(graph.initializers)
-    taken |= {value.name for node in graph.all_nodes() for value in node.outputs}
-    for value in list(graph.initializers.values()):
-        name = value.name.removeprefix(PREFIX + ".")
-        if name != value.name and name not in taken:
-            taken.add(name)
-            value.name = name
-
-
-def _strip(model: Any) -> None:
-    model.metadata_props.clear()
-    graphs = [model.graph, *(function.graph for function in model.functions.values())]
-    for graph in graphs:
-        graph.metadata_props.clear()
-        graph.doc_string = None
-        for value in [*graph.inputs, *graph.outputs, *graph.initializers.values()]:
-            value.metadata_props.clear()
-            value.doc_string = None
-        for node in graph.all_nodes():
-            node.metadata_props.clear()
-            node.doc_string = None
-            for value in node.outputs:
-                value.metadata_props.clear()
-                value.doc_string = None

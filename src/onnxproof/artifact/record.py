@@ -46,6 +46,8 @@ class Artifact:
     """The sizes that torch.export says a dynamic dimension may have."""
     sourcemap: str | None = None
     optimized: bool | None = None
+    strict: bool | None = None
+    """Whether torch.export traced Python strictly, asked for or because nothing else worked."""
     log: str = ""
     operators: Mapping[str, int] = field(default_factory=dict)
     """Operator → how many nodes are one, subgraphs included."""

@@ -48,12 +48,12 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
     outputs.check(options)
     policy = policy_of(options, None)
     job = job_of(options, policy)
-    if job.target is not None:
-        parse_target(job.target)  # what cannot be read is told before seconds of imports
     if str(job.target).endswith(".onnx") and job.onnx is None:
         raise UserError(
             f"{job.target} is an ONNX file: there is nothing to export. `onnxproof diff A.onnx B.onnx` compares two"
         )
+    if job.target is not None:
+        parse_target(job.target)  # what cannot be read is told before seconds of imports
     try:
         isolate = not options.get("in_process")
         prepared = nursery(exporting=job.onnx is None) if isolate else nullcontext()

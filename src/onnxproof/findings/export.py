@@ -436,6 +436,18 @@ ENTRIES = (
         near_miss="the forward refuses the example inputs (OX134)",
     ),
     Entry(
+        "OX138",
+        "the model was traced strictly",
+        "note",
+        "Running the model did not capture it; reading its Python line by line (`strict=True`) did, and the artifact was verified.",
+        "Strict tracing understands numpy and more of Python, but what it records may rest on guesses about the example.",
+        "Nothing needs to be done; `--strict` (or `--fix`) skips the first try, and torch in place of numpy in the named line "
+        "makes it unnecessary.",
+        "capture",
+        example="`torch.from_numpy(np.maximum(x.numpy(), 0))`",
+        near_miss="`x.clamp(min=0)`",
+    ),
+    Entry(
         "OX141",
         "batch statistics at inference",
         "note",

@@ -1,0 +1,216 @@
+"""The two exporters of torch, and what is made of the graphs that they return."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from onnxproof.artifact import sourcemap
+from onnxproof.artifact.file import SIGNATURE
+from onnxproof.artifact.record import ExportOptions
+from onnxproof.artifact.sourcemap import PREFIX
+from onnxproof.artifact.wrapper import FlatModule
+from onnxproof.subject import Subject
+
+EXTERNAL_ABOVE = 1_500_000_000
+"""Bytes of weights above which they go to a file of their own (a protobuf holds 2 GB at most)."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way to call the exporter."""
+
+    exporter: str
+    static: frozenset[str] = frozenset()
+    """Dimensions that the model turned out to fix: they are exported as constants, and reported."""
+    optimize: bool = True
+    strict: bool = False
+    opset: int | None = None
+
+
+def run(
+    attempt: Attempt,
+    subject: Subject,
+    leaves: Sequence[torch.Tensor],
+    outputs: list[str],
+    path: Path,
+    options: ExportOptions,
+) -> Attempt:
+    """Write the artifact; what is returned says how it was captured in the end."""
+    if attempt.exporter == "torchscript":
+        return _run_torchscript(attempt, subject, leaves, outputs, path, options)
+    return _run_dynamo(attempt, subject, leaves, outputs, path, options)
+
+
+def plain_error(attempt: Attempt, subject: Subject, leaves: Sequence[torch.Tensor]) -> Exception | None:
+    """Why the model cannot be captured by running it: the exporter then traces strictly and keeps the reason to itself."""
+    dims = _wished(subject, attempt)
+    try:
+        torch.export.export(FlatModule(subject), tuple(leaves), dynamic_shapes=(_automatic(dims),), strict=False)
+    except Exception as error:
+        return error
+    return None
+
+
+def _run_dynamo(
+    attempt: Attempt,
+    subject: Subject,
+    leaves: Sequence[torch.Tensor],
+    outputs: list[str],
+    path: Path,
+    options: ExportOptions,
+) -> Attempt:
+    wrapper = FlatModule(subject)
+    names = list(subject.inputs.tensors)
+    dims = _wished(subject, attempt)
+    source: Any = wrapper
+    if attempt.strict:
+        source = torch.export.export(wrapper, tuple(leaves), dynamic_shapes=(_automatic(dims),), strict=True)
+    program = torch.onnx.export(
+        source,
+        tuple(leaves),
+        None,
+        dynamo=True,
+        input_names=names,
+        output_names=outputs,
+        dynamic_shapes=None if attempt.strict else (dims,),
+        opset_version=attempt.opset,
+        optimize=attempt.optimize,
+        verbose=False,
+    )
+    assert program is not None  # a dynamo export that fails raises
+    bounds = _bounds(program.exported_program, dims) if program.exported_program is not None else {}
+    _save(program.model, path, names, outputs, options.keep_metadata, bounds)
+    # Where running the model fails, torch.onnx.export traces it strictly; only this attribute tells.
+    by_itself = getattr(program, "_capture_strategy", None) == "TorchExportStrictStrategy"
+    return replace(attempt, strict=attempt.strict or by_itself)
+
+
+def _automatic(dims: Sequence[Mapping[int, str] | None]) -> tuple[Any, ...]:
+    """The same wish in the words of torch.export, which takes no names."""
+    return tuple(dict.fromkeys(wished, torch.export.Dim.DYNAMIC) if wished else None for wished in dims)
+
+
+def _bounds(
+    program: torch.export.ExportedProgram, dims: Sequence[Mapping[int, str] | None]
+) -> dict[str, tuple[int, int | None]]:
+    """The sizes of each dynamic dimension that the captured program says it is good for (None: no upper end)."""
+    inputs = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    ranges = {str(symbol): limits for symbol, limits in program.range_constraints.items()}
+    bounds: dict[str, tuple[int, int | None]] = {}
+    for name, wished in zip(program.graph_signature.user_inputs, dims, strict=False):
+        value = inputs.get(str(name))
+        if not isinstance(value, torch.Tensor):
+            continue
+        for dim, size in (wished or {}).items():
+            limits = ranges.get(str(value.shape[dim]))
+            if limits is not None:
+                high = int(limits.upper) if limits.upper < 2**31 else None
+                bounds[size] = (int(limits.lower), high)
+    return bounds
+
+
+def _wished(subject: Subject, attempt: Attempt) -> tuple[dict[int, str] | None, ...]:
+    """Names fail loudly where a dimension cannot be dynamic; torch's own Dim objects would silently become static."""
+    return tuple(
+        {dim: size for dim, size in subject.dynamic.get(name, {}).items() if size not in attempt.static} or None
+        for name in subject.inputs.tensors
+    )
+
+
+def _run_torchscript(
+    attempt: Attempt,
+    subject: Subject,
+    leaves: Sequence[torch.Tensor],
+    outputs: list[str],
+    path: Path,
+    options: ExportOptions,
+) -> Attempt:
+    import onnx_ir as ir
+
+    names = list(subject.inputs.tensors)
+    # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
+    scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
+    torch.onnx.export(
+        subject.module if scripted else FlatModule(subject),
+        tuple(leaves),
+        str(path),
+        dynamo=False,
+        input_names=names,
+        output_names=outputs,
+        dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
+        opset_version=attempt.opset,
+    )
+    model = ir.load(path)
+    for initializer in list(model.graph.initializers.values()):
+        if initializer.const_value is not None:  # read now: the file is about to be written again
+            initializer.const_value = ir.tensor(initializer.const_value.numpy().copy(), name=initializer.name)
+    _save(model, path, names, outputs, options.keep_metadata)
+    return attempt
+
+
+def _save(
+    model: Any,
+    path: Path,
+    inputs: list[str],
+    outputs: list[str],
+    keep_metadata: bool,
+    bounds: Mapping[str, tuple[int, int | None]] | None = None,
+) -> None:
+    import onnx_ir as ir
+
+    origins = _name_and_map(model)
+    _unwrap_names(model)
+    if not keep_metadata:
+        _strip(model)
+    model.metadata_props[SIGNATURE] = json.dumps({"inputs": inputs, "outputs": outputs, "bounds": bounds or {}})
+    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
+    ir.save(model, path, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
+    sourcemap.write(path.with_suffix(".sourcemap.json"), origins)
+
+
+def _name_and_map(model: Any) -> dict[str, sourcemap.Origin]:
+    """Give every node a unique name and note where it comes from."""
+    origins: dict[str, sourcemap.Origin] = {}
+    for i, node in enumerate(model.graph.all_nodes()):
+        if not node.name or node.name in origins:
+            node.name = f"{node.name or node.op_type}_{i}"
+        described = any(key.startswith("pkg.torch.onnx") for key in node.metadata_props)
+        origins[node.name] = (
+            sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name)
+        )
+    return origins
+
+
+def _unwrap_names(model: Any) -> None:
+    """`model.fc1.weight` is the wrapper's name for the user's `fc1.weight`."""
+    graph = model.graph
+    taken = {value.name for value in graph.inputs} | set(graph.initializers)
+    taken |= {value.name for node in graph.all_nodes() for value in node.outputs}
+    for value in list(graph.initializers.values()):
+        name = value.name.removeprefix(PREFIX + ".")
+        if name != value.name and name not in taken:
+            taken.add(name)
+            value.name = name
+
+
+def _strip(model: Any) -> None:
+    model.metadata_props.clear()
+    graphs = [model.graph, *(function.graph for function in model.functions.values())]
+    for graph in graphs:
+        graph.metadata_props.clear()
+        graph.doc_string = None
+        for value in [*graph.inputs, *graph.outputs, *graph.initializers.values()]:
+            value.metadata_props.clear()
+            value.doc_string = None
+        for node in graph.all_nodes():
+            node.metadata_props.clear()
+            node.doc_string = None
+            for value in node.outputs:
+                value.metadata_props.clear()
+                value.doc_string = None

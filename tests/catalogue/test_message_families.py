@@ -15,6 +15,27 @@ def said(text):
 
 FAMILIES = [
     (
+        "OX122",
+        "RuntimeError: self.qscheme() == at::kPerTensorAffine INTERNAL ASSERT FAILED at aten/src/ATen/native/quantized/QTensor.cpp:158, please report a bug to PyTorch.",
+        "the tensors that were quantized are gone",
+    ),
+    ("OX224", "Numpy_type 23 can't be converted to MLDataType.", "a number that can't be converted"),
+    (
+        "OX145",
+        "net.py:28: TracerWarning: Converting a tensor to a Python number might cause the trace to be incorrect.",
+        "net.py:28: UserWarning: the tensor is a number",
+    ),
+    (
+        "OX301",
+        "RuntimeError: core/session/inference_session.cc:238 onnxruntime::InferenceSession::InferenceSession(const string&) status.IsOK() was false. Given model c",
+        "the status was false",
+    ),
+    (
+        "OX137",
+        "Unable to create tensor, you should probably activate truncation and/or padding with 'padding=True'",
+        "the padding was activated",
+    ),
+    (
         "OX119",
         "onnx.ModelProto exceeded maximum protobuf size of 2GB: 2192699607\nInvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Protobuf serialization failed.",
         "InvalidProtobuf: [ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Protobuf parsing failed.",

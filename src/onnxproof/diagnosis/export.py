@@ -105,7 +105,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"UnknownQuantizer|unpack_quantized_weights|backend.{0,20}'?Quantized(?:CPU|CUDA)|from the 'Quantized(?:CPU|CUDA)' backend|Params4bit|"
-        r"Int8Params|MatMul(?:8bitLt|4Bit)\b|bitsandbytes|"
+        r"qscheme\(\)|quantized/QTensor\.cpp|[Qq]uantized [Tt]ensors?\b|Int8Params|MatMul(?:8bitLt|4Bit)\b|bitsandbytes|"
         r"expected the output of `\w+` to be a quantized tensor|__obj_flatten__|LinearPackedParamsBase|Conv2dPackedParamsBase|quantized::(\w+)|quantized_decomposed",
         "OX122",
         "the module is quantised by PyTorch: its packed weights have no counterpart in ONNX",

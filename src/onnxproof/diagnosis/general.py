@@ -67,7 +67,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "the weights do not fit the module, or are no state of one",
     ),
     pattern(
-        r"(?:^|\n|[\s>])'\w+' object has no attribute '\w+'|(?:^|\n|[\s>])((?:Name|UnboundLocal|Attribute|Key|Index|Type|Value|"
+        r"TracerWarning: (Converting a tensor to a Python \w+|Iterating over a tensor|Using len to get tensor shape|torch\.tensor results are registered|"
+        r"torch\.from_numpy results are registered)",
+        "OX145",
+        "tracing keeps what the example gave, and other inputs get the same: {1}",
+    ),
+    pattern(
+        r"you should probably activate truncation and/or padding|(?:^|\n|[\s>])'\w+' object has no attribute '\w+'|(?:^|\n|[\s>])((?:Name|UnboundLocal|Attribute|Key|Index|Type|Value|"
         r"ZeroDivision|Assertion|FileNotFound|NotImplemented|Recursion|"
         r"ModuleNotFound|Import|OS|Lookup|Unicode\w*|Syntax|Indentation)Error)\b",
         "OX137",

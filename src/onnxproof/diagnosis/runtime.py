@@ -134,7 +134,7 @@ LOADING: tuple[Pattern, ...] = (
     pattern(
         r"ORT (?:format )?model verification failed|[Pp]rotobuf parsing failed|INVALID_PROTOBUF|Error parsing message|ModelProto does not have a graph|InvalidProtobuf|"
         r"reading 'irVersion'|loadFromOrtFormat|Wrong wire type|Unable to parse (?:proto|model|ModelProto)|message\.DecodeError|"
-        r"Invalid input model: (?:data|path)|invalid wire type",
+        r"Invalid input model: (?:data|path)|invalid wire type|InferenceSession::InferenceSession\(.{0,600}status\.IsOK\(\) was false",
         "OX301",
         "the file is not an ONNX model, or it is cut off",
     ),
@@ -214,7 +214,7 @@ RUNNING: tuple[Pattern, ...] = (
         "the input {1} has {2} dimensions and the graph takes {3}",
     ),
     pattern(
-        r"Unexpected input data type\. Actual: \((tensor\(\w+\))\)\s*,\s*expected: \((tensor\(\w+\))\)|Unexpected input data type|"
+        r"[Nn]umpy_type \S+ can't be converted to MLDataType|Unexpected input data type\. Actual: \((tensor\(\w+\))\)\s*,\s*expected: \((tensor\(\w+\))\)|Unexpected input data type|"
         r"Actual: ?\([^)\s]+\) ?, ?expected: ?\(",
         "OX224",
         "an input is fed as {1} and the graph takes {2}",

@@ -58,6 +58,7 @@ FAILURES: tuple[Failure, ...] = (
         "done by onnxproof: optimize=False",
         remedied_with=(),
     ),
+    Failure("through_numpy", "OX138", ".numpy() is not supported for tensor subclasses", "PyTorch's operators"),
     Failure("meta_weights", "OX120", "Cannot copy out of meta tensor", "weights with values"),
     Failure("opaque_output", "OX115", "Found <class …> in output", "tensors"),
     Failure("dataclass_input", "", "Unsupported input type", "done by onnxproof: flat inputs", remedied_with=()),

@@ -23,6 +23,7 @@ from onnx import helper, numpy_helper
 
 from benchmarks.failures import silent
 from benchmarks.failures.corpus import FAILURES, Failure
+from benchmarks.failures.public import reports, table
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs"
@@ -98,59 +99,6 @@ def healed(name: str) -> dict[str, Any]:
         "cost": healing.get("cost"),
         "verdict": proof["verdict"],
     }
-
-
-GENERIC = (None, "OX101", "OX221", "OX303")
-SCRIPT = "OX137"
-"""Says that something else than the exporter raises, which is true of many reports that a human would name more closely."""
-"""What says no more than that it failed."""
-
-FIRST_SIGHT = {
-    1: (23, 40),
-    2: (15, 20),
-    3: (22, 40),
-    4: (30, 40),
-    5: (18, 40),
-    6: (27, 40),
-    7: (23, 40),
-    8: (24, 40),
-    9: (29, 40),
-    10: (24, 40),
-    11: (27, 40),
-    12: (21, 40),
-    13: (35, 40),
-    14: (11, 20),
-    15: (9, 15),
-    16: (12, 15),
-}
-"""(told, of) for each sample, measured when it was taken and before the patterns were extended; these numbers never change.
-Samples 1 to 4 count a code of its own, from 5 on it must also be the one that was written beside the report before the count.
-Samples 5 to 12 were searched by models, tools and languages, and 5 to 9 left out what said the same; sample 13 was searched by kinds of failure,
-which finds what the libraries themselves print, and is the easier one. Samples 14 to 16 took the first results of plain questions and left out
-what was in an earlier sample; after sample 14 the general patterns and OX137 were added, and reports of scripts that fail by themselves, which
-had been OX101, were given that code."""
-
-
-def reports() -> dict[str, Any]:
-    """How many public failure reports get a code of their own, and the right one where a human gave it."""
-    from onnxproof.diagnosis import recognise
-
-    rows = json.loads((HERE / "reports.json").read_text(encoding="utf-8"))
-    samples: dict[str, dict[str, int]] = {}
-    for row in rows:
-        finding = recognise(row["error"])
-        code = finding.code if finding is not None else None
-        counts = samples.setdefault(
-            str(row["sample"]), {"known": 0, "total": 0, "judged": 0, "right": 0, "wrong": 0, "unspecific": 0}
-        )
-        counts["total"] += 1
-        counts["known"] += code not in GENERIC
-        if "code" in row:
-            counts["judged"] += 1
-            counts["right"] += code == row["code"] and code not in GENERIC
-            counts["wrong"] += code != row["code"] and code not in (*GENERIC, SCRIPT)
-            counts["unspecific"] += row["code"] in GENERIC
-    return {"samples": samples, "first_sight": {str(sample): list(seen) for sample, seen in FIRST_SIGHT.items()}}
 
 
 def lint_large() -> dict[str, Any]:
@@ -235,20 +183,6 @@ def _key(row: dict[str, Any]) -> tuple[str, ...]:
     return (row["name"], *row["options"])
 
 
-def table(counted: dict[str, Any]) -> list[str]:
-    """The public reports by sample."""
-    lines = [
-        "| sample | reports | at first sight | a code of their own, now | right, now | wrong, now | says too little |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for sample, counts in counted["samples"].items():
-        seen = counted["first_sight"].get(sample)
-        judged = [str(counts[key]) if counts["judged"] else "–" for key in ("right", "wrong", "unspecific")]
-        first = f"{seen[0]} of {seen[1]}" if seen else "–"
-        lines.append(f"| {sample} | {counts['total']} | {first} | {counts['known']} | {' | '.join(judged)} |")
-    return lines
-
-
 def page(result: dict[str, Any]) -> str:
     """The numbers as a page."""
     failures, silents = result["failures"], result["silent"]
@@ -298,7 +232,7 @@ def page(result: dict[str, Any]) -> str:
         "## Public reports",
         "",
         "Error messages of public issues about export, load and run, in samples taken one after the other. "
-        "Each was taken without looking at the patterns, and they were extended after it was counted: *at first sight* is that count, "
+        "Each was taken without looking at the patterns, and they were extended after it was counted: *at first sight* are those counts, "
         "*now* is with the patterns of today. From sample 5 on the right code was written beside each report before the count; "
         "*right* and *wrong* are measured against it, and *says too little* are reports of which a human would say no more than that it failed.",
         "",

@@ -15,6 +15,33 @@ def said(text):
 
 FAMILIES = [
     (
+        "OX108",
+        "RuntimeError: ONNX export failed: Couldn't export Python operator Im2Col.",
+        "RuntimeError: ONNX export failed: Couldn't export Python operator MyFunction.",
+    ),
+    (
+        "OX127",
+        "RuntimeError: Exporting the operator grid_sampler to ONNX opset version 9 is not supported.",
+        "RuntimeError: Exporting the operator grid_sampler to ONNX opset version 16 is not supported.",
+    ),
+    (
+        "OX127",
+        "RuntimeError: Unsupported: ONNX export of index_put in opset 9. Please try opset version 11.",
+        "RuntimeError: Unsupported: ONNX export of index_put with a mask.",
+    ),
+    ("OX222", "index: 2 Got: 96 Expected: 256 / index: 3 Got: 96 Expected: 256", "index 2 is 96"),
+    ("OX224", "RuntimeError: Unable to handle object of type <class 'float'>", "unable to handle this"),
+    (
+        "OX304",
+        "InvalidArgument: [ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Did not find an arena based allocator registered for device-id combination",
+        "the arena was found",
+    ),
+    (
+        "OX128",
+        "RuntimeError: error_already_set\n\nWhile executing %a : [num_users=2] = call_function[target=torch.ops.aten.scaled_dot_product_attention.default](args = (%e,))",
+        "RuntimeError: error_already_set",
+    ),
+    (
         "OX122",
         "RuntimeError: self.qscheme() == at::kPerTensorAffine INTERNAL ASSERT FAILED at aten/src/ATen/native/quantized/QTensor.cpp:158, please report a bug to PyTorch.",
         "the tensors that were quantized are gone",
@@ -665,6 +692,19 @@ def test_a_frame_speaks_where_the_error_says_nothing():
     frames = LOG.replace("mat1 and mat2 shapes cannot be multiplied (1x512 and 256x10)", "7")
     assert said(frames) == "OX126"
     assert said("RuntimeError: 7") is None
+
+
+def test_the_opsets_since_when_are_those_of_the_exporter():
+    import importlib
+
+    from torch.onnx._internal.torchscript_exporter.registration import registry
+
+    from onnxproof.diagnosis.export import SINCE
+
+    for opset in range(7, 21):
+        importlib.import_module(f"torch.onnx._internal.torchscript_exporter.symbolic_opset{opset}")
+    told = {name: since for since, names in SINCE.items() for name in names.split("|")}
+    assert {name: registry.get_function_group(f"aten::{name}").get_min_supported() for name in told} == told
 
 
 def test_the_codes_of_the_public_reports_are_given():

@@ -4,6 +4,24 @@ from __future__ import annotations
 
 from onnxproof.diagnosis.record import Pattern, pattern
 
+SINCE = {
+    10: "flip|fmod|isfinite|isinf|nan_to_num",
+    11: "argsort|bitwise_left_shift|bitwise_right_shift|chunk|hstack|im2col|linalg_det|logdet|masked_scatter|masked_select|round|upsample_bicubic2d|vstack",
+    12: "celu|cross_entropy_loss|einsum|nll_loss|outer|tensordot",
+    13: "diagonal|tensor_split|tile|unflatten",
+    14: "scaled_dot_product_attention|tril|triu",
+    16: "grid_sampler|scatter_reduce",
+    17: "stft",
+    18: "bitwise_and|col2im",
+    20: "affine_grid_generator",
+}
+"""The opset from which on the TorchScript exporter has an operator; releases before it did not say so."""
+
+
+def _below(opset: int) -> str:
+    return "|".join(str(number) for number in range(7, opset))
+
+
 SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"DynamicOutputShapeException: (aten\.linalg_\w+(?:\.\w+)?)",
@@ -184,6 +202,11 @@ SPECIFIC: tuple[Pattern, ...] = (
         "the custom operator {1} has no ONNX translation",
     ),
     pattern(
+        r"Couldn't export Python operator (Im2Col|Col2Im|CrossMapLRN2d)\b",
+        "OX108",
+        "the TorchScript exporter has no translation for {1}, which an old release of PyTorch still had in Python",
+    ),
+    pattern(
         r"Exporting the operator '?(?!aten|prim|onnx)(\w+::\w+|(?:ps_)?roi_(?:align|pool)|deform_conv2d|nms)'? to |"
         r"(?:Could not export|ONNX export failed on) [Pp]ython (?:operator|function) ?(\w*)|"
         r"Couldn't export operator (?!aten|prim|onnx)(\w+::\w+)|ONNX export failed on custom operator ([\w:]+)|Found a custom \(non-ATen\) operator|"
@@ -204,6 +227,14 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"Exporting the operator '?([\w:]+)'? to ONNX opset version (\d+) is not supported.{0,40}(?:Support for this operator was added in version (\d+)|needs opset)",
         "OX127",
         "the TorchScript exporter has {1} from opset {3} on, and was asked for opset {2}",
+    ),
+    *(
+        pattern(
+            rf"Exporting the operator '?(?:aten::)?({names})'? to ONNX opset version ({_below(since)})\b",
+            "OX127",
+            f"the TorchScript exporter has {{1}} from opset {since} on, and was asked for opset {{2}}",
+        )
+        for since, names in SINCE.items()
     ),
     pattern(
         r"Exporting the operator '?([\w:]+)'? to (?:ONNX)?(?: *opset version (\d+))?",
@@ -231,6 +262,11 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"ONNX export failed on (\w+), which is not implemented for opset (\d+)",
         "OX127",
         "the TorchScript exporter has no {1} in opset {2}, and may have it in a newer one",
+    ),
+    pattern(
+        r"ONNX export of ([\w:]+) in opset (\d+)",
+        "OX127",
+        "the TorchScript exporter has no {1} in opset {2}, and has it in a newer one",
     ),
     pattern(
         r"(?:OnnxExporterError: ONNX does not support|ONNX export of|Unsupported: ONNX export of|ONNX export does NOT support exporting) (?:operator )?([\w:]+)",

@@ -28,7 +28,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the exporter has no translation for {1}",
     ),
     pattern(
-        r"ONNX export failed|\(Occurred when translating \w|Failed to export an ONNX|Could not export|torch\.onnx\.errors|"
+        r"ONNX export failed|While executing %\w+ : .{0,80}target=torch\.ops\.|\(Occurred when translating \w|Failed to export an ONNX|Could not export|torch\.onnx\.errors|"
         r"OnnxExporterError(?!: Failed to export the model to ONNX)|SymbolicValueError|torch[/\\]onnx[/\\]",
         "OX128",
         "the exporter's translation itself fails",
@@ -73,9 +73,10 @@ PATTERNS: tuple[Pattern, ...] = (
         "tracing keeps what the example gave, and other inputs get the same: {1}",
     ),
     pattern(
-        r"you should probably activate truncation and/or padding|(?:^|\n|[\s>])'\w+' object has no attribute '\w+'|(?:^|\n|[\s>])((?:Name|UnboundLocal|Attribute|Key|Index|Type|Value|"
+        r"you should probably activate truncation and/or padding|"
+        r"(?:^|\n|[\s>])'\w+' object has no attribute '\w+'|(?:^|\n|[\s>])((?:Name|UnboundLocal|Attribute|Key|Index|Type|Value|"
         r"ZeroDivision|Assertion|FileNotFound|NotImplemented|Recursion|"
-        r"ModuleNotFound|Import|OS|Lookup|Unicode\w*|Syntax|Indentation)Error)\b",
+        r"ModuleNotFound|Import|OS|Lookup|Unicode\w*|Syntax|Indentation)Error)\b|\\n', \W((?:Key|Attribute|Name|Type)Error): ",
         "OX137",
         "the script around the export raises a {1}; neither the exporter nor onnxruntime complains",
     ),

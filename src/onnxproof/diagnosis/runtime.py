@@ -39,7 +39,8 @@ LIBRARIES = pattern(
     rf"{PROVIDERS}\w*ExecutionProvider['\"]? (?:is )?(?:not (?:available|found|installed|enabled|supported)|unavailable)|"
     r"execution provider is not (?:supported|enabled) in this build|Unknown Provider Type|no available backend found|"
     r"(?:removing|skipping|falling back).{0,40}(?:requested )?(?:execution )?providers?|Cannot find execution provider|"
-    r"Execution Provider (?:'?\w+'? )?(?:was |is )?not (?:found|available|registered)|No device with selected configuration",
+    r"Execution Provider (?:'?\w+'? )?(?:was |is )?not (?:found|available|registered)|No device with selected configuration|"
+    r"Did not find an arena based allocator registered for device",
     "OX304",
     "the provider is not in this build, or its libraries are missing or do not fit, so onnxruntime cannot use it",
 )
@@ -209,12 +210,18 @@ RUNNING: tuple[Pattern, ...] = (
         "the artifact fixes dimension {2} of {1} to {4} and was given {3}",
     ),
     pattern(
+        r"\bindex: (\d+) Got: (\d+) Expected: (\d+)",
+        "OX222",
+        "the artifact fixes dimension {1} of an input to {3} and was given {2}",
+    ),
+    pattern(
         r"Invalid rank for input: (\S+) Got: (\d+) Expected: (\d+)|Invalid rank for input",
         "OX224",
         "the input {1} has {2} dimensions and the graph takes {3}",
     ),
     pattern(
-        r"[Nn]umpy_type \S+ can't be converted to MLDataType|Unexpected input data type\. Actual: \((tensor\(\w+\))\)\s*,\s*expected: \((tensor\(\w+\))\)|Unexpected input data type|"
+        r"[Nn]umpy_type \S+ can't be converted to MLDataType|Unable to handle object of type|"
+        r"Unexpected input data type\. Actual: \((tensor\(\w+\))\)\s*,\s*expected: \((tensor\(\w+\))\)|Unexpected input data type|"
         r"Actual: ?\([^)\s]+\) ?, ?expected: ?\(",
         "OX224",
         "an input is fed as {1} and the graph takes {2}",

@@ -93,7 +93,7 @@ def prove(
     opset: int | None = None,
     exporter: Exporter = "auto",
     keep_metadata: bool = False,
-    optimize: bool = True,
+    no_optimize: bool = False,
     strict: bool = False,
     provider: str | Sequence[str] = (),
     optimization: str = "all",
@@ -149,7 +149,7 @@ def prove(
         ranges=dict(parse_range(f"{name}:{low},{high}") for name, (low, high) in (range or {}).items()),
         onnx=str(onnx) if onnx is not None else None,
         out=str(out),
-        export=ExportOptions(opset, exporter, keep_metadata, optimize, strict),
+        export=ExportOptions(opset, exporter, keep_metadata, not no_optimize, strict),
         verify=VerifySettings(
             session=SessionSettings(_providers(provider), _level(optimization), threads, tuple(disable)),
             batch_sizes=tuple(batch_sizes) if batch_sizes is not None else None,
@@ -339,7 +339,7 @@ def export(
     opset: int | None = None,
     exporter: Exporter = "auto",
     keep_metadata: bool = False,
-    optimize: bool = True,
+    no_optimize: bool = False,
     strict: bool = False,
     isolate: bool = False,
     progress: Progress | None = None,
@@ -350,7 +350,7 @@ def export(
         memory=None if isinstance(model, str) else (model, inputs),
         dynamic={name: dict(dims) for name, dims in dynamic.items()} if dynamic is not None else None,
         out=str(out),
-        export=ExportOptions(opset, exporter, keep_metadata, optimize, strict),
+        export=ExportOptions(opset, exporter, keep_metadata, not no_optimize, strict),
     )
     return conduct(job, Policy(), isolate=isolate, verify=False, progress=progress)
 

@@ -110,11 +110,11 @@ def test_a_killed_nursery_costs_its_child_and_the_next_is_started_anew():
         assert supervisor._nursery is not None
         first = supervisor.Child({"stage": "lint", "job": None})
         os.kill(supervisor._nursery._process.pid, signal.SIGKILL)
-        list(first.events(60))
+        list(first.events(lambda: 60.0))
         assert first.end().returncode in (0, -signal.SIGKILL)  # it may have ended just before
         supervisor._nursery._process.wait()
         second = supervisor.Child({"stage": "lint", "job": None})
-        events = list(second.events(60))
+        events = list(second.events(lambda: 60.0))
         second.end()
     assert events[-1]["event"] == "error"  # no job is a bug of the caller's, and it was told
 

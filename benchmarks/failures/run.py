@@ -169,6 +169,7 @@ def main() -> None:
         list(pool.map(heal, [name for name in silent_models() if wanted(name, name in seen)]))
         todo = [f for f in FAILURES if wanted(f.name, _key({"name": f.name, "options": list(f.options)}) in rows)]
         list(pool.map(fail, todo))
+    write()
     wrong = [row["name"] for row in rows.values() if not (row["right"] and row["works"])]
     print(f"{len(rows) - len(wrong)} of {len(rows)} failures told and remedied; not: {', '.join(wrong) or 'none'}")
 

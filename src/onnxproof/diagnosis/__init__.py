@@ -24,13 +24,19 @@ def recognise(text: str, patterns: Sequence[Pattern] | None = None, where: Where
     """The finding for a failure's text; None where nothing of the catalogue fits."""
     if patterns is None:
         errors = errors_only(text)
-        return _first(errors, _spoken(errors), where) or _first(text, _spoken(text), where)
+        known = _first(text, pasted.FRAMES, where) or _first(errors, _spoken(errors), where)
+        return known or _first(text, _spoken(text), where)
     return _first(text, patterns, where)
 
 
 def _spoken(text: str) -> tuple[Pattern, ...]:
     """All patterns: whoever speaks is asked first."""
-    speaks = re.search(r"onnxruntime|\bOrtException|Can't create a session|ERROR_CODE: ?\d", text, re.I) is not None
+    speaks = (
+        re.search(
+            r"onnxruntime|no available backend found|\bOrtException|Can't create a session|ERROR_CODE: ?\d", text, re.I
+        )
+        is not None
+    )
     return (*RUNTIME, *EXPORT, *LAST) if speaks else (*EXPORT, *RUNTIME, *LAST)
 
 

@@ -42,7 +42,8 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"(?:interrupted by signal|killed by) ?\d*:?\s*(SIG\w+)|exit(?:ed)? (?:with )?code:? ?(?:-1073\d{6}|13[4-9]|-\d+)\b|"
-        r"Segmentation fault|core dumped|#\d+ +0x[0-9a-f]{8,} in |#\d+ +pc +(?:0x)?[0-9a-f]{6,} |Fatal Python error|0xC0000(?:005|409|0FD)|"
+        r"(?:^|\n)\s*Killed\s*(?:$|\n)|Speicherzugriffsfehler|Erreur de segmentation|[Ss]egmentation ?fault|"
+        r"core dumped|#\d+ +0x[0-9a-f]{8,} in |#\d+ +pc +(?:0x)?[0-9a-f]{6,} |Fatal Python error|0xC0000(?:005|409|0FD)|"
         r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got an? (?:segv|sig\w+|unknown) while executing native code|"
         r"Aborted\(\w*\)\. Build with|RuntimeError: (?:unreachable\b|table index is out of bounds|null function or function signature)|"
         r"Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
@@ -207,7 +208,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         "the TorchScript exporter has no translation for {1}, which an old release of PyTorch still had in Python",
     ),
     pattern(
-        r"Exporting the operator '?(?!aten|prim|onnx)(\w+::\w+|(?:ps_)?roi_(?:align|pool)|deform_conv2d|nms)'? to |"
+        r"Exporting the operator ['`]?(?!aten|prim|onnx)(\w+::\w+|(?:ps_)?roi_(?:align|pool)|deform_conv2d|nms)['`]? to |"
         r"(?:Could not export|ONNX export failed on) [Pp]ython (?:operator|function) ?(\w*)|"
         r"Couldn't export operator (?!aten|prim|onnx)(\w+::\w+)|ONNX export failed on custom operator ([\w:]+)|Found a custom \(non-ATen\) operator|"
         r"unrecognized namespace (\S+)|symbolic\(\) takes|"
@@ -224,20 +225,20 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"No ONNX function found for (?:<function )?(\S+)", "OX108", "the exporter has no ONNX translation for {1}"
     ),
     pattern(
-        r"Exporting the operator '?([\w:]+)'? to ONNX opset version (\d+) is not supported.{0,40}(?:Support for this operator was added in version (\d+)|needs opset)",
+        r"Exporting the operator ['`]?([\w:]+)['`]? to ONNX opset version (\d+) is not supported.{0,40}(?:Support for this operator was added in version (\d+)|needs opset)",
         "OX127",
         "the TorchScript exporter has {1} from opset {3} on, and was asked for opset {2}",
     ),
     *(
         pattern(
-            rf"Exporting the operator '?(?:aten::)?({names})'? to ONNX opset version ({_below(since)})\b",
+            rf"Exporting the operator ['`]?(?:aten::)?({names})['`]? to ONNX opset version ({_below(since)})\b",
             "OX127",
             f"the TorchScript exporter has {{1}} from opset {since} on, and was asked for opset {{2}}",
         )
         for since, names in SINCE.items()
     ),
     pattern(
-        r"Exporting the operator '?([\w:]+)'? to (?:ONNX)?(?: *opset version (\d+))?",
+        r"Exporting the operator ['`]?([\w:]+)['`]? to (?:ONNX)?(?: *opset version (\d+))?",
         "OX108",
         "the TorchScript exporter has no translation for {1} at opset {2}",
     ),

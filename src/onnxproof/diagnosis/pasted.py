@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from onnxproof.diagnosis.record import Pattern, pattern
 
+FRAMES: tuple[Pattern, ...] = (
+    pattern(
+        r"\bopen\([^)\n]{0,80}[\"']wb?[\"']\)[^\n]{0,20}\s+FileNotFoundError",
+        "OX135",
+        "the folder in which the file should be written does not exist",
+    ),
+    pattern(
+        r"The following call raised this error:[\s\S]{0,400}?\bassert [^\n]{0,200}\.(?:all|any)\(",
+        "OX109",
+        "an `assert` looks at the values of a tensor, which cannot be captured",
+        "Leave the assertion out while the model is exported: `if not torch.compiler.is_exporting():` before it.",
+    ),
+)
+"""What only the frames of a traceback tell; asked before they are left out."""
+
 PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"Trying to export an? ([\w.-]+) model,? that is a custom or unsupported architecture|Unrecognized configuration class|"

@@ -147,13 +147,14 @@ LOADING: tuple[Pattern, ...] = (
     pattern(
         r"Data of TensorProto.{0,200}(?:doesn't exist|not accessible)|External data path|"
         r"[Ee]xternal (?:data|initializer).{0,160}(?:not (?:exist|found)|escap|absolute|out of bounds|does not|outside|No such file)|"
+        r"(?:[Ff]ailed to|[Cc]ould not|[Cc]annot) (?:retrieve|download|fetch|find|open|read).{0,80}\.onnx[._]data\b|"
         r"Deserialize tensor \S+ failed|Module\.MountedFiles is not available|Failed to load external data|"
         r"FileNotFoundError:.{0,300}(?:\.onnx[._]data|\.weight)|cannot get file size|GetFileLength.{0,80}failed|model_path must not be empty|file_size: No such file",
         "OX302",
         "the file with the weights is missing, cut off, or outside the model's folder",
     ),
     pattern(
-        r"NO_?SUCH_?FILE|Could not find any ONNX (?:model )?files?|No onnx (?:model )?files? (?:was |were )?found|Error opening \S+genai_config\.json|"
+        r"No content provider:|NO_?SUCH_?FILE|Could not find any ONNX (?:model )?files?|No onnx (?:model )?files? (?:was |were )?found|Error opening \S+genai_config\.json|"
         r"File doesn't exist|failed: ?system error number (?:2|3|13)\b|open file .{0,200} fail|"
         r"FileNotFoundError:.{0,300}\.(?:onnx|ort)\b(?!_data)|No such file or directory:? .{0,200}\.(?:onnx|ort)\b(?!_data)",
         "OX301",

@@ -420,7 +420,7 @@ class _Lane:
         at: int | None = None
         done: set[int] = set()
         try:
-            for event in child.events(self._work.job.case_timeout):
+            for event in child.events(lambda: self._work.job.case_timeout):
                 kind = event["event"]
                 if kind == "begin":
                     at = event["index"]

@@ -13,8 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -155,20 +154,18 @@ class Child:
         os.close(write)
         self.hung = False
 
-    def events(self, limit: float) -> Iterator[Event]:
-        """Events as they come; the child is stopped when nothing comes for `limit` seconds."""
+    def events(self, limit: Callable[[], float]) -> Iterator[Event]:
+        """Events as they come; the child is stopped when nothing comes for `limit` seconds, asked anew after each."""
         buffer = b""
-        deadline = time.monotonic() + limit
         try:
             while True:
-                ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
+                ready, _, _ = select.select([self._read], [], [], limit())
                 if not ready:
                     self.hung = True
                     return
                 chunk = os.read(self._read, 1 << 16)
                 if not chunk:
                     return
-                deadline = time.monotonic() + limit
                 *lines, buffer = (buffer + chunk).split(b"\n")
                 yield from (json.loads(line) for line in lines if line)
         finally:

@@ -8,6 +8,7 @@ STAMP := .venv/.installed
 setup: $(STAMP) .venv-openvino/.installed
 
 $(STAMP): pyproject.toml constraints.txt
+	@echo "Installing into .venv: this takes a few minutes the first time."
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[data,demo,dev,evaluate,ray,report]'
 	touch $(STAMP)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from onnxproof.artifact.chatter import caught
-from onnxproof.artifact.exporters import Attempt, plain_error, run
+from onnxproof.artifact.exporters import Attempt, Order, plain_error, run
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.record import Artifact, ExportOptions
 from onnxproof.artifact.wrapper import eval_mode, preserved, resized
@@ -34,7 +34,7 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     leaves = _export_inputs(subject)
     with caught() as log, eval_mode(subject.module), preserved(subject.module), torch.no_grad():
         names = _output_names(list(outputs.tensors), set(subject.inputs.tensors))
-        attempt = _attempts(subject, leaves, names, path, options, report)
+        attempt = _attempts(Order(subject, tuple(leaves), names, path, options.keep_metadata), options, report)
     map_path = path.with_suffix(".sourcemap.json")
     artifact = read_artifact(
         path,
@@ -140,15 +140,9 @@ def _export_inputs(subject: Subject) -> list[torch.Tensor]:
     return grown
 
 
-def _attempts(
-    subject: Subject,
-    leaves: Sequence[torch.Tensor],
-    outputs: list[str],
-    path: Path,
-    options: ExportOptions,
-    report: Report,
-) -> Attempt:
+def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
     """Try the wished export, then what may remove the reason why it failed. The first error is the one to explain."""
+    subject = order.subject
     scripted = isinstance(subject.module, torch.jit.ScriptModule)
     if scripted and options.exporter == "dynamo":
         raise FindingError(found("OX121", "torch.export does not take a scripted or traced module"))
@@ -161,16 +155,16 @@ def _attempts(
     while queue:
         attempt = queue.pop(0)
         try:
-            made = run(attempt, subject, leaves, outputs, path, options)
+            made = run(attempt, order)
         except Exception as error:
             errors.append(error)
             tried.append(attempt)
             queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
             continue
         if made.strict and not attempt.strict:
-            _report_strict(plain_error(attempt, subject, leaves), report)
+            _report_strict(plain_error(attempt, order), report)
         _report_detours(made, errors, report)
-        _report_baked(subject, read_artifact(path), errors, report)
+        _report_baked(subject, read_artifact(order.path), errors, report)
         return made
     raise FindingError(_failed(tried, errors)) from errors[0]
 

@@ -12,7 +12,6 @@ import torch
 
 from onnxproof.artifact import sourcemap
 from onnxproof.artifact.file import SIGNATURE
-from onnxproof.artifact.record import ExportOptions
 from onnxproof.artifact.sourcemap import PREFIX
 from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.subject import Subject
@@ -33,51 +32,46 @@ class Attempt:
     opset: int | None = None
 
 
-def run(
-    attempt: Attempt,
-    subject: Subject,
-    leaves: Sequence[torch.Tensor],
-    outputs: list[str],
-    path: Path,
-    options: ExportOptions,
-) -> Attempt:
+@dataclass(frozen=True)
+class Order:
+    """What is to be exported, and where to."""
+
+    subject: Subject
+    leaves: tuple[torch.Tensor, ...]
+    outputs: list[str]
+    """Their names."""
+    path: Path
+    keep_metadata: bool
+
+
+def run(attempt: Attempt, order: Order) -> Attempt:
     """Write the artifact; what is returned says how it was captured in the end."""
-    if attempt.exporter == "torchscript":
-        return _run_torchscript(attempt, subject, leaves, outputs, path, options)
-    return _run_dynamo(attempt, subject, leaves, outputs, path, options)
+    return _run_torchscript(attempt, order) if attempt.exporter == "torchscript" else _run_dynamo(attempt, order)
 
 
-def plain_error(attempt: Attempt, subject: Subject, leaves: Sequence[torch.Tensor]) -> Exception | None:
+def plain_error(attempt: Attempt, order: Order) -> Exception | None:
     """Why the model cannot be captured by running it: the exporter then traces strictly and keeps the reason to itself."""
-    dims = _wished(subject, attempt)
+    dims = _automatic(_wished(order.subject, attempt))
     try:
-        torch.export.export(FlatModule(subject), tuple(leaves), dynamic_shapes=(_automatic(dims),), strict=False)
+        torch.export.export(FlatModule(order.subject), order.leaves, dynamic_shapes=(dims,), strict=False)
     except Exception as error:
         return error
     return None
 
 
-def _run_dynamo(
-    attempt: Attempt,
-    subject: Subject,
-    leaves: Sequence[torch.Tensor],
-    outputs: list[str],
-    path: Path,
-    options: ExportOptions,
-) -> Attempt:
-    wrapper = FlatModule(subject)
-    names = list(subject.inputs.tensors)
-    dims = _wished(subject, attempt)
-    source: Any = wrapper
+def _run_dynamo(attempt: Attempt, order: Order) -> Attempt:
+    names = list(order.subject.inputs.tensors)
+    dims = _wished(order.subject, attempt)
+    source: Any = FlatModule(order.subject)
     if attempt.strict:
-        source = torch.export.export(wrapper, tuple(leaves), dynamic_shapes=(_automatic(dims),), strict=True)
+        source = torch.export.export(source, order.leaves, dynamic_shapes=(_automatic(dims),), strict=True)
     program = torch.onnx.export(
         source,
-        tuple(leaves),
+        order.leaves,
         None,
         dynamo=True,
         input_names=names,
-        output_names=outputs,
+        output_names=order.outputs,
         dynamic_shapes=None if attempt.strict else (dims,),
         opset_version=attempt.opset,
         optimize=attempt.optimize,
@@ -85,7 +79,7 @@ def _run_dynamo(
     )
     assert program is not None  # a dynamo export that fails raises
     bounds = _bounds(program.exported_program, dims) if program.exported_program is not None else {}
-    _save(program.model, path, names, outputs, options.keep_metadata, bounds)
+    _save(program.model, order, bounds)
     # Where running the model fails, torch.onnx.export traces it strictly; only this attribute tells.
     by_itself = getattr(program, "_capture_strategy", None) == "TorchExportStrictStrategy"
     return replace(attempt, strict=attempt.strict or by_itself)
@@ -123,52 +117,40 @@ def _wished(subject: Subject, attempt: Attempt) -> tuple[dict[int, str] | None, 
     )
 
 
-def _run_torchscript(
-    attempt: Attempt,
-    subject: Subject,
-    leaves: Sequence[torch.Tensor],
-    outputs: list[str],
-    path: Path,
-    options: ExportOptions,
-) -> Attempt:
+def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
     import onnx_ir as ir
 
-    names = list(subject.inputs.tensors)
+    subject = order.subject
     # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
     scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
     torch.onnx.export(
         subject.module if scripted else FlatModule(subject),
-        tuple(leaves),
-        str(path),
+        order.leaves,
+        str(order.path),
         dynamo=False,
-        input_names=names,
-        output_names=outputs,
+        input_names=list(subject.inputs.tensors),
+        output_names=order.outputs,
         dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
         opset_version=attempt.opset,
     )
-    model = ir.load(path)
+    model = ir.load(order.path)
     for initializer in list(model.graph.initializers.values()):
         if initializer.const_value is not None:  # read now: the file is about to be written again
             initializer.const_value = ir.tensor(initializer.const_value.numpy().copy(), name=initializer.name)
-    _save(model, path, names, outputs, options.keep_metadata)
+    _save(model, order, {})
     return attempt
 
 
-def _save(
-    model: Any,
-    path: Path,
-    inputs: list[str],
-    outputs: list[str],
-    keep_metadata: bool,
-    bounds: Mapping[str, tuple[int, int | None]] | None = None,
-) -> None:
+def _save(model: Any, order: Order, bounds: Mapping[str, tuple[int, int | None]]) -> None:
     import onnx_ir as ir
 
     origins = _name_and_map(model)
     _unwrap_names(model)
-    if not keep_metadata:
+    if not order.keep_metadata:
         _strip(model)
-    model.metadata_props[SIGNATURE] = json.dumps({"inputs": inputs, "outputs": outputs, "bounds": bounds or {}})
+    promised = {"inputs": list(order.subject.inputs.tensors), "outputs": order.outputs, "bounds": bounds}
+    model.metadata_props[SIGNATURE] = json.dumps(promised)
+    path = order.path
     weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
     ir.save(model, path, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
     sourcemap.write(path.with_suffix(".sourcemap.json"), origins)

@@ -37,6 +37,10 @@ def make_policy(
     """A policy from what the user gave; a number for all outputs, or a mapping of outputs (`None` for the others)."""
     given = {"atol": atol, "rtol": rtol, "max_abs": max_abs}
     general = {k: v for k, v in ((k, _general(v)) for k, v in given.items()) if v is not None}
+    for flag, gates in (("min", min), ("max", max), ("max_drop", max_drop)):
+        wrong = next((name for name, gate in (gates or {}).items() if gate != gate), None)
+        if wrong is not None:
+            raise UserError(f"{flag}: the gate of {wrong} is NaN; expected a number")
     start = base or Policy()
     tolerance = replace(start.tolerance, **general, promised=True) if general else start.tolerance
     if general.keys() & {"atol", "rtol"} and "max_abs" not in general and not start.tolerance.promised:
@@ -184,14 +188,14 @@ def evaluate(
     model: Any,
     inputs: Any = None,
     *,
-    data: str,
+    data: Any,
     onnx: str | Path | None = None,
     labels: str | None = None,
     ids: str | None = None,
     train_data: str | None = None,
     task: str | None = None,
     output: str | None = None,
-    classes: Sequence[str] = (),
+    classes: str | Sequence[str] = (),
     positive: str | None = None,
     threshold: float | None = None,
     goal: str | Sequence[str] = (),
@@ -223,16 +227,19 @@ def evaluate(
     case_timeout: float = 300.0,
     progress: Progress | None = None,
 ) -> Proof:
-    """Run a data set with labels through both sides, and judge what changed; the answer is in `proof.quality`."""
+    """Run a data set with labels through both sides, and judge what changed; the answer is in `proof.quality`.
+
+    `data` is a file or `file.py:name` as on the command line, or the object itself: arrays, batches, a `DataLoader`.
+    """
     policy = make_policy(accept=accept, min=min, max=max, max_drop=max_drop, base=policy)
     settings = EvaluateSettings(
-        data=data,
+        data="",
         labels=labels,
         ids=ids,
         train_data=train_data,
         task=task,
         output=output,
-        classes=tuple(classes),
+        classes=tuple(classes.split(",")) if isinstance(classes, str) else tuple(classes),
         positive=positive,
         threshold=threshold,
         goals=(goal,) if isinstance(goal, str) else tuple(goal),
@@ -257,10 +264,13 @@ def evaluate(
         out=str(out),
         export=ExportOptions(opset, exporter, False),
         verify=VerifySettings(session=SessionSettings(_providers(provider), _level(optimization), threads), seed=seed),
-        evaluate=checked(settings),
         case_timeout=case_timeout,
     )
-    return conduct(job, policy, isolate=isolate, verify=False, progress=progress)
+    from onnxproof.quality.sources import held
+
+    with held(data) as source:
+        job = replace(job, evaluate=replace(checked(settings), data=source))
+        return conduct(job, policy, isolate=isolate, verify=False, progress=progress)
 
 
 def locate(model: Any, inputs: Any = None, **options: Any) -> Mapping[str, Blame]:

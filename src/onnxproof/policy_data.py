@@ -37,7 +37,9 @@ def _values(name: str, f: Mapping[str, Any]) -> Iterable[Finding]:
         yield found("OX604", message, evidence={"input": name, **f})
     constant, features = f.get("constant_count", 0), f.get("features", 0)
     if features and constant == features and f["rows"] > 1:
-        yield found("OX605", f"{name} is the same in every row", evidence={"input": name})
+        # A mask or a type that no row needs is the same everywhere; numbers that are say that something was lost.
+        severity: Severity | None = None if f["dtype"].startswith(("float", "bfloat")) else "note"
+        yield found("OX605", f"{name} is the same in every row", severity=severity, evidence={"input": name})
     elif constant and f["rank"] == 2:
         told = ", ".join(map(str, f["constant"][:5]))
         message = f"{constant} of {features} columns of {name} never change: {told}"
@@ -145,7 +147,8 @@ def _gap(q: Quality, t: Mapping[str, Any]) -> Iterable[Finding]:
         wide = gap["train"] - test > GAP and gap["low"] > (high or 1.0)
     if wide:
         message = (
-            f"{gap['metric']} is {gap['train']:.4g} on the training data and {test:.4g} on the test data: overfitting"
+            f"{gap['metric']} is {gap['train']:.4g} on the training data and {test:.4g} on the test data: "
+            "learnt by heart, or the test data are prepared differently"
         )
         yield found("OX611", message, evidence={**gap, "test": test})
 

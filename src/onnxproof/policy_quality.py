@@ -27,9 +27,13 @@ class QualityPolicy:
     accuracy: float = 0.8
     default_drop: float = 0.01
     rare: float = 0.1
-    """Share of the examples below which a class is rare."""
+    """Share of the examples below which a class is rare, if it is also below three quarters of an equal share."""
     rare_recall: float = 0.5
     imbalanced: float = 0.9
+    beyond: float = 10.0
+    """Times what rounding may do to a score from which on a difference is told."""
+    most_rare: int = 5
+    """Classes that get a finding of their own."""
 
 
 def check_gates(policy: QualityPolicy, quality: Mapping[str, Any] | None) -> None:
@@ -52,7 +56,9 @@ def judge_quality(quality: Mapping[str, Any], policy: QualityPolicy) -> list[Fin
     """What is to be said about a data set under this policy."""
     facts = Quality.from_json(quality)
     return [
+        *_nan(facts),
         *_flips(facts),
+        *_scores(facts, policy),
         *_gates(facts, policy),
         *_rare(facts, policy),
         *_accuracy(facts, policy),
@@ -62,6 +68,36 @@ def judge_quality(quality: Mapping[str, Any], policy: QualityPolicy) -> list[Fin
         *_balance(facts, policy),
         *judge_data(facts),
     ]
+
+
+def _nan(q: Quality) -> Iterable[Finding]:
+    """Examples that a side answers with NaN: they are in no metric."""
+    if not q.unanswered:
+        return
+    ours, theirs, both = (q.unanswered.get(key, 0) for key in ("candidate", "baseline", "both"))
+    where = Where(output=q.output)
+    if ours == theirs == both:
+        message = f"both sides answer NaN for {both} of {q.n} examples, which are in no metric"
+        yield found("OX516", message, where=where, severity="review", evidence=q.unanswered)
+        return
+    first = f", the first is row {q.unanswered['rows'][0]}" if q.unanswered.get("rows") else ""
+    message = (
+        f"onnxruntime answers NaN for {ours} of {q.n} examples and PyTorch for {theirs}{first}; they are in no metric"
+    )
+    yield found("OX516", message, where=where, evidence=q.unanswered)
+
+
+def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
+    """Scores that differ beyond rounding without a decision that shows it."""
+    far = [one for one in q.score_difference.get("farthest", ()) if (one["times_rounding"] or 0.0) > policy.beyond]
+    if not far or q.unexplained:
+        return
+    worst = far[0]
+    message = (
+        f"the scores differ by up to {q.score_difference['max_abs']:.3g}, which rounding does not explain: example {worst['id']} by "
+        f"{worst['difference']:.3g}, {worst['times_rounding']:.3g} times what rounding may do"
+    )
+    yield found("OX517", message, where=Where(output=q.output), evidence={"examples": far})
 
 
 def _flips(q: Quality) -> Iterable[Finding]:
@@ -124,26 +160,31 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     gated = {m for m in policy.minimum if m.startswith("recall[")}
     if "recall" in policy.minimum and q.positive is not None:
         gated.add(f"recall[{q.positive}]")
+    missed = {}
+    limit = min(policy.rare, 0.75 / max(len(q.per_class), 1))
     for name, share in q.shares().items():
         entry = q.per_class[name]
         recall = entry.get("candidate", {}).get("recall")
-        if not entry["support"] or share >= policy.rare or recall is None or recall >= policy.rare_recall:
-            continue
-        if f"recall[{name}]" in gated:
-            continue
-        accuracy = q.candidate.get("accuracy", 0.0)
-        caught = round(recall * entry["support"])
-        message = (
-            f"recall of class {name} is {recall:.1%} ({caught} of {entry['support']} found) though accuracy is {accuracy:.1%}: "
-            f"the class is {share:.1%} of the examples"
-        )
-        severity: Severity = "block" if entry["support"] >= 5 else "review"  # a handful of examples proves little
-        yield found(
-            "OX505",
-            message,
-            severity=severity,
-            evidence={"class": name, "recall": recall, "share": share, "accuracy": accuracy},
-        )
+        known = entry["support"] and recall is not None and f"recall[{name}]" not in gated
+        if known and share < limit and recall < policy.rare_recall:
+            missed[name] = (recall, share)
+    worst = sorted(missed, key=lambda name: missed[name])
+    for name in worst[: policy.most_rare]:
+        others = len(worst) - policy.most_rare if name == worst[: policy.most_rare][-1] else 0
+        yield _missed(q, name, *missed[name], others)
+
+
+def _missed(q: Quality, name: str, recall: float, share: float, others: int) -> Finding:
+    accuracy, support = q.candidate.get("accuracy", 0.0), q.per_class[name]["support"]
+    caught = round(recall * support)
+    more = f"; {others} more classes are missed like it" if others > 0 else ""
+    message = (
+        f"recall of class {name} is {recall:.1%} ({caught} of {support} found), accuracy is {accuracy:.1%}: "
+        f"the class is {share:.1%} of the examples{more}"
+    )
+    severity: Severity = "block" if support >= 5 else "review"  # a handful of examples proves little
+    evidence = {"class": name, "recall": recall, "share": share, "accuracy": accuracy}
+    return found("OX505", message, severity=severity, evidence=evidence)
 
 
 def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
@@ -153,6 +194,10 @@ def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
         return
     other = q.baseline.get(metric)
     message = f"{metric.replace('_', ' ')} is {value:.1%}, below {policy.accuracy:.0%}"
+    if q.guessed:
+        message += (
+            f"; the order of the classes is guessed from the alphabet ({listed(q.classes[:6])}): give it with --classes"
+        )
     yield found("OX506", message, evidence={"accuracy": value, "baseline": other, "limit": policy.accuracy})
 
 

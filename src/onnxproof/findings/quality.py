@@ -51,7 +51,7 @@ ENTRIES = (
         "OX505",
         "a rare class is missed",
         "block",
-        "A class with less than a tenth of the examples has a recall below one half.",
+        "A class with less than a tenth of the examples (and less than three quarters of an equal share) has a recall below one half.",
         "High accuracy hides it: who never says 'fraud' is right 99 times of 100. No export can mend it, and a perfect copy ships it.",
         "Choose a threshold for a goal (`--goal 'recall>=0.95'`, `--cost fn=100,fp=1`), weight the class in training, or state what you accept with `--min 'recall[class]=…'`.",
         "model",
@@ -158,6 +158,39 @@ ENTRIES = (
         "a worker that dies once: its rows are run again",
     ),
     Entry(
+        "OX516",
+        "answers are NaN",
+        "block",
+        "A side answers examples with NaN (or, where a number is wanted, infinity). Metrics of both sides leave these examples out.",
+        "Production gets no answer for them, and a metric over the others hides it.",
+        "`onnxproof prove --data` finds the node where the NaN is born; where both sides give it, mend the model or the data.",
+        None,
+        "an artifact that takes the logarithm of a negative number where PyTorch does not",
+        "scores of −inf for classes that are ruled out",
+    ),
+    Entry(
+        "OX517",
+        "scores differ beyond rounding",
+        "review",
+        "No decision changed that rounding does not explain, but scores differ by more than ten times what legal rounding may do.",
+        "The artifact computes something else: probabilities, thresholds and rankings built on the scores move, and other data may flip.",
+        "`onnxproof prove --data` finds the step and the node; a softmax or sigmoid on one side only is the usual reason.",
+        None,
+        "an artifact that ends with a softmax, for a model that returns logits",
+        "scores of an ill-conditioned model that differ as much as its own roundings",
+    ),
+    Entry(
+        "OX518",
+        "no score can be compared",
+        "block",
+        "The two sides answer the same rows with arrays of different shapes, or every example with NaN.",
+        "Nothing about the data can be said.",
+        "Export again from this model (`onnxproof export`), or name the output that holds the scores with `--output`.",
+        None,
+        "a model that returns (N,) and an artifact that returns (N, 1)",
+        "the same shapes under other names",
+    ),
+    Entry(
         "OX515",
         "labels were not evaluated",
         "note",
@@ -169,5 +202,5 @@ ENTRIES = (
         "labels 0 to 9 for a model with ten logits",
     ),
 )
-JUDGED = frozenset(entry.code for entry in ENTRIES) - {"OX501", "OX514", "OX515"}
+JUDGED = frozenset(entry.code for entry in ENTRIES) - {"OX501", "OX514", "OX515", "OX518"}
 """Derived from the facts by the policy; the others are observed while running."""

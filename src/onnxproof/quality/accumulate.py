@@ -6,17 +6,18 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.quality.task import Plan, decide, probabilities
+from onnxproof.quality.task import UNKNOWN, Plan, decide, probabilities
 
 Array = NDArray[Any]
-SIDES = ("baseline", "candidate")
+SPOKEN = {"baseline": "PyTorch", "candidate": "onnxruntime"}
+SIDES = tuple(SPOKEN)
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,48 @@ def merge(shards: Sequence[Shard], plan: Plan) -> Scores:
         columns={name: column for name, column in columns.items() if name not in used},
         seconds=_added([shard.seconds for shard in ordered]),
     )
+
+
+def missing_labels(scores: Scores) -> NDArray[np.bool_]:
+    """Examples without a label, or with one of several missing."""
+    labels = scores.labels.reshape(scores.n, -1) if len(scores.labels) else scores.labels.reshape(0, 1)
+    if scores.plan.task == "multilabel":
+        return np.asarray((labels == UNKNOWN).any(axis=1))
+    if scores.plan.classification:
+        return np.asarray((labels < 0).any(axis=1))
+    return np.asarray(~np.isfinite(labels).all(axis=1)) if labels.dtype.kind == "f" else np.zeros(scores.n, bool)
+
+
+def missing_answers(side: Side, plan: Plan) -> NDArray[np.bool_]:
+    """Examples for which a side gives no usable score: NaN, and for a number that is wanted infinity too."""
+    if side.scores is None:
+        return np.asarray(side.decisions < 0)
+    if side.scores.dtype.kind != "f":
+        return np.zeros(len(side.scores), bool)
+    scores = side.scores.reshape(len(side.scores), -1)
+    wrong = np.isnan(scores) if plan.classification else ~np.isfinite(scores)
+    return np.asarray(wrong.any(axis=1))
+
+
+def measurable(scores: Scores) -> Scores:
+    """The examples that have a label and an answer on every side; metrics of both sides are about these."""
+    if scores.plan.task == "custom":
+        return scores
+    lost = missing_labels(scores)
+    for side in scores.sides.values():
+        lost = lost | missing_answers(side, scores.plan)
+    if not lost.any():
+        return scores
+    kept = ~lost
+    sides = {
+        name: Side(*(None if part is None else part[kept] for part in _parts(side)))  # type: ignore[arg-type]  # decisions are always there
+        for name, side in scores.sides.items()
+    }
+    return replace(scores, n=int(kept.sum()), labels=scores.labels[kept], sides=sides)
+
+
+def _parts(side: Side) -> tuple[Array | None, ...]:
+    return (side.decisions, side.scores, side.true, side.confidence, side.square)
 
 
 def _places(ordered: Sequence[Shard]) -> list[Array]:

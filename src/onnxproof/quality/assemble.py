@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.errors import InputError
-from onnxproof.quality.accumulate import Scores
+from onnxproof.errors import FindingError, InputError
+from onnxproof.findings import found
+from onnxproof.quality.accumulate import SPOKEN, Scores, measurable, missing_answers, missing_labels
 from onnxproof.quality.flips import changed
 from onnxproof.quality.intervals import clean_examples_needed, examples_needed, mcnemar, tango, upper_bound, wilson
 from onnxproof.quality.metrics import Measured, custom, measure
@@ -32,9 +33,12 @@ def assemble(
     where: str,
 ) -> Quality:
     """Everything about a data set."""
-    plan = scores.plan
-    measured = measure(scores, settings.seed)
-    custom(settings.metrics, scores, measured, settings.seed)
+    plan, answered = scores.plan, measurable(scores)
+    unlabelled, unanswered = missing_labels(scores), _unanswered(scores)
+    if scores.n and not answered.n:
+        _explain_nothing(scores, unlabelled, unanswered)
+    measured = measure(answered, settings.seed)
+    custom(settings.metrics, answered, measured, settings.seed)
     if not measured.values.get("candidate"):
         raise InputError("nothing could be measured: give a metric of your own with --metric file.py:function")
     apart = scores.facts.get("apart", {})
@@ -51,17 +55,21 @@ def assemble(
         flips=_listed(scores.flips),
         flip_count=scores.flipped,
         flip_rate=_flip_rate(scores),
-        tests=_tests(scores, settings.delta),
-        thresholds=find_thresholds(scores, settings),
+        tests=_tests(answered, scores, settings.delta),
+        thresholds=find_thresholds(answered, settings),
         calibration=measured.calibration,
         traps=traps,
         preprocessing=preprocessing,
         classes=plan.classes,
         positive=plan.classes[plan.positive] if plan.task == "binary" else None,
-        unlabelled=_unlabelled(scores),
+        guessed=plan.guessed,
+        measured=answered.n,
+        unlabelled=int(unlabelled.sum()),
+        unanswered=unanswered,
         score_difference={
             "max_abs": apart.get("worst", 0.0),
             "mean_abs": apart.get("total", 0.0) / max(apart.get("compared", 0), 1),
+            "farthest": _farthest(scores),
         },
         data=settings.data,
         rows=rows,
@@ -85,11 +93,34 @@ def _listed(flips: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(flips, key=lambda f: (order[f["explained"]], -abs(f["margin"] or 0.0)))[:MOST_FLIPS]
 
 
-def _unlabelled(scores: Scores) -> int:
-    labels = scores.labels
-    if scores.plan.task in ("binary", "multiclass"):
-        return int((labels < 0).sum())
-    return int((~np.isfinite(labels.reshape(len(labels), -1)).all(axis=1)).sum()) if labels.dtype.kind == "f" else 0
+def _farthest(scores: Scores) -> list[Mapping[str, Any]]:
+    """The examples that were examined, the farthest beyond rounding first."""
+    rows: list[Mapping[str, Any]] = [
+        {"row": int(row), **entry} for row, entry in scores.facts.get("farthest", {}).items()
+    ]
+    return sorted(rows, key=lambda one: -(one["times_rounding"] or 0.0))[:5]
+
+
+def _unanswered(scores: Scores) -> dict[str, Any]:
+    """Examples without a usable answer: on each side, on both, and the first that only one side has."""
+    if scores.plan.task == "custom":
+        return {}
+    lost = {name: missing_answers(side, scores.plan) for name, side in scores.sides.items()}
+    if not any(rows.any() for rows in lost.values()):
+        return {}
+    told: dict[str, Any] = {name: int(rows.sum()) for name, rows in lost.items()}
+    if len(lost) == 2:
+        both = lost["baseline"] & lost["candidate"]
+        told |= {"both": int(both.sum()), "rows": np.flatnonzero(lost["baseline"] != lost["candidate"])[:5].tolist()}
+    return told
+
+
+def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Mapping[str, Any]) -> None:
+    if unlabelled.all():
+        raise InputError("no example of the data has a label: all of them are missing (NaN or empty)")
+    told = " and ".join(f"{count} by {SPOKEN[side]}" for side, count in unanswered.items() if side in SPOKEN)
+    message = f"of {scores.n} examples none could be measured: NaN is answered {told}"
+    raise FindingError(found("OX518", message, evidence=unanswered))
 
 
 def _flip_rate(scores: Scores) -> dict[str, float] | None:
@@ -101,16 +132,15 @@ def _flip_rate(scores: Scores) -> dict[str, float] | None:
     return {"value": scores.flipped / max(scores.n, 1), "low": low, "high": high}
 
 
-def _tests(scores: Scores, delta: float) -> dict[str, Any]:
+def _tests(scores: Scores, every: Scores, delta: float) -> dict[str, Any]:
     """McNemar for difference, Tango's interval for sameness, and how many examples would settle it."""
     if not scores.plan.classification or len(scores.sides) < 2:
         return {}
     labels = scores.labels
-    known = labels >= 0 if labels.ndim == 1 else np.ones(len(labels), bool)
     right = {side: ~changed(answers.decisions, labels) for side, answers in scores.sides.items()}
-    gained = int((right["candidate"] & ~right["baseline"] & known).sum())
-    lost = int((right["baseline"] & ~right["candidate"] & known).sum())
-    n = int(known.sum())
+    gained = int((right["candidate"] & ~right["baseline"]).sum())
+    lost = int((right["baseline"] & ~right["candidate"]).sum())
+    n = scores.n
     if not n:
         return {}
     low, high = tango(gained, lost, n, 0.90)
@@ -128,7 +158,7 @@ def _tests(scores: Scores, delta: float) -> dict[str, Any]:
             "needed": None if same else examples_needed(gained, lost, n, delta),
         },
         "flip_bound": {
-            "upper": upper_bound(scores.flipped, scores.n),
+            "upper": upper_bound(every.flipped, every.n),
             "confidence": 0.95,
             "for_delta": clean_examples_needed(delta),
         },

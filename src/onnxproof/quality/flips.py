@@ -15,6 +15,7 @@ from onnxproof.runners.double import DoubleRunner, Unavailable, nudged
 from onnxproof.runners.eager import EagerRunner
 
 Array = NDArray[Any]
+SIDES = ("baseline", "candidate")
 SAMPLES = 8
 FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
 """Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed."""
@@ -90,6 +91,27 @@ class Explainer:
         with np.errstate(invalid="ignore"):
             explained = (np.abs(theirs - centre) <= allowed) & ~lost
         return Explained(own, centre, allowed, explained)
+
+    def times_rounding(self, inputs: Arrays, sides: Mapping[str, Array]) -> float | None:
+        """The candidate's distance from the truth in units of what legal rounding may do; None where that is not known."""
+        own, theirs = (np.asarray(sides[side], np.float64).reshape(len(sides[side]), -1) for side in SIDES)
+        truth = self._scores(inputs)
+        for centre in (truth, None):
+            doubled = centre is not None
+            middle = np.asarray(own if centre is None else centre, np.float64).reshape(own.shape)
+            samples = [np.asarray(s, np.float64).reshape(own.shape) for s in self._samples(inputs, doubled=doubled)]
+            if not samples:
+                continue
+            spread = np.array([np.abs(s - middle).max(axis=1) for s in samples])
+            allowed = self._allowance(sides, spread, len(own))
+            baseline_error = np.abs(own - middle).max(axis=1)
+            if doubled and (baseline_error > INCREDIBLE * allowed).any():
+                continue  # another truth: the module computes something else in float64
+            allowed = np.maximum(allowed, FARTHEST * baseline_error)
+            error = np.abs(theirs - middle).max(axis=1)
+            times = error / np.maximum(allowed, np.finfo(np.float64).tiny)
+            return float(times.max()) if np.isfinite(times).all() else None
+        return None
 
     def _allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> NDArray[np.float64]:
         scores = sides["baseline"].reshape(count, -1)

@@ -34,8 +34,14 @@ class Quality:
     preprocessing: Mapping[str, Any] | None = None
     classes: Sequence[str] = ()
     positive: str | None = None
+    guessed: bool = False
+    """Whether the order of the classes is that of the alphabet, because nobody gave it."""
+    measured: int | None = None
+    """Examples with a label and an answer on both sides: metrics are about these."""
     unlabelled: int = 0
-    score_difference: Mapping[str, float] = field(default_factory=dict)
+    unanswered: Mapping[str, Any] = field(default_factory=dict)
+    """Examples that a side answered with NaN: on each, on both, and the first that only one did."""
+    score_difference: Mapping[str, Any] = field(default_factory=dict)
     data: str = ""
     rows: int | None = None
     """Rows of the data, where that is known; fewer evaluated ones were lost."""

@@ -66,6 +66,11 @@ class Rows:
             return self._file_labels
         return self.source.column(self.labels) if self.labels is not None else None
 
+    def _labels_of(self, table: Table, at: int, count: int) -> Array:
+        if self._file_labels is not None:
+            return self._file_labels[at : at + count]
+        return table[self.labels] if self.labels is not None else np.full(count, np.nan)
+
     def raw(self, table: Table) -> Table:
         """The fields that are neither labels nor ids."""
         return {name: array for name, array in table.items() if name not in (self.labels, self.ids)}
@@ -75,7 +80,7 @@ class Rows:
         at = start
         for table in self.source.read(start, stop, size):
             count = length(table)
-            labels = self._file_labels[at : at + count] if self._file_labels is not None else table[str(self.labels)]
+            labels = self._labels_of(table, at, count)
             raw = self.raw(table)
             processed = self._engine.preprocessing.training(raw)
             served = self._engine.preprocessing.serving(raw)

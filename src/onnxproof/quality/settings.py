@@ -121,4 +121,8 @@ def checked(settings: EvaluateSettings) -> EvaluateSettings:
         raise UserError(f"--delta {settings.delta:g}: expected a share between 0 and 1")
     if settings.with_preprocess and settings.preprocess is None:
         raise UserError("--with-preprocess exports the module that --preprocess names: give it, as file.py:name")
+    if settings.with_preprocess and settings.serve_preprocess is not None:
+        raise UserError(
+            "--with-preprocess puts --preprocess into the file, so that nothing is left for --serve-preprocess: give one of the two"
+        )
     return settings

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from onnxproof.cases.data import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
-from onnxproof.quality.accumulate import Shard, summary_columns
+from onnxproof.quality.accumulate import SPOKEN, Shard, summary_columns
+from onnxproof.quality.apart import Farthest
 from onnxproof.quality.batches import read_ahead
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.flips import Explainer, changed
 from onnxproof.quality.inputs import Watch
 from onnxproof.quality.rows import Batch
-from onnxproof.quality.task import Plan, decide, encode, score_columns
+from onnxproof.quality.task import UNKNOWN, Plan, decide, encode, score_columns
 
 Array = NDArray[Any]
 EXPLAINED_PER_SHARD = 512
@@ -40,6 +41,7 @@ class ShardRun:
         self._seconds: dict[str, float] = {}
         self._watch = Watch(hashed=engine.settings.train_data is not None)
         self._graph = engine.graph_output(plan.output)
+        self._farthest = Farthest()
         self._apart = [0, 0.0, 0.0]
         """Scores compared, the sum of their differences, the largest."""
 
@@ -56,6 +58,7 @@ class ShardRun:
         columns = {name: np.concatenate(parts) for name, parts in self._kept.items()}
         facts = {
             "inputs": self._watch.facts(),
+            "farthest": self._farthest.examine(self._explainer(), self._engine.fixed) if rows else {},
             "apart": {"compared": self._apart[0], "total": self._apart[1], "worst": self._apart[2]},
         }
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
@@ -95,6 +98,8 @@ class ShardRun:
                     self._keep(f"{side}_{name}", column)
         if len(kept) == 2:
             self._compare(kept)
+            if plan.scale != "decision" and plan.task != "custom":
+                self._farthest.see(batch, kept)
             if plan.classification:
                 self._find_flips(batch, kept, codes)
         if batch.served is not None:
@@ -123,9 +128,11 @@ class ShardRun:
         for i, row in enumerate(places.tolist()):
             self._flips.append(self._flip(batch, kept, decisions, codes, row, explained, i))
 
+    def _explainer(self) -> Explainer:
+        return Explainer(self._engine.eager, self._engine.double(), self._plan)
+
     def _explain(self, batch: Batch, kept: Mapping[str, Array], decisions: Mapping[str, Array], looked: Array) -> Any:
-        engine = self._engine
-        explainer = Explainer(engine.eager, engine.double(), self._plan)
+        engine, explainer = self._engine, self._explainer()
         if engine.fixed is not None:  # the module may want its whole batch: explain all rows, then choose
             every = np.arange(batch.rows)
             return _chosen(self._explain_rows(explainer, batch, kept, decisions, every), looked)
@@ -169,6 +176,8 @@ class ShardRun:
         """A decision in the user's words; null for none."""
         names = self._plan.classes
         if np.ndim(decision):
+            if (decision == UNKNOWN).any():
+                return None
             return [names[i] for i in np.flatnonzero(decision)]
         return names[int(decision)] if 0 <= int(decision) < len(names) else None
 
@@ -189,5 +198,5 @@ def _score_of(scores: Any, decision: Any) -> Any:
 def _same_shape(raw: Mapping[str, Array]) -> None:
     shapes = {side: value.shape for side, value in raw.items()}
     if len(set(shapes.values())) > 1:
-        told = ", ".join(f"{side} {list(shape)}" for side, shape in shapes.items())
-        raise FindingError(found("OX215", f"the scores have different shapes: {told}"))
+        told = ", ".join(f"{SPOKEN[side]} {list(shape)}" for side, shape in shapes.items())
+        raise FindingError(found("OX518", f"the scores have different shapes: {told}"))

@@ -13,6 +13,8 @@ from onnxproof.errors import InputError, listed
 from onnxproof.quality.settings import TASKS, EvaluateSettings
 
 Array = NDArray[Any]
+UNKNOWN = 255
+"""A label that is missing, among several of an example."""
 KEPT_COLUMNS = 256
 """Columns of scores up to which all of them are kept; of more, only what accuracy, log-loss and calibration need."""
 
@@ -34,6 +36,8 @@ class Plan:
     threshold: float | None = None
     """Probability from which a class is decided for; None for the usual rule."""
     keep_scores: bool = True
+    guessed: bool = False
+    """Whether the order of the classes is that of the alphabet, because nobody gave it."""
 
     @property
     def classification(self) -> bool:
@@ -53,6 +57,9 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     """The plan from the baseline's outputs on some rows and as many labels as are known."""
     if settings.task is not None and settings.task not in TASKS:
         raise InputError(f"--task {settings.task!r}: expected one of {', '.join(TASKS)}")
+    labels = _known(labels)
+    if not len(labels):
+        raise InputError("no example of the data has a label: all of them are missing (NaN or empty)")
     name = _score_output(outputs, labels, settings)
     scores = outputs[name]
     if scores.dtype.kind in "iub":
@@ -63,10 +70,25 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     if task in ("regression", "custom"):
         return Plan(task, name, "value", columns)
     if task == "multilabel":
+        if columns < 2 or labels.ndim < 2 or labels.shape[1] < 2:
+            raise InputError(
+                f"--task multilabel: the labels have the shape {list(labels.shape)} and the output {name} {columns} columns; "
+                "expected several of both, one for each label"
+            )
         names = tuple(settings.classes) or tuple(str(i) for i in range(columns))
         return _checked(Plan(task, name, scale, columns, names, (0, 1), threshold=settings.threshold), settings)
     plan = Plan(task, name, scale, columns, threshold=settings.threshold, keep_scores=columns <= KEPT_COLUMNS)
     return _checked(_with_classes(plan, labels, settings), settings)
+
+
+def _known(labels: Array) -> Array:
+    """The labels that are there."""
+    if labels.dtype.kind == "f":
+        return np.asarray(labels[np.isfinite(_matrix(labels)).all(axis=1)])
+    if labels.dtype.kind in "OU" and labels.ndim == 1:
+        there = [value is not None and value == value and value != "" for value in labels.tolist()]
+        return np.asarray(labels[np.array(there, bool)])
+    return labels
 
 
 def infer_task(scores: Array, labels: Array) -> str:
@@ -99,7 +121,7 @@ def _score_output(outputs: Mapping[str, Array], labels: Array, settings: Evaluat
     floats = [name for name, v in fitting.items() if v.dtype.kind == "f" and _fits(v, labels)]
     whole = [name for name, v in fitting.items() if v.dtype.kind in "iub" and v.size == rows]
     if floats or whole:
-        return (floats or whole)[0]
+        return min(floats, key=lambda name: _misfit(fitting[name], labels)) if floats else whole[0]
     if settings.metrics or settings.task == "custom":
         return next(name for name, v in outputs.items() if v.ndim)
     told = ", ".join(f"{name} {list(v.shape)} {v.dtype}" for name, v in outputs.items())
@@ -118,6 +140,23 @@ def _fits(scores: Array, labels: Array) -> bool:
     if columns == 1 or flat.dtype.kind not in "iub":
         return columns <= 2 or flat.dtype.kind not in "f" or _whole(flat)
     return columns >= min(len(np.unique(flat)), 2)
+
+
+def _misfit(scores: Array, labels: Array) -> int:
+    """0 for as many columns as the labels have classes (or values), more where an output is less likely to be the scores."""
+    columns = 1 if scores.ndim == 1 else int(scores.shape[1])
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        return 0
+    flat = labels.reshape(len(labels))
+    values = np.unique(flat)
+    if flat.dtype.kind == "f" and not _whole(flat):
+        return int(columns > 1)
+    classes = len(values)
+    if flat.dtype.kind in "fiub" and values.size and values[0] >= 0:
+        classes = max(classes, int(values[-1]) + 1)
+    if classes <= 2:
+        return int(columns > 2)
+    return 0 if columns == classes else 1 if columns > classes else 2
 
 
 def _decisions_plan(name: str, scores: Array, labels: Array, settings: EvaluateSettings) -> Plan:
@@ -154,6 +193,8 @@ def _scale(task: str, scores: Array) -> str:
 def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan:
     """Label values ↔ columns: by number where they are column numbers, else in sorted order."""
     count = 2 if plan.task == "binary" else plan.columns
+    if plan.task == "multiclass" and count < 2:
+        raise InputError(f"--task multiclass: the output {plan.output} has one column; expected one for each class")
     if plan.columns > 2 and plan.task == "binary":
         raise InputError(f"--task binary: the output {plan.output} has {plan.columns} columns, expected one or two")
     if labels.ndim == 2 and labels.shape[1] > 1:
@@ -176,7 +217,12 @@ def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan
             f"the labels are {listed(values[:10])} and the output {plan.output} has {count} classes: which is which? "
             "Give all names in the order of the columns with --classes A,B,C"
         )
-    return replace(plan, classes=tuple(settings.classes) or tuple(str(v) for v in values), labels=tuple(values))
+    if settings.classes or flat.dtype.kind in "fiub":
+        return replace(plan, classes=tuple(settings.classes) or tuple(map(str, values)), labels=tuple(values))
+    if plan.columns == 1 and settings.positive in values:  # one score: it speaks for the class that was called positive
+        values = [value for value in values if value != settings.positive] + [settings.positive]
+        return replace(plan, classes=tuple(values), labels=tuple(values))
+    return replace(plan, classes=tuple(map(str, values)), labels=tuple(values), guessed=True)
 
 
 def _checked(plan: Plan, settings: EvaluateSettings) -> Plan:
@@ -212,7 +258,12 @@ def _matrix(scores: Array) -> Array:
 def encode(labels: Array, plan: Plan) -> Array:
     """Labels as class numbers (int32), as a 0/1 matrix (uint8), or as numbers; −1 where there is none."""
     if plan.task == "multilabel":
-        return _matrix(np.asarray(labels)).astype(np.uint8)
+        matrix = _matrix(np.asarray(labels))
+        if matrix.shape[1] != len(plan.classes):
+            raise InputError(
+                f"--task multilabel: the labels have {matrix.shape[1]} columns and the output {plan.output} {len(plan.classes)}: expected as many"
+            )
+        return np.where(np.isin(matrix, (0, 1)), matrix, UNKNOWN).astype(np.uint8)
     if not plan.classification:
         return np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] > 1:
@@ -228,7 +279,7 @@ def encode(labels: Array, plan: Plan) -> Array:
         return codes.astype(np.int32)
     places = {value: i for i, value in enumerate(plan.labels)}
     known, where = np.unique(flat, return_inverse=True)
-    _refuse([v for v in known.tolist() if v not in places and v == v], plan)
+    _refuse([v for v in known.tolist() if v not in places and v == v and v != ""], plan)
     table = np.array([places.get(v, -1) for v in known.tolist()], np.int32)
     return table[where.reshape(-1)]
 

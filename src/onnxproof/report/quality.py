@@ -24,7 +24,7 @@ def headline(quality: Mapping[str, Any]) -> str:
     """One line where nothing is wrong."""
     q = Quality.from_json(quality)
     leading = [f"{_name(name)} {q.candidate[name]:.4g}" for name in _metrics(q)[:1]]
-    return ", ".join([f"{q.n:,} examples", _flips(q), *leading])
+    return ", ".join([_examples(q), _flips(q), *leading])
 
 
 def lines(quality: Mapping[str, Any], *, short: bool = False) -> list[str]:
@@ -36,11 +36,16 @@ def lines(quality: Mapping[str, Any], *, short: bool = False) -> list[str]:
     return [*shown, *_changed(q), *_thresholds(q), *_served(q)]
 
 
+def _examples(q: Quality) -> str:
+    left_out = q.measured is not None and q.measured < q.n
+    return f"{q.n:,} examples ({q.measured:,} measured)" if left_out else f"{q.n:,} examples"
+
+
 def _what(q: Quality) -> str:
     classes = f", {len(q.classes)} classes" if q.task in ("multiclass", "multilabel") else ""
     positive = f", positive is {q.positive}" if q.positive is not None else ""
     where = {"processes": f", {q.workers} processes", "ray": ", on Ray"}.get(q.where, "")
-    return f"{q.n:,} examples: {q.task}{classes}{positive}; {q.output} holds {_scale(q)}{where}"
+    return f"{_examples(q)}: {q.task}{classes}{positive}; {q.output} holds {_scale(q)}{where}"
 
 
 def _scale(q: Quality) -> str:

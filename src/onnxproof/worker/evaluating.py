@@ -21,7 +21,7 @@ from onnxproof.quality.preprocessing import COMPARED_ROWS
 from onnxproof.quality.rows import Batch, Rows
 from onnxproof.quality.settings import EvaluateSettings
 from onnxproof.quality.shardrun import ShardRun
-from onnxproof.quality.sources import file_fingerprint, open_source
+from onnxproof.quality.sources import MEMORY, file_fingerprint, open_source
 from onnxproof.quality.task import Plan, contradicts
 from onnxproof.subject import Subject
 from onnxproof.worker.stages import fingerprint, load_subject
@@ -278,7 +278,7 @@ def _pieces(rows: int | None, size: int) -> list[Piece]:
 
 
 def _workers(job: Job, settings: EvaluateSettings, rows: int | None, sequential: bool) -> int:
-    if sequential or job.memory is not None:
+    if sequential or job.memory is not None or settings.data.startswith(MEMORY):
         return 1
     if settings.workers is not None:
         if settings.workers < 1:

@@ -60,8 +60,9 @@ def _counted(measured: Measured, side: str, labels: Array, decisions: Array, mat
         measured.put(side, "f1", f1[p])
     else:
         weights = support / max(n, 1)
+        seen = present | (decided > 0)  # as scikit-learn averages: a class that is only ever wrongly decided for counts
         for name, values in (("precision", precision), ("recall", recall), ("f1", f1)):
-            measured.put(side, name, float(values[present].mean()) if present.any() else 0.0)
+            measured.put(side, name, float(values[seen].mean()) if seen.any() else 0.0)
             measured.put(side, f"{name}_weighted", float((values * weights).sum()))
     measured.put(side, "balanced_accuracy", float(recall[present].mean()) if present.any() else 0.0)
     for k, name in enumerate(plan.classes):
@@ -213,9 +214,9 @@ def count_statistics(plan: Plan) -> dict[str, Callable[[Sums], NDArray[np.float6
     def single(name: str) -> Callable[[Sums], NDArray[np.float64]]:
         return lambda sums: np.asarray(rates(sums)[name][:, plan.positive])
 
-    def macro(name: str) -> Callable[[Sums], NDArray[np.float64]]:
+    def macro(name: str, *, decided: bool = True) -> Callable[[Sums], NDArray[np.float64]]:
         def statistic(sums: Sums) -> NDArray[np.float64]:
-            present = parts(sums)[2] > 0
+            present = (parts(sums)[2] > 0) | (decided & (parts(sums)[1] > 0)) | (plan.task == "multilabel")
             return np.asarray((rates(sums)[name] * present).sum(axis=1) / np.maximum(present.sum(axis=1), 1))
 
         return statistic
@@ -227,7 +228,7 @@ def count_statistics(plan: Plan) -> dict[str, Callable[[Sums], NDArray[np.float6
 
         return statistic
 
-    chosen = {"accuracy": accuracy, "balanced_accuracy": macro("recall")}
+    chosen = {"accuracy": accuracy, "balanced_accuracy": macro("recall", decided=False)}
     for name in ("precision", "recall", "f1"):
         chosen[name] = single(name) if plan.task == "binary" else macro(name)
         if plan.task != "binary":

@@ -27,25 +27,25 @@ def of_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None
             raise InputError(
                 f"the scores have {given.shape[1]} columns and the labels {labels.shape[1]}: expected as many"
             )
-        known = np.asarray(np.isfinite(labels).all(axis=1) & np.isfinite(given).all(axis=1))
-        if not known.any():
+        if not len(labels):
             continue
-        y, p = labels[known], given[known]
-        mae = sk.mean_absolute_error(y, p)
+        mae = sk.mean_absolute_error(labels, given)
         measured.put(side, "mae", mae)
-        measured.put(side, "rmse", float(np.sqrt(sk.mean_squared_error(y, p))))
-        if len(y) > 1:
-            measured.put(side, "r2", sk.r2_score(y, p))
-        measured.put(side, "relative_error", mae / max(float(np.abs(y).mean()), 1e-300))
-        sums[side] = _error_sums(labels, given, known, bootstrap)
+        measured.put(side, "rmse", float(np.sqrt(sk.mean_squared_error(labels, given))))
+        if len(labels) > 1 and np.ptp(labels, axis=0).all():  # of labels that never change nothing can be explained
+            measured.put(side, "r2", sk.r2_score(labels, given))
+        if labels.any():
+            measured.put(side, "relative_error", mae / float(np.abs(labels).mean()))
+        sums[side] = _error_sums(labels, given, bootstrap)
     totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
     for metric, statistic in _ERRORS.items():
-        measured.bootstrapped(metric, paired(totals, statistic))
+        if all(metric in measured.values.get(side, {}) for side in totals):
+            measured.bootstrapped(metric, paired(totals, statistic))
 
 
-def _error_sums(labels: Array, given: Array, known: Array, bootstrap: Bootstrap) -> Sums:
+def _error_sums(labels: Array, given: Array, bootstrap: Bootstrap) -> Sums:
     """Per block: count, |error|, error², |label|, label, label²; means over columns."""
-    cells = np.where(known, 0, -1)
+    cells = np.zeros(len(labels), np.int64)
     error = given - labels
     numbers = (np.ones(len(labels)), np.abs(error), error**2, np.abs(labels), labels, labels**2)
     return np.concatenate([bootstrap.sums(cells, v if v.ndim == 1 else v.mean(axis=1), 1) for v in numbers], axis=1)

@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from onnxproof.cases.data import load_data
 from onnxproof.errors import InputError
 from onnxproof.quality.sources.arrays import ArraySource, read_npy, read_npz
 from onnxproof.quality.sources.arrow import ArrowFolder, CsvSource, ParquetSource
 from onnxproof.quality.sources.base import Source, file_fingerprint
-from onnxproof.quality.sources.iterables import from_object
+from onnxproof.quality.sources.iterables import from_object, from_value
 
-__all__ = ["ArraySource", "Source", "file_fingerprint", "open_source"]
+__all__ = ["MEMORY", "ArraySource", "Source", "file_fingerprint", "held", "open_source"]
+
+
+MEMORY = "memory:"
+_held: dict[str, Any] = {}
+
+
+@contextmanager
+def held(value: Any) -> Iterator[str]:
+    """A name under which this process opens an object of the caller's; a text stands for itself."""
+    if isinstance(value, str):
+        yield value
+        return
+    name = f"{MEMORY}{type(value).__name__}-{id(value)}"
+    _held[name] = value
+    try:
+        yield name
+    finally:
+        del _held[name]
 
 
 def open_source(text: str, flag: str = "--data") -> Source:
     """The source that a user means."""
+    if text in _held:
+        return from_value(_held[text], text)
+    if text.startswith(MEMORY):
+        raise InputError(
+            f"{flag}: an object in memory is read in this process only; give a file or file.py:name instead"
+        )
     path, colon, _ = text.rpartition(":")
     if colon and path.endswith(".py"):
         return from_object(text)

@@ -181,6 +181,6 @@ def to_array(column: Any, name: str) -> Array:
     if arrow.types.is_primitive(kind):
         return np.asarray(column.to_numpy(zero_copy_only=False))
     values = column.to_pylist()
-    if any(value is None or not isinstance(value, str) for value in values[:1]) and values:
+    if values and not any(is_text(kind) for is_text in (arrow.types.is_string, arrow.types.is_large_string)):
         raise InputError(f"--data: column {name!r} holds {kind}; expected numbers, texts, or lists of numbers")
     return np.array(["" if value is None else value for value in values])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from onnxproof.errors import InputError
 from onnxproof.quality.batches import rechunk, window
 from onnxproof.quality.sources.arrays import ArraySource
 from onnxproof.quality.sources.base import Array, Source, file_fingerprint, values_fingerprint
+
+END = object()
 
 
 class IterableSource:
@@ -31,7 +34,14 @@ class IterableSource:
         self._first = values_fingerprint(first)
 
     def _tables(self) -> Iterator[Table]:
-        for batch in self._make():
+        batches = iter(self._make())
+        while True:
+            try:
+                batch = next(batches, END)
+            except Exception as error:  # the user's own code
+                raise InputError(f"--data {self._text} raised {type(error).__name__}: {error}") from error
+            if batch is END:
+                return
             yield as_table(batch)
 
     def read(self, start: int, stop: int | None, size: int) -> Iterator[Table]:
@@ -42,7 +52,11 @@ class IterableSource:
 
     def fingerprint(self) -> str:
         # Only the first batch is seen: a loader that shuffles is never resumed, one whose later rows alone change is.
-        return f"{self._text} {file_fingerprint(Path(self._text.rpartition(':')[0]))} {self._first}"
+        file = Path(self._text.rpartition(":")[0])
+        stamp = (
+            file_fingerprint(file) if file.is_file() else str(time.time_ns())
+        )  # an object in memory is never resumed
+        return f"{self._text} {stamp} {self._first}"
 
 
 def _known_length(value: Any) -> int | None:
@@ -53,9 +67,12 @@ def _known_length(value: Any) -> int | None:
 
 
 def as_table(batch: Any) -> Table:
-    """One batch of a loader: a mapping, (inputs, labels), or an array."""
+    """One batch of a loader: a mapping, (inputs, labels), or an array. A single example becomes a batch of one."""
     if isinstance(batch, Mapping):
-        return {str(name): np.asarray(value) for name, value in batch.items()}
+        table = {str(name): np.asarray(value) for name, value in batch.items()}
+        return {n: a[None] for n, a in table.items()} if any(a.ndim == 0 for a in table.values()) else table
+    if isinstance(batch, (tuple, list)) and len(batch) == 2 and np.ndim(batch[1]) == 0 and hasattr(batch[0], "shape"):
+        return {"X": np.asarray(batch[0])[None], "labels": np.asarray(batch[1])[None]}
     if isinstance(batch, (tuple, list)) and batch and hasattr(batch[0], "shape"):
         names = ["X", "labels"] if len(batch) == 2 else ["X", *(f"X{i}" for i in range(1, len(batch)))]
         return {name: np.atleast_1d(np.asarray(value)) for name, value in zip(names, batch, strict=True)}
@@ -68,6 +85,11 @@ def from_object(text: str) -> Source:
     from onnxproof.subject import load_target
 
     value, _ = load_target(text)
+    return from_value(value, text)
+
+
+def from_value(value: Any, text: str) -> Source:
+    """The source that an object is: arrays, batches, a torch data set or loader, or a function that returns one."""
     made = value() if callable(value) and not hasattr(value, "__iter__") and not _is_dataset(value) else value
     if isinstance(made, Mapping) or hasattr(made, "shape") or _pair_of_arrays(made):
         table = as_table(made)

@@ -132,6 +132,9 @@ def _shown(finding: Finding, counterexamples: Sequence[Mapping[str, Any]]) -> Fi
 def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
     """The finding with what is known about its cause; the first blame speaks for findings of other cases too."""
     blame = blames.get(finding.where.case or "") or next(iter(blames.values()), None)
+    if blame is not None and finding.where.output is not None and blame.culprits:
+        mine = tuple(c for c in blame.culprits if not c.outputs or finding.where.output in c.outputs)
+        blame = replace(blame, culprits=mine) if mine else None  # found for another output of the same case
     if finding.code not in LOCATABLE or blame is None:
         return finding
     evidence = {**finding.evidence, "culprits": [asdict(c) for c in blame.culprits], "rewrite": blame.rewrite}
@@ -232,11 +235,15 @@ def _discrete(c: Comparison) -> Remark | None:
     )
 
 
+FLUSHED = 4 * 1.1754944e-38
+"""Differences of this size are denormal numbers, which kernels may take for zero."""
+
+
 def _float(c: Comparison, policy: Policy) -> Remark | None:
     tolerance = policy.for_output(c.output)
     evidence = _evidence(c, tolerance)
     broken = c.max_abs is not None and (c.excess(tolerance.atol, tolerance.rtol) > 0 or c.max_abs > tolerance.max_abs)
-    noisy = beyond_noise(c, policy.noise)
+    noisy = beyond_noise(c, policy.noise) and (c.max_abs is None or c.max_abs > FLUSHED)
     if broken and noisy:
         message = (
             f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c)}): more than the tolerance, and not rounding"
@@ -351,13 +358,18 @@ def _speaker(group: Sequence[Remark]) -> Finding:
 
 
 def _nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
-    seen: dict[str, int] = {}
+    seen: dict[str, tuple[int, int]] = {}
     for case in cases:
         for c in case.outputs:
             if case.fair and c.same_form and not c.pattern.differing:
-                seen[c.output] = seen.get(c.output, 0) + c.compared
-    return [
-        found("OX206", f"{output} held no finite value in any case: nothing was compared", where=Where(output=output))
-        for output, compared in seen.items()
-        if not compared
-    ]
+                compared, size = seen.get(c.output, (0, 0))
+                seen[c.output] = (compared + c.compared, size + c.size)
+    findings = []
+    for output, (compared, size) in seen.items():
+        if not compared and size:
+            message = f"{output} held no finite value in any case: nothing was compared"
+            findings.append(found("OX206", message, where=Where(output=output)))
+        elif not size:
+            message = f"{output} is empty in every case: its shape and dtype were compared, and there is nothing else"
+            findings.append(found("OX206", message, severity="note", where=Where(output=output)))
+    return findings

@@ -21,6 +21,7 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.structure import Flat, flatten
 from onnxproof.subject import Subject
 
+OLDEST_OPSET = 7
 Report = Callable[[Finding], None]
 
 
@@ -28,6 +29,8 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     """Export in eval mode, strip and map the metadata, read back what was written and compare it with the wish."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _require_values(subject)
+    _require_opset(options.opset)
+    _require_real(subject.inputs)
     outputs = _example_outputs(subject)
     _report_complex(outputs, report)
     _report_constants(subject.inputs, outputs, report)
@@ -87,6 +90,23 @@ def _require_values(subject: Subject) -> None:
     if empty:
         message = f"{len(empty)} tensors are on the meta device and have no values: {', '.join(empty[:5])}"
         raise FindingError(found("OX120", message, evidence={"tensors": empty}))
+
+
+def _require_opset(opset: int | None) -> None:
+    import onnx
+
+    newest = onnx.defs.onnx_opset_version()
+    if opset is not None and not OLDEST_OPSET <= opset <= newest:
+        raise InputError(f"--opset {opset}: expected {OLDEST_OPSET} to {newest}, which is the newest that there is")
+
+
+def _require_real(inputs: Flat) -> None:
+    """The exporters take a complex input for a real one with another dimension, which nothing can feed."""
+    for name, tensor in inputs.tensors.items():
+        if tensor.is_complex():
+            message = f"the input {name} is {str(tensor.dtype).removeprefix('torch.')}, which ONNX does not have"
+            help = "Take the real and the imaginary part as two inputs and make `torch.complex(real, imag)` of them in the forward."
+            raise FindingError(found("OX116", message, help=help))
 
 
 def _report_complex(outputs: Flat, report: Report) -> None:
@@ -166,12 +186,16 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
         _report_detours(made, errors, report)
         _report_baked(subject, read_artifact(order.path), errors, report)
         return made
-    raise FindingError(_failed(tried, errors)) from errors[0]
+    raise FindingError(_failed(subject, tried, errors)) from errors[0]
 
 
-def _failed(tried: Sequence[Attempt], errors: Sequence[Exception]) -> Finding:
+def _failed(subject: Subject, tried: Sequence[Attempt], errors: Sequence[Exception]) -> Finding:
     """The finding for the first error, with what the other attempts said."""
     finding = diagnose(errors[0])
+    scripted = [name for name, part in subject.module.named_modules() if isinstance(part, torch.jit.ScriptModule)]
+    if finding.code == "OX101" and scripted:
+        message = f"the submodule {scripted[0] or 'itself'} is scripted, and an exporter does not look into it"
+        finding = found("OX121", message, where=Where(module=scripted[0] or None), evidence=finding.evidence)
     history = [
         {"exporter": attempt.exporter, "error": diagnose(error).message}
         for attempt, error in zip(tried, errors, strict=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -77,12 +79,22 @@ def escapes(location: str) -> bool:
     return absolute or ".." in PurePosixPath(location.replace("\\", "/")).parts
 
 
+def _bytes(tensor: onnx.TensorProto) -> int:
+    """What the values of a tensor take, from its shape and type; 0 for types that are packed."""
+    try:
+        size = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    except (KeyError, TypeError):
+        return 0
+    packed = onnx.TensorProto.DataType.Name(tensor.data_type).endswith(("INT4", "INT2", "4E2M1"))
+    return 0 if packed else size * math.prod(tensor.dims)
+
+
 def _check_external(path: Path, model: onnx.ModelProto) -> None:
     needed: dict[str, int] = {}
     for tensor in model.graph.initializer:
         if tensor.external_data:
             entries = {entry.key: entry.value for entry in tensor.external_data}
-            end = int(entries.get("offset", 0)) + int(entries.get("length", 0))
+            end = int(entries.get("offset", 0)) + int(entries.get("length", 0) or _bytes(tensor))
             needed[entries.get("location", "")] = max(needed.get(entries.get("location", ""), 0), end)
     for place, end in needed.items():
         file = path.parent / place
@@ -127,6 +139,12 @@ def _hash(path: Path, model: onnx.ModelProto) -> str:
     return digest.hexdigest()
 
 
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs that a node holds: branches and bodies of loops."""
+    for attribute in node.attribute:
+        yield from [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
+
+
 def _operators(model: onnx.ModelProto) -> dict[str, int]:
     """How many nodes of each operator there are, in subgraphs and local functions too; the most frequent first."""
     counts: Counter[str] = Counter()
@@ -134,9 +152,8 @@ def _operators(model: onnx.ModelProto) -> dict[str, int]:
     while waiting:
         node = waiting.pop()
         counts[f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type] += 1
-        for attribute in node.attribute:
-            for graph in (attribute.g, *attribute.graphs):
-                waiting += graph.node
+        for graph in subgraphs(node):
+            waiting += graph.node
     return dict(counts.most_common())
 
 

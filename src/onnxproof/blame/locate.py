@@ -20,7 +20,7 @@ from onnxproof.artifact.sourcemap import Origin
 from onnxproof.blame import runtime
 from onnxproof.blame.align import ENOUGH, SOME, by_structure, share_by_name, values_of
 from onnxproof.blame.capture import Captured, capture, first_nonfinite_call, traced_outputs, true_values
-from onnxproof.blame.nodes import WORTH_TELLING, Introduced, distance, follow, suspects
+from onnxproof.blame.nodes import WORTH_TELLING, Introduced, dependents, distance, follow, suspects
 from onnxproof.blame.record import Birth, Blame, Culprit
 from onnxproof.blame.reproduce import NotAlone, reproduce
 from onnxproof.blame.rewrites import healing_rewrite
@@ -106,6 +106,12 @@ class Locator:
 
     def locate(self, inputs: Arrays, *, explained: bool = False) -> Blame:
         """The blame for what happens on these inputs; where rounding explains it, what magnifies the rounding."""
+        blame = self._located(inputs, explained)
+        reached = dependents(self._model.graph, self._outputs)
+        culprits = tuple(replace(one, outputs=reached.get(one.node, ())) for one in blame.culprits)
+        return replace(blame, culprits=culprits)
+
+    def _located(self, inputs: Arrays, explained: bool) -> Blame:
         truth, least = self._truth(inputs)
         form = self._form(inputs)
         if form is not None:

@@ -15,6 +15,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
+from onnxproof.artifact.file import subgraphs
 from onnxproof.artifact.sourcemap import Origin
 from onnxproof.blame.record import Culprit
 from onnxproof.comparison import as_float64, classify, local_scale, plain
@@ -201,3 +202,19 @@ def plain_list(value: Any) -> Any:
     if isinstance(value, (list, tuple)) or hasattr(value, "extend"):
         return [plain_list(item) for item in value]
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+def dependents(graph: onnx.GraphProto, outputs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Node → the module's outputs that are computed from it."""
+    writer = {name: node for node in graph.node for name in node.output if name}
+    reached: dict[str, list[str]] = {}
+    for output, end in outputs.items():
+        waiting, seen = [end], set()
+        while waiting:
+            node = writer.get(waiting.pop())
+            if node is None or id(node) in seen:
+                continue
+            seen.add(id(node))
+            reached.setdefault(node.name, []).append(output)
+            waiting += [*node.input, *(name for inner in subgraphs(node) for n in inner.node for name in n.input)]
+    return {name: tuple(ends) for name, ends in reached.items()}

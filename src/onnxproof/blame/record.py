@@ -35,6 +35,8 @@ class Culprit:
     """The exporter's rewrite rule that made the node, if one did."""
     border: bool = False
     """It holds a subgraph: the error is somewhere inside, and is not followed further."""
+    outputs: tuple[str, ...] = ()
+    """The module's outputs that depend on it; none where that is not known."""
     reproduction: str | None = None
     """Folder with the node alone, its inputs and a script."""
 
@@ -42,7 +44,8 @@ class Culprit:
     def from_json(data: Mapping[str, Any]) -> Culprit:
         """Read a culprit back; fields of a later version are ignored."""
         known = {f.name for f in fields(Culprit)}
-        return Culprit(**{name: value for name, value in data.items() if name in known})
+        values = {name: value for name, value in data.items() if name in known}
+        return Culprit(**{**values, "outputs": tuple(values.get("outputs") or ())})
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"(?:UnsupportedOperatorException|Unsupported: unsupported operator): (?:aten|prims)\.([\w.]+)",
         "OX117",
         "PyTorch's operator {1} has no fake implementation in this release, which the capture needs to know its result's shape",
-        "Use a newer torch, or write the line in other operators; `--exporter torchscript` does not need it.",
+        "Use a newer torch, or write the line in other operators (dense tensors for sparse ones).",
     ),
     pattern(
         r"UnsupportedOperatorException: ([\w.]+)|(?:no|does not have a|missing) (?:fake|meta) (?:impl|kernel)\w*",

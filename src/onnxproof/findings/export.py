@@ -110,7 +110,7 @@ ENTRIES = (
         "OX110",
         "an output is not a tensor",
         "note",
-        "A Python value among the outputs (a number, None, a string) has no place in an ONNX graph and was left out.",
+        "A Python value among the outputs (a number, a string) has no place in an ONNX graph and was left out; None is left out silently.",
         "Consumers of the ONNX file do not get it.",
         "Return it as a tensor if it is needed.",
         "capture",
@@ -145,7 +145,8 @@ ENTRIES = (
         "review",
         "A forward in eval mode changed its inputs in place, or its own buffers.",
         "An ONNX graph cannot write to its inputs or keep state between calls: the second call differs.",
-        "Return the new state as an output and pass it in as an input.",
+        "Compute out of place (`x = x + 1` for `x.add_(1)`, `cache = torch.cat(…)` for a write into a buffer); where the next call needs the "
+        "new state, return it as an output and pass it in as an input.",
         "model",
         example="`x.add_(1)` on an input, or a counter in a buffer",
         near_miss="`x + 1`",
@@ -239,7 +240,8 @@ ENTRIES = (
         "block",
         "The default exporter does not take modules made by `torch.jit.script` or `torch.jit.trace`.",
         "There is no artifact to ship with this exporter.",
-        "Give the original `nn.Module`, or use `--exporter torchscript` (`--exporter auto` does).",
+        "Give the original `nn.Module`, also for a submodule that is scripted; a module that is scripted as a whole can be exported with "
+        "`--exporter torchscript` (`--exporter auto` does).",
         "capture",
         example="`torch.jit.script(module)` with `--exporter dynamo`",
         near_miss="the same with `--exporter auto`",
@@ -263,8 +265,8 @@ ENTRIES = (
         "block",
         "`pack_padded_sequence` makes sizes of data, which torch.export cannot capture.",
         "There is no artifact from the default exporter.",
-        "Run the recurrent layer on the padded sequence and pick the last valid step with `gather`, or mask; for "
-        "bidirectional layers use `--exporter torchscript`, which knows packed sequences.",
+        "Run the recurrent layer on the padded sequence and pick the last valid step with `gather`, or mask; of a "
+        "bidirectional layer run the two directions as two layers, the second on each row turned round within its length.",
         "capture",
         example="`nn.utils.rnn.pack_padded_sequence(x, lengths)`",
         near_miss="`rnn(x)` and `gather` at `lengths - 1`",

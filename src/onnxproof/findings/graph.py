@@ -88,7 +88,7 @@ ENTRIES = (
         "block",
         "The provider has no implementation of an operator for the dtype or the rank it is given.",
         "onnxruntime refuses the whole file.",
-        "Use float32 (`module.float()`), a cast around the named line, another operator, or another provider.",
+        "Use float32 (`module.float()`, and no `autocast` in the forward), a cast around the named line, another operator, or another provider.",
         "kernel",
         example="`torch.erf` in float64",
         near_miss="`torch.erf` in float32",
@@ -225,7 +225,7 @@ ENTRIES = (
         "review",
         "A stored weight holds NaN or infinities, or so many denormal numbers that they slow every run.",
         "NaN spreads to every answer; denormals cost up to a hundred times the time on CPUs.",
-        "Look at the training run; set denormals to zero (`w[w.abs() < 1.2e-38] = 0`), or let onnxruntime flush "
+        "For NaN or infinities look at the training run; set denormals to zero (`w[w.abs() < 1.2e-38] = 0`), or let onnxruntime flush "
         "them (`session.set_denormal_as_zero`).",
         "model",
         example="NaN in a weight after a training run that diverged",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -11,9 +12,10 @@ import onnx
 from onnxproof.artifact.file import complaint
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, found
-from onnxproof.lints.kernels import missing_kernels
+from onnxproof.lints.kernels import missing_kernels, unknown_operators
 from onnxproof.lints.model import Graph
 from onnxproof.lints.weights import lint_weights
+from onnxproof.lints.wiring import lint_wiring
 
 RUNTIMES: Mapping[tuple[int, int], tuple[int, int]] = {
     (1, 15): (18, 9),
@@ -42,7 +44,25 @@ LOCAL_PATH = re.compile(
 def lint_file(path: Path, providers: Sequence[str], runtime: str | None = None) -> list[Finding]:
     """Everything that can be said about a file without building a session."""
     graph = Graph.read(path)
-    return [*_versions(graph, runtime), *missing_kernels(graph, providers), *_fixed(graph), *lint_content(graph)]
+    return [
+        *_versions(graph, runtime),
+        *lint_wiring(graph),
+        *unknown_operators(graph),
+        *missing_kernels(graph, providers),
+        *_fixed(graph),
+        *[_graver(finding) for finding in lint_content(graph)],
+    ]
+
+
+REFUSED = re.compile(
+    r"single static assignment|stored externally but|TypeInferenceError|Incompatible dimensions|has inconsistent type"
+)
+"""Complaints of the checker that onnxruntime has too: here no session is built that would tell."""
+
+
+def _graver(finding: Finding) -> Finding:
+    refused = finding.code == "OX306" and REFUSED.search(str(finding.evidence.get("error", "")))
+    return replace(finding, severity="block") if refused else finding
 
 
 def lint_content(graph: Graph) -> list[Finding]:

@@ -58,7 +58,7 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
         return []  # a provider that compiles subgraphs tells only when a session is built
     nowhere: dict[str, list[onnx.NodeProto]] = {}
     elsewhere: dict[str, list[onnx.NodeProto]] = {}
-    for node in graph.graph.node:
+    for node in graph.running:
         missing = [provider for provider in order if not _runs(graph, node, provider)]
         told = f"{node.op_type} with {', '.join(_types(graph, node)) or 'these types'}"
         if len(missing) == len(order):
@@ -67,6 +67,40 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
             elsewhere.setdefault(told, []).append(node)
     findings = [_nowhere(graph, nowhere, order)] if nowhere else []
     return [*findings, _elsewhere(elsewhere, order[0])] if elsewhere else findings
+
+
+@lru_cache(maxsize=1)
+def schemas() -> Mapping[tuple[str, str], tuple[int, ...]]:
+    """(domain, operator) → the versions that onnxruntime knows, its own operators included."""
+    from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
+
+    versions: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for schema in get_all_operator_schema():
+        versions["" if schema.domain == "ai.onnx" else schema.domain, schema.name].append(int(schema.since_version))
+    return {key: tuple(sorted(found)) for key, found in versions.items()}
+
+
+def unknown_operators(graph: Graph) -> list[Finding]:
+    """Operators that onnxruntime does not have at all, or not in the opset of the file."""
+    local = {(function.domain, function.name) for function in graph.model.functions}
+    unknown: dict[str, list[onnx.NodeProto]] = {}
+    for node in graph.nodes:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        if (node.domain, node.op_type) in local:
+            continue
+        version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), None)
+        known = schemas().get((domain, node.op_type), ())
+        name = f"{domain}:{node.op_type}" if domain else node.op_type
+        if not known:
+            unknown.setdefault(name, []).append(node)
+        elif version is not None and known[0] > version:
+            unknown.setdefault(f"{name} in opset {version} (it is there from {known[0]} on)", []).append(node)
+    if not unknown:
+        return []
+    first = next(iter(unknown.values()))[0]
+    message = f"onnxruntime does not know {'; '.join(list(unknown)[:3])}"
+    evidence = {"nodes": {told: [node.name for node in nodes][:20] for told, nodes in unknown.items()}}
+    return [found("OX311", message, where=graph.where(first), evidence=evidence)]
 
 
 def _nowhere(graph: Graph, groups: Mapping[str, Sequence[onnx.NodeProto]], order: Sequence[str]) -> Finding:
@@ -102,7 +136,7 @@ def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
     except Exception:
-        return True  # not of the standard: the registry of onnxruntime's own operators is asked by the session
+        return True  # not of the standard, or not in this opset: another check tells
     if schema.has_function or schema.has_context_dependent_function:
         return True
     bound = _bound(graph, node, schema)
@@ -110,7 +144,7 @@ def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
     if any(kernel.fits(schema.since_version, bound) for kernel in kernels):
         return True
     # onnxruntime puts casts around operators that the CPU has for float32 only.
-    widened = {name: kind.replace("float16", "float") for name, kind in bound.items() if kind != "tensor(bfloat16)"}
+    widened = {name: "tensor(float)" if kind == "tensor(float16)" else kind for name, kind in bound.items()}
     return provider == CPU and widened != bound and any(k.fits(schema.since_version, widened) for k in kernels)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from onnxproof.artifact import sourcemap
-from onnxproof.artifact.file import load_model, opset_of, real_inputs
+from onnxproof.artifact.file import load_model, opset_of, real_inputs, subgraphs
 from onnxproof.findings import Where
 
 HEAVY = 4096
@@ -75,11 +75,18 @@ class Graph:
         except Exception:
             return light.graph  # a graph that inference rejects is the checker's to tell
 
-    @staticmethod
-    def _declared(graph: onnx.GraphProto) -> dict[str, int]:
+    @classmethod
+    def _declared(cls, graph: onnx.GraphProto) -> dict[str, int]:
+        inner = [g for node in graph.node for g in subgraphs(node)]
+        types = {name: kind for g in inner for name, kind in cls._declared(g).items()}
         values = [*graph.input, *graph.output, *graph.value_info]
-        types = {v.name: int(v.type.tensor_type.elem_type) for v in values if v.type.HasField("tensor_type")}
+        types |= {v.name: int(v.type.tensor_type.elem_type) for v in values if v.type.HasField("tensor_type")}
         return types | {t.name: int(t.data_type) for t in graph.initializer}
+
+    @cached_property
+    def running(self) -> list[onnx.NodeProto]:
+        """Every node of the graph and its subgraphs; local functions, whose types are not known, are left out."""
+        return list(_walk(self.graph.node))
 
     @property
     def inputs(self) -> list[onnx.ValueInfoProto]:
@@ -111,9 +118,8 @@ class Graph:
 def _walk(nodes: Any) -> Iterator[onnx.NodeProto]:
     for node in nodes:
         yield node
-        for attribute in node.attribute:
-            for graph in [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs:
-                yield from _walk(graph.node)
+        for graph in subgraphs(node):
+            yield from _walk(graph.node)
 
 
 def _shape(value: onnx.ValueInfoProto) -> tuple[int | str | None, ...]:

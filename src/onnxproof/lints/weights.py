@@ -16,7 +16,9 @@ MANY = 1024
 """Elements from which a stored tensor counts as a weight."""
 GIANT = 1_000_000
 """Bytes from which a repeated value is worth a word."""
-FLOATS = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE})
+FLOATS = frozenset(
+    {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16}
+)
 DENORMAL_SHARE = 0.01
 SLOW: Severity = "note"
 """Denormal numbers cost time, not truth."""
@@ -30,7 +32,8 @@ def lint_weights(graph: Graph) -> list[Finding]:
         "giants": [],
         "wide": [],
         "integers": [],
-        "nonfinite": [],
+        "nan": [],
+        "infinite": [],
         "denormal": [],
     }
     wasted = 0
@@ -57,9 +60,10 @@ def _remark(name: str, tensor: onnx.TensorProto, array: NDArray[Any], notes: dic
         notes["wide"].append(name)
     if tensor.data_type == onnx.TensorProto.INT64 and _beyond(array):
         notes["integers"].append(name)
-    if tensor.data_type in FLOATS and array.size >= MANY:
-        if not np.isfinite(array).all() and _weight(array):
-            notes["nonfinite"].append(name)
+    # A single NaN or infinity is a value that the model fills in; among others it is a weight that went wrong.
+    if tensor.data_type in FLOATS and array.size > 1 and not np.isfinite(array).all() and _weight(array):
+        notes["nan" if np.isnan(array).any() else "infinite"].append(name)
+    if tensor.data_type in FLOATS and array.dtype.kind == "f" and array.size >= MANY:
         tiny = np.finfo(array.dtype).tiny
         if np.count_nonzero((array != 0) & (np.abs(array) < tiny)) > DENORMAL_SHARE * array.size:
             notes["denormal"].append(name)
@@ -95,7 +99,8 @@ def _told(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Findin
         ("OX315", notes["giants"], "one value or one slice, repeated", None),
         ("OX316", wide, "stored tensors are float64", None),
         ("OX319", notes["integers"], "stored integers are beyond 32 bits", None),
-        ("OX320", notes["nonfinite"], "NaN or infinity among the weights", None),
+        ("OX320", notes["nan"], "NaN among the weights", None),
+        ("OX320", notes["infinite"], "infinity among the weights", None),
         ("OX320", notes["denormal"], "many denormal numbers among the weights", SLOW),
     )
     return [

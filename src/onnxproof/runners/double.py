@@ -89,7 +89,7 @@ class DoubleRunner:
     def _run_plain(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         leaves = [_widen(to_torch(inputs[name])) for name in self._names]
         try:
-            with eval_mode(self._module), preserved(self._module), torch.inference_mode():
+            with eval_mode(self._module), preserved(self._module), torch.no_grad():
                 outputs = flatten(self._subject.call(leaves, self._module))
         except MemoryError:
             raise

@@ -31,7 +31,7 @@ class EagerRunner:
         leaves = [to_torch(inputs[name]) for name in self._names]
         module = self._subject.module
         try:
-            with eval_mode(module), preserved(module) if self._stateful else nullcontext(), torch.inference_mode():
+            with eval_mode(module), preserved(module) if self._stateful else nullcontext(), torch.no_grad():
                 value = self._subject.call(leaves)
                 outputs = flatten(value)
         except MemoryError:

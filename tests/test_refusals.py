@@ -1,0 +1,240 @@
+"""Files that onnxruntime refuses are told by the lint; what it loads, the lint does not block."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from torch import nn
+from torch.nn import functional as F  # noqa: N812  # the field's usual name
+
+import onnxproof
+from conftest import codes
+from onnxproof.errors import UserError
+
+BF16, DOUBLE, FLOAT = TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT
+
+
+def file(nodes, kind=FLOAT, opset=18, domains=(), stored=(), shape=("batch", 4)):
+    ends = [helper.make_tensor_value_info(name, kind, shape) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], [numpy_helper.from_array(a, n) for n, a in stored])
+    imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    return helper.make_model(graph, opset_imports=imports, ir_version=9)
+
+
+def node(op, inputs, output="y", **more):
+    return helper.make_node(op, inputs, [output], name=f"{op}_{output}", **more)
+
+
+def branches(kind):
+    """An operator without a kernel for float64, inside a branch."""
+    inner = helper.make_graph(
+        [node("Erf", ["x"], "inside")], "then", [], [helper.make_tensor_value_info("inside", kind, None)]
+    )
+    other = helper.make_graph(
+        [node("Identity", ["x"], "other")], "else", [], [helper.make_tensor_value_info("other", kind, None)]
+    )
+    nodes = [
+        node("ReduceSum", ["x"], "sum", keepdims=0),
+        node("Cast", ["sum"], "yes", to=TensorProto.BOOL),
+        node("If", ["yes"], then_branch=inner, else_branch=other),
+    ]
+    return file(nodes, kind)
+
+
+REFUSED = {
+    "a domain without its library": ("OX311", lambda: file([node("Foo", ["x"], domain="my.ops")], domains=["my.ops"])),
+    "no such operator": ("OX311", lambda: file([node("Fooo", ["x"])])),
+    "no such operator of onnxruntime": (
+        "OX311",
+        lambda: file([node("NoSuch", ["x"], domain="com.microsoft")], domains=["com.microsoft"]),
+    ),
+    "an operator of a later opset": ("OX311", lambda: file([node("Gelu", ["x"])])),
+    "no kernel for bfloat16": ("OX308", lambda: file([node("Add", ["x", "x"])], BF16)),
+    "no kernel in a branch": ("OX308", lambda: branches(DOUBLE)),
+    "a circle": ("OX306", lambda: file([node("Add", ["x", "b"], "a"), node("Relu", ["a"], "b"), node("Relu", ["b"])])),
+    "nothing writes it": ("OX306", lambda: file([node("Add", ["x", "nowhere"])])),
+    "written twice": ("OX306", lambda: file([node("Relu", ["x"]), node("Neg", ["x"])])),
+    "shapes that do not fit": (
+        "OX306",
+        lambda: file([node("MatMul", ["x", "w"])], stored=[("w", np.ones((5, 4), np.float32))]),
+    ),
+}
+ACCEPTED = {
+    "a function of the file": lambda: with_function(),
+    "an operator of onnxruntime": lambda: file(
+        [node("Gelu", ["x"], domain="com.microsoft")], domains=["com.microsoft"]
+    ),
+    "an operator of this opset": lambda: file([node("Gelu", ["x"])], opset=20),
+    "float16, around which casts are put": lambda: file([node("Erf", ["x"])], TensorProto.FLOAT16),
+    "a branch in float32": lambda: branches(FLOAT),
+    "unsorted nodes": lambda: file([node("Relu", ["a"]), node("Neg", ["x"], "a")]),
+}
+
+
+def with_function():
+    made = file([node("Foo", ["x"], domain="my.ops")], domains=["my.ops"])
+    imports = [helper.make_opsetid("", 18)]
+    made.functions.append(helper.make_function("my.ops", "Foo", ["a"], ["b"], [node("Relu", ["a"], "b")], imports))
+    return made
+
+
+def loads(path):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception:
+        return False
+    return True
+
+
+def blocks(path):
+    return {finding.code for finding in onnxproof.lint(path).findings if finding.severity == "block"}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_onnxruntime_refuses_is_told_without_a_session(name, tmp_path):
+    code, make = REFUSED[name]
+    onnx.save(make(), tmp_path / "m.onnx")
+    assert not loads(tmp_path / "m.onnx")
+    assert code in blocks(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_what_onnxruntime_loads_is_not_blocked(name, tmp_path):
+    onnx.save(ACCEPTED[name](), tmp_path / "m.onnx")
+    assert loads(tmp_path / "m.onnx")
+    assert blocks(tmp_path / "m.onnx") == set()
+
+
+def test_a_long_chain_is_sorted_in_no_time(tmp_path):
+    names = ["x", *(f"v{i}" for i in range(5000)), "y"]
+    chain = [node("Relu", [a], b) for a, b in pairwise(names)]
+    onnx.save(file(chain[::-1]), tmp_path / "m.onnx")
+    assert "OX306" not in blocks(tmp_path / "m.onnx")
+
+
+def test_weights_that_are_cut_off_without_a_length(tmp_path):
+    made = file([node("Add", ["x", "w"])], shape=("batch", 64), stored=[("w", np.ones(64, np.float32))])
+    tensor = made.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    onnx.save(made, tmp_path / "m.onnx")
+    (tmp_path / "w.bin").write_bytes(b"\0" * 100)
+    assert "OX302" in blocks(tmp_path / "m.onnx")
+    (tmp_path / "w.bin").write_bytes(b"\0" * 256)
+    assert "OX302" not in blocks(tmp_path / "m.onnx")
+
+
+def test_a_bias_that_is_nan_does_not_ship(tmp_path):
+    torch.manual_seed(0)
+    linear = nn.Linear(8, 4).eval()
+    example = (torch.randn(2, 8),)
+    assert onnxproof.prove(linear, example, out=tmp_path, budget=10).verdict == "ship"
+    with torch.no_grad():
+        linear.bias[0] = float("nan")
+    proof = onnxproof.prove(linear, example, out=tmp_path, budget=10)
+    assert proof.verdict == "review"
+    assert next(f for f in proof.findings if f.code == "OX320").message == "NaN among the weights: bias"
+
+
+class Sampled(nn.Module):
+    def forward(self, x, grid):
+        return F.grid_sample(x, grid, mode="bicubic", padding_mode="border", align_corners=True)
+
+
+class Force(nn.Module):
+    """The gradient of an energy, as force fields compute it."""
+
+    def forward(self, x):
+        x = x.clone().requires_grad_(True)
+        with torch.enable_grad():
+            (gradient,) = torch.autograd.grad((x**2).sum(), x)
+        return gradient
+
+
+class Halved(nn.Module):
+    """Half of a denormal number: kernels may take it for zero."""
+
+    def forward(self, x):
+        return torch.fft.rfft(x).abs()
+
+
+class Tail(nn.Module):
+    def forward(self, x):
+        return {"logits": x * 2, "aux": x.new_zeros((x.shape[0], 0))}
+
+
+@pytest.mark.parametrize(
+    ("module", "inputs"),
+    [
+        (Sampled(), (torch.randn(2, 3, 5, 7), torch.rand(2, 4, 4, 2) * 3 - 1.5)),
+        (Force(), (torch.randn(2, 8),)),
+        (Halved(), (torch.randn(2, 8),)),
+        (Tail(), (torch.randn(2, 8),)),
+    ],
+    ids=["bicubic borders", "a gradient inside", "denormal numbers", "an empty output"],
+)
+def test_no_false_alarm(module, inputs, tmp_path):
+    proof = onnxproof.prove(module.eval(), inputs, out=tmp_path, budget=20)
+    assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings if f.weight]
+
+
+class Complex(nn.Module):
+    def forward(self, z):
+        return (z * z.conj()).real
+
+
+class TwoReals(nn.Module):
+    def forward(self, real, imag):
+        return Complex()(torch.complex(real, imag))
+
+
+def test_a_complex_input_is_told_and_two_real_ones_ship(tmp_path):
+    proof = onnxproof.prove(Complex().eval(), (torch.randn(2, 8, dtype=torch.complex64),), out=tmp_path)
+    assert [f.code for f in proof.findings if f.severity == "block" and f.code != "OX004"] == ["OX116"]
+    parts = (torch.randn(2, 8), torch.randn(2, 8))
+    assert onnxproof.prove(TwoReals().eval(), parts, out=tmp_path, budget=10).verdict == "ship"
+
+
+class Holds(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.part = part
+
+    def forward(self, x):
+        return self.part(x) + 1
+
+
+def test_a_scripted_part_is_named(tmp_path):
+    torch.manual_seed(0)
+    linear = nn.Linear(8, 4)
+    proof = onnxproof.export(Holds(torch.jit.script(linear)).eval(), (torch.randn(2, 8),), out=tmp_path)
+    assert next(f for f in proof.findings if f.code == "OX121").where.module == "part"
+    assert "OX121" not in codes(onnxproof.export(Holds(linear).eval(), (torch.randn(2, 8),), out=tmp_path))
+
+
+def test_an_opset_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(UserError, match="--opset 99: expected 7 to"):
+        onnxproof.export(nn.Linear(8, 4).eval(), (torch.randn(2, 8),), opset=99, out=tmp_path)
+
+
+class TwoFaults(nn.Module):
+    """Two outputs that go wrong for different reasons."""
+
+    def forward(self, x):
+        return x.logcumsumexp(-1), x.quantile(0.5, dim=-1)
+
+
+def test_a_culprit_is_blamed_only_for_outputs_that_depend_on_it(tmp_path):
+    proof = onnxproof.prove(TwoFaults().eval(), (torch.randn(2, 8),), nonfinite=True, out=tmp_path)
+    located = [f for f in proof.findings if f.where.node and f.weight]
+    assert located
+    assert all("CumSum" not in str(f.where.node) or f.where.output == "output_0" for f in located)

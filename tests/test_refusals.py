@@ -16,6 +16,8 @@ from torch.nn import functional as F  # noqa: N812  # the field's usual name
 import onnxproof
 from conftest import codes
 from onnxproof.errors import UserError
+from onnxproof.lints.module import lint_module
+from onnxproof.subject import make_subject
 
 BF16, DOUBLE, FLOAT = TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT
 
@@ -238,3 +240,59 @@ def test_a_culprit_is_blamed_only_for_outputs_that_depend_on_it(tmp_path):
     located = [f for f in proof.findings if f.where.node and f.weight]
     assert located
     assert all("CumSum" not in str(f.where.node) or f.where.output == "output_0" for f in located)
+
+
+def linted(made, tmp_path):
+    onnx.save(made, tmp_path / "m.onnx")
+    return {finding.code: finding.message for finding in onnxproof.lint(tmp_path / "m.onnx").findings}
+
+
+def numbers(**value):
+    return helper.make_node("Constant", [], ["c"], **value)
+
+
+def test_constants_that_are_written_as_numbers_are_read_too(tmp_path):
+    shaped = [numbers(value_ints=[4, 4]), node("Reshape", ["x", "c"])]
+    assert "beginning with 4" in linted(file(shaped), tmp_path)["OX313"]
+    assert "OX313" not in linted(file([numbers(value_ints=[-1, 4]), node("Reshape", ["x", "c"])]), tmp_path)
+    grown = [numbers(value_ints=[3, 4]), node("Expand", ["x", "c"])]
+    assert "Expand" in linted(file(grown), tmp_path)["OX313"]
+    assert "OX313" not in linted(file([numbers(value_ints=[1, 4]), node("Expand", ["x", "c"])]), tmp_path)
+    large = [numbers(value_int=2**40), node("Cast", ["c"], "f", to=FLOAT), node("Add", ["x", "f"])]
+    assert "OX319" in linted(file(large), tmp_path)
+
+
+def test_a_branch_that_is_never_taken(tmp_path):
+    made = branches(FLOAT)
+    assert "OX317" not in linted(made, tmp_path)
+    made.graph.node[-1].input[0] = "known"
+    del made.graph.node[:2]
+    made.graph.initializer.append(numpy_helper.from_array(np.array(True), "known"))
+    assert "branches that are never taken" in linted(made, tmp_path)["OX317"]
+
+
+class Remembers(nn.Module):
+    """A cache by size, which the first call fills."""
+
+    def __init__(self):
+        super().__init__()
+        self.cache = {8: torch.arange(8.0)}
+
+    def forward(self, x):
+        size = x.shape[1]
+        if size not in self.cache:
+            self.cache[size] = torch.arange(float(size))
+        return x + self.cache[size]
+
+
+class Reads(Remembers):
+    def forward(self, x):
+        return x + self.cache[x.shape[1]]
+
+
+def test_a_cache_that_is_full_already_is_seen_in_the_source():
+    def looked_at(module):
+        return {finding.code for finding in lint_module(make_subject(module.eval(), (torch.randn(2, 8),)))}
+
+    assert "OX144" in looked_at(Remembers())
+    assert "OX144" not in looked_at(Reads())

@@ -55,3 +55,21 @@ def test_seconds(text, seconds):
 def test_nonsense_is_refused(call):
     with pytest.raises(UserError, match="expected"):
         call()
+
+
+def test_options_from_python_may_be_spelled_as_the_flags(tmp_path):
+    import torch
+
+    import onnxproof
+
+    model, example = torch.nn.Linear(4, 2).eval(), (torch.randn(2, 4),)
+    proof = onnxproof.prove(model, example, batch_sizes="1,3", budget="5s", case_timeout="1m", out=tmp_path)
+    assert {case.inputs["input"]["shape"][0] for case in proof.cases if case.fair} <= {0, 1, 2, 3}
+    for options, message in (
+        ({"atol": "1e-3"}, "atol: expected a number"),
+        ({"accept": "OX201"}, "accept: expected a mapping"),
+        ({"min": ["recall=0.8"]}, "min: expected a mapping"),
+        ({"budget": "soon"}, "expected a time such as 30s"),
+    ):
+        with pytest.raises(UserError, match=message):
+            onnxproof.prove(model, example, out=tmp_path, **options)

@@ -17,7 +17,7 @@ from onnxproof.policy import Policy, Tolerance, judge
 from onnxproof.policy_latency import LatencyPolicy, share_of
 from onnxproof.proof import Proof
 from onnxproof.quality.settings import EvaluateSettings, checked
-from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range
+from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range, parse_seconds, parse_sizes
 
 Threshold = float | Mapping[str, float] | None
 
@@ -37,6 +37,14 @@ def make_policy(
     """A policy from what the user gave; a number for all outputs, or a mapping of outputs (`None` for the others)."""
     given = {"atol": atol, "rtol": rtol, "max_abs": max_abs}
     general = {k: v for k, v in ((k, _general(v)) for k, v in given.items()) if v is not None}
+    for flag, gates in (("min", min), ("max", max), ("max_drop", max_drop), ("accept", accept)):
+        if gates is not None and not isinstance(gates, Mapping):
+            example = {"OX202": "why"} if flag == "accept" else {"recall": 0.8}
+            raise UserError(f"{flag}: expected a mapping such as {example}, came {gates!r}")
+    for flag, value in (*given.items(), ("noise", noise)):
+        numbers = value.values() if isinstance(value, Mapping) else (value,)
+        if any(isinstance(number, str) for number in numbers):
+            raise UserError(f"{flag}: expected a number, came {value!r}")
     for flag, gates in (("min", min), ("max", max), ("max_drop", max_drop)):
         wrong = next((name for name, gate in (gates or {}).items() if gate != gate), None)
         if wrong is not None:
@@ -92,7 +100,7 @@ def prove(
     onnx: str | Path | None = None,
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     range: Mapping[str, tuple[float, float]] | None = None,
-    batch_sizes: Sequence[int] | None = None,
+    batch_sizes: str | Sequence[int] | None = None,
     data: str | None = None,
     opset: int | None = None,
     exporter: Exporter = "auto",
@@ -111,15 +119,15 @@ def prove(
     policy: Policy | None = None,
     nonfinite: bool = False,
     seed: int = 0,
-    budget: float = 120.0,
-    search: float = 0.0,
+    budget: float | str = 120.0,
+    search: float | str = 0.0,
     memory: int | None = None,
     role: Mapping[str, Role] | None = None,
     heal: bool = False,
     bench: bool | BenchSettings = False,
     out: str | Path = "onnxproof-out",
     isolate: bool = False,
-    case_timeout: float = 300.0,
+    case_timeout: float | str = 300.0,
     progress: Progress | None = None,
     verify_cases: bool = True,
     evaluate: bool = True,
@@ -156,20 +164,20 @@ def prove(
         export=ExportOptions(opset, exporter, keep_metadata, not no_optimize, strict),
         verify=VerifySettings(
             session=SessionSettings(_providers(provider), _level(optimization), threads, tuple(disable)),
-            batch_sizes=tuple(batch_sizes) if batch_sizes is not None else None,
+            batch_sizes=_sizes(batch_sizes),
             data=data,
             seed=seed,
-            budget=budget,
+            budget=_seconds(budget),
             nonfinite=nonfinite,
             roles=dict(role or {}),
-            search=search,
+            search=_seconds(search),
             memory=memory,
             counterexamples=str(Path(out) / "counterexamples"),
             limits=limits_of(policy),
         ),
         bench=BenchSettings() if bench is True else bench or None,
         evaluate=wanted,
-        case_timeout=case_timeout,
+        case_timeout=_seconds(case_timeout),
     )
     proof = conduct(job, policy, isolate=isolate, verify=verify_cases, progress=progress)
     if heal:
@@ -224,7 +232,7 @@ def evaluate(
     seed: int = 0,
     out: str | Path = "onnxproof-out",
     isolate: bool = False,
-    case_timeout: float = 300.0,
+    case_timeout: float | str = 300.0,
     progress: Progress | None = None,
 ) -> Proof:
     """Run a data set with labels through both sides, and judge what changed; the answer is in `proof.quality`.
@@ -264,7 +272,7 @@ def evaluate(
         out=str(out),
         export=ExportOptions(opset, exporter, False),
         verify=VerifySettings(session=SessionSettings(_providers(provider), _level(optimization), threads), seed=seed),
-        case_timeout=case_timeout,
+        case_timeout=_seconds(case_timeout),
     )
     from onnxproof.quality.sources import held
 
@@ -394,6 +402,17 @@ def lint(
         findings=tuple(judge(findings, (), policy)),
         policy=policy,
     )
+
+
+def _seconds(value: float | str) -> float:
+    """A number of seconds, or as on the command line: 30s, 2m."""
+    return parse_seconds(value) if isinstance(value, str) else float(value)
+
+
+def _sizes(value: str | Sequence[int] | None) -> tuple[int, ...] | None:
+    if isinstance(value, str):
+        return parse_sizes(value)
+    return None if value is None else tuple(value)
 
 
 def _providers(given: str | Sequence[str]) -> tuple[ProviderSpec, ...]:

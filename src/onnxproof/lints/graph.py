@@ -125,15 +125,19 @@ def _written_down(graph: Graph) -> list[Finding]:
 
 
 def _constant_sizes(graph: Graph) -> Iterator[tuple[onnx.NodeProto, int]]:
-    """Reshape nodes that know their number of elements, though their data's first size is a symbol of the inputs."""
+    """Reshape and Expand nodes that know their first size, though that of their data is a symbol of the inputs."""
     batches = {shape[0] for v in graph.inputs if (shape := graph.shapes.get(v.name)) and isinstance(shape[0], str)}
     constants = {name: tensor for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.INT64}
     for node in graph.graph.node:
-        if node.op_type != "Reshape" or len(node.input) < 2 or node.input[1] not in constants:
+        if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2 or node.input[1] not in constants:
             continue
         shape = graph.shapes.get(node.input[0])
         target = graph.array(constants[node.input[1]])
         if not shape or shape[0] not in batches or target is None or target.ndim != 1 or not target.size:
+            continue
+        if node.op_type == "Expand":
+            if len(target) == len(shape) and target[0] > 1:
+                yield node, int(target[0])
             continue
         copied = {position for position, size in enumerate(target.tolist()) if size == 0}
         if -1 not in target.tolist() and 0 not in copied:
@@ -141,7 +145,7 @@ def _constant_sizes(graph: Graph) -> Iterator[tuple[onnx.NodeProto, int]]:
 
 
 def _inner(graph: Graph, node: onnx.NodeProto, size: int) -> Finding:
-    message = f"Reshape node {node.name} has a constant shape beginning with {size}, though its input has a symbolic dimension"
+    message = f"{node.op_type} node {node.name} has a constant shape beginning with {size}, though its input has a symbolic dimension"
     return found("OX313", message, where=graph.where(node), evidence={"size": size})
 
 
@@ -179,13 +183,14 @@ def _unused(graph: Graph) -> list[Finding]:
         "inputs": [v.name for v in graph.inputs if v.name not in _read(graph)],
         "stored tensors": [t.name for t in graph.graph.initializer if t.name not in _read(graph)],
         "nodes": [node.name or node.op_type for node in _dead(graph)],
-        "Identity chains": [node.name for node in graph.graph.node if _chained(graph, node)],
+        "Identity chains": [node.name or node.output[0] for node in _chained(graph)],
+        "branches that are never taken": [node.name or node.output[0] for node in _decided(graph)],
     }
     present = {what: names for what, names in parts.items() if names}
     if not present:
         return []
     told = "; ".join(f"{len(names)} {what} ({', '.join(names[:3])})" for what, names in present.items())
-    return [found("OX317", f"parts that no output needs: {told}", evidence={k: v[:50] for k, v in present.items()})]
+    return [found("OX317", f"parts that could be left out: {told}", evidence={k: v[:50] for k, v in present.items()})]
 
 
 def _read(graph: Graph) -> set[str]:
@@ -209,9 +214,15 @@ def _dead(graph: Graph) -> list[onnx.NodeProto]:
     return dead
 
 
-def _chained(graph: Graph, node: onnx.NodeProto) -> bool:
+def _chained(graph: Graph) -> list[onnx.NodeProto]:
     identities = {n.output[0] for n in graph.graph.node if n.op_type == "Identity" and n.output}
-    return node.op_type == "Identity" and bool(node.input) and node.input[0] in identities
+    return [n for n in graph.graph.node if n.op_type == "Identity" and n.input and n.input[0] in identities]
+
+
+def _decided(graph: Graph) -> list[onnx.NodeProto]:
+    """`If` nodes whose condition is stored in the file."""
+    constants = {name for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.BOOL}
+    return [node for node in graph.nodes if node.op_type == "If" and node.input[0] in constants]
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------------

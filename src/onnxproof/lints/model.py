@@ -104,8 +104,9 @@ class Graph:
             yield tensor.name, tensor
         for node in self.nodes:
             for attribute in node.attribute:
-                if attribute.type == onnx.AttributeProto.TENSOR:
-                    yield node.output[0] if node.output else node.name, attribute.t
+                tensor = _stored(node, attribute)
+                if tensor is not None:
+                    yield node.output[0] if node.output else node.name, tensor
 
     def array(self, tensor: onnx.TensorProto) -> NDArray[Any] | None:
         """The values of a stored tensor; None where they cannot be read."""
@@ -113,6 +114,17 @@ class Graph:
             return np.asarray(numpy_helper.to_array(tensor, base_dir=str(self.path.parent)))
         except Exception:
             return None
+
+
+def _stored(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> onnx.TensorProto | None:
+    """The tensor of an attribute; a Constant may also hold numbers."""
+    if attribute.type == onnx.AttributeProto.TENSOR:
+        return attribute.t
+    kinds = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+    if node.op_type != "Constant" or attribute.name not in kinds:
+        return None
+    value = onnx.helper.get_attribute_value(attribute)
+    return numpy_helper.from_array(np.array(value, kinds[attribute.name]))
 
 
 def _walk(nodes: Any) -> Iterator[onnx.NodeProto]:

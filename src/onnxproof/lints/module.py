@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -98,11 +100,28 @@ def _python_state(subject: Subject) -> list[Finding]:
         for module, attributes in kept.items():
             module.__dict__.clear()
             module.__dict__.update(attributes)
-    changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+    differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    changed = sorted(differing | _filled(subject.module))
     if not changed:
         return []
     message = f"a forward changes Python attributes: {', '.join(changed[:SHOWN])}"
     return [found("OX144", message, evidence={"attributes": changed})]
+
+
+FILLED = re.compile(r"\bself\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|setdefault)\()")
+
+
+def _filled(module: nn.Module) -> set[str]:
+    """Lists and dicts that a forward writes to by its source: a cache that an earlier call filled does not change again."""
+    found = set()
+    for path, child in module.named_modules():
+        try:
+            source = inspect.getsource(type(child).forward)
+        except (OSError, TypeError):
+            continue
+        names = [name for name in FILLED.findall(source) if isinstance(child.__dict__.get(name), (dict, list, set))]
+        found |= {f"{path}.{name}" if path else name for name in names}
+    return found
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:

@@ -273,3 +273,17 @@ def test_texts_with_gaps_and_a_constant_mask(tmp_path):
 def test_wrong_options_are_refused(options, message, tmp_path):
     with pytest.raises(UserError, match=message):
         evaluate(line(), {"x": rows()["x"], "labels": rows()["labels"] == 0}, tmp_path, **options)
+
+
+def test_a_table_of_the_wrong_width_names_its_columns(tmp_path):
+    pytest.importorskip("pyarrow")
+    data = rows(50)
+    names = [f"f{i}" for i in range(FEATURES)]
+    lines = [",".join([*names, "customer", "note", "labels"])]
+    lines += [
+        ",".join([*map(str, x), str(i), "n", str(y)]) for i, (x, y) in enumerate(zip(*data.values(), strict=True))
+    ]
+    (tmp_path / "wide.csv").write_text("\n".join(lines) + "\n")
+    message = codes(evaluate(evaluated.points(), str(tmp_path / "wide.csv"), tmp_path))["OX608"].message
+    assert "'customer'" in message
+    assert "left out are 'note'" in message

@@ -132,3 +132,14 @@ def test_the_command_line_shows_the_culprits(inside, tmp_path):
     assert len(result.stdout.splitlines()) <= 25
     nothing = inside("locate", target("tutorial"), "--quiet")
     assert "nothing to locate" in nothing.stdout
+
+
+class Floored(torch.nn.Module):
+    def forward(self, x):
+        return torch.div(x, 0.1, rounding_mode="floor")
+
+
+def test_a_culprit_with_a_known_form_says_what_to_write_instead(tmp_path):
+    proof = onnxproof.prove(Floored().eval(), (torch.randn(2, 8),), out=tmp_path)
+    finding = next(f for f in proof.findings if f.code == "OX201")
+    assert "Instead: `onnxproof.rewrites.floor_divide(a, b)`" in finding.help

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from onnxproof.blame.record import Blame
 from onnxproof.comparison import Comparison
+from onnxproof.diagnosis.operators import rewritten
 from onnxproof.findings import JUDGED, Finding, Severity, Stage, Where, found
 from onnxproof.known import Known, recognise
 from onnxproof.policy_latency import LatencyPolicy, judge_latency
@@ -142,7 +143,8 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
     if blame.culprits:
         top = blame.culprits[0]
         where = replace(where, node=top.node, module=top.module, file=top.file, line=top.line)
-        help = f"the error is born in {top.op} node {top.node}. {help}"
+        form = rewritten(top.text or "")
+        help = f"the error is born in {top.op} node {top.node}. {f'Instead: {form}. ' if form else ''}{help}"
     if blame.rewrite:
         help = f'switch the onnxruntime optimisation off: InferenceSession(…, disabled_optimizers=["{blame.rewrite}"]). {help}'
     return replace(finding, where=where, stage=blame.stage or finding.stage, evidence=evidence, help=help)

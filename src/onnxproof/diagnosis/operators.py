@@ -179,7 +179,7 @@ def nearest(operator: str) -> str | None:
 REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"divisor_override"), "multiply the average by `kernel area / divisor` instead of `divisor_override`"),
     (
-        re.compile(r"floor_divide|//"),
+        re.compile(r"floor_divide|//|rounding_mode\s*=\s*['\"]floor"),
         "`onnxproof.rewrites.floor_divide(a, b)` floors as PyTorch does (import it or copy it)",
     ),
     (

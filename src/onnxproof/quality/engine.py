@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from onnxproof.job import SessionSettings
 from onnxproof.quality.accumulate import SIDES
 from onnxproof.quality.batches import length
 from onnxproof.quality.preprocessing import Preprocessing
-from onnxproof.quality.rows import Rows, layout_finding, stacked
+from onnxproof.quality.rows import Rows, layout_finding, stacked, told_columns
 from onnxproof.quality.settings import EvaluateSettings
 from onnxproof.quality.sources import Source
 from onnxproof.quality.task import Plan, make_plan
@@ -92,16 +93,16 @@ class Engine:
 
     def to_inputs(self, table: Table) -> Table:
         """The model's inputs from the fields that are neither labels nor ids."""
-        chosen = table if any(name in table for name in self._dtypes) else stacked(table)
-        inputs = select_inputs(chosen, self._dtypes)
-        self._check_layout(inputs)
+        named = any(name in table for name in self._dtypes)
+        inputs = select_inputs(table if named else stacked(table), self._dtypes)
+        self._check_layout(inputs, {} if named else table)
         return {**inputs, **{name: a for name, a in self.examples.items() if not a.ndim}}
 
-    def _check_layout(self, inputs: Table) -> None:
+    def _check_layout(self, inputs: Table, columns: Table) -> None:
         for name, array in inputs.items():
             finding = layout_finding(name, array.shape[1:], self._expected(name))
             if finding is not None:
-                raise FindingError(finding)
+                raise FindingError(replace(finding, message=finding.message + told_columns(columns)))
 
     def _expected(self, name: str) -> tuple[int | None, ...]:
         """The sizes of a row that the artifact fixes, None where it leaves them open; the example's where it says nothing."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.data import Table
-from onnxproof.errors import InputError
+from onnxproof.errors import InputError, listed
 from onnxproof.findings import Finding, found
 from onnxproof.quality.batches import length
 from onnxproof.quality.fields import IDS, find_field, find_labels
@@ -111,6 +111,15 @@ def stacked(table: Table) -> Table:
     if vectors or len(table) == 1 or not numbers:
         return table
     return {"X": np.stack(numbers, axis=1).astype(np.float32)}
+
+
+def told_columns(table: Table) -> str:
+    """Which columns of a table became the input, and which were left out."""
+    if len(table) < 2:
+        return ""
+    taken = [name for name, a in table.items() if a.ndim == 1 and a.dtype.kind in "fiub"]
+    left = [name for name in table if name not in taken]
+    return f"; its columns are {listed(taken[:12])}" + (f", left out are {listed(left[:6])}" if left else "")
 
 
 def layout_finding(name: str, row: tuple[int, ...], expected: tuple[int | None, ...]) -> Finding | None:

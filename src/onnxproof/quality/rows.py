@@ -119,7 +119,9 @@ def told_columns(table: Table) -> str:
         return ""
     taken = [name for name, a in table.items() if a.ndim == 1 and a.dtype.kind in "fiub"]
     left = [name for name in table if name not in taken]
-    return f"; its columns are {listed(taken[:12])}" + (f", left out are {listed(left[:6])}" if left else "")
+    return f"; its columns are {listed(taken if len(taken) <= 24 else [*taken[:12], '…', *taken[-4:]])}" + (
+        f", left out are {listed(left[:6])}" if left else ""
+    )
 
 
 def layout_finding(name: str, row: tuple[int, ...], expected: tuple[int | None, ...]) -> Finding | None:

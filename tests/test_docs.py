@@ -20,6 +20,9 @@ BLOCK = re.compile(r"(?:^<!-- exit (\d) -->\n)?^```(\w+)([^\n]*)\n(.*?)^```", re
 """The exit code of the first line where it is not 0, the language, what else the fence says, the code."""
 RUN = [str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md")) if BLOCK.search(path.read_text("utf-8"))]
 
+QUICK = ("tutorial.md", "howto/lengths.md")
+"""Pages that are run with every change; `make test-all` runs the others too."""
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -34,7 +37,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.parametrize(
+    "page", [page if page in QUICK else pytest.param(page, marks=pytest.mark.slow) for page in RUN]
+)
 def test_the_commands_of_a_page_do_what_it_says(page, folder):
     environment = {**os.environ, "PATH": f"{folder / '.bin'}{os.pathsep}{os.environ['PATH']}"}
     ran = 0

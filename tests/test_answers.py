@@ -287,3 +287,27 @@ def test_a_table_of_the_wrong_width_names_its_columns(tmp_path):
     message = codes(evaluate(evaluated.points(), str(tmp_path / "wide.csv"), tmp_path))["OX608"].message
     assert "'customer'" in message
     assert "left out are 'note'" in message
+
+
+def test_a_hugging_face_data_set_names_its_classes(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import json
+
+    data = rows(200)
+    folder = tmp_path / "saved"
+    folder.mkdir()
+    table = pa.table({"x": list(data["x"]), "label": (data["labels"] == 0).astype(np.int64)})
+    with pa.ipc.new_stream(str(folder / "data.arrow"), table.schema) as writer:
+        writer.write_table(table)
+    (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data.arrow"}]}))
+    features = {"label": {"names": ["ok", "fraud"], "_type": "ClassLabel"}}
+    (folder / "dataset_info.json").write_text(json.dumps({"features": features}))
+    quality = evaluate(evaluated.yes_or_no(), str(folder), tmp_path, positive="fraud").quality
+    assert (quality["classes"], quality["positive"]) == (["ok", "fraud"], "fraud")
+    assert quality["candidate"]["accuracy"] > 0.8
+
+
+def test_training_data_of_another_width_are_named_as_such(tmp_path):
+    np.save(tmp_path / "train.npy", rows()["x"][:, :5])
+    proof = evaluate(evaluated.points(), rows(), tmp_path, train_data=str(tmp_path / "train.npy"))
+    assert codes(proof)["OX608"].message.startswith("--train-data: rows of x have the shape [5]")

@@ -173,7 +173,11 @@ class Engine:
         if probe is None:
             raise InputError("--data has no rows")
         outputs = self.baseline(probe.inputs)
-        return make_plan(outputs, probe.labels if labels is None else labels, self.settings)
+        known, settings = probe.labels if labels is None else labels, self.settings
+        names = () if settings.classes else rows.class_names()
+        if names and len(make_plan(outputs, known, replace(settings, positive=None)).classes) == len(names):
+            settings = replace(settings, classes=names)
+        return make_plan(outputs, known, settings)
 
 
 def _plain_floats(outputs: dict[str, Array]) -> dict[str, Array]:

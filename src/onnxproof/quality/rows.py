@@ -14,7 +14,7 @@ from onnxproof.errors import InputError, listed
 from onnxproof.findings import Finding, found
 from onnxproof.quality.batches import length
 from onnxproof.quality.fields import IDS, find_field, find_labels
-from onnxproof.quality.sources import Source, open_source
+from onnxproof.quality.sources import ArrowFolder, Source, open_source
 
 if TYPE_CHECKING:
     from onnxproof.quality.engine import Engine
@@ -59,6 +59,12 @@ class Rows:
     def labelled(self) -> bool:
         """Whether there are labels."""
         return self.labels is not None or self._file_labels is not None
+
+    def class_names(self) -> tuple[str, ...]:
+        """The names of the classes, where the data tell them."""
+        if self.labels is None or not isinstance(self.source, ArrowFolder):
+            return ()
+        return self.source.class_names(self.labels)
 
     def all_labels(self) -> Array | None:
         """Every label, where they can be had without reading everything."""

@@ -161,7 +161,10 @@ def _measured(
             entry["data_dtype"] = next(iter(rows.dtypes.values()))
     if settings.train_data is not None:
         train = engine.open(open_source(settings.train_data, "--train-data"))
-        traps["training"] = Training(engine, train, scores).compare()
+        try:
+            traps["training"] = Training(engine, train, scores).compare()
+        except FindingError as error:
+            raise FindingError(replace(error.finding, message=f"--train-data: {error.finding.message}")) from error
     if preprocessing is not None and "served" in scores.columns:
         preprocessing |= _served(scores)
     quality = assemble(

@@ -14,7 +14,7 @@ from onnxproof.quality.sources.arrow import ArrowFolder, CsvSource, ParquetSourc
 from onnxproof.quality.sources.base import Source, file_fingerprint
 from onnxproof.quality.sources.iterables import from_object, from_value
 
-__all__ = ["MEMORY", "ArraySource", "Source", "file_fingerprint", "held", "open_source"]
+__all__ = ["MEMORY", "ArraySource", "ArrowFolder", "Source", "file_fingerprint", "held", "open_source"]
 
 
 MEMORY = "memory:"

@@ -115,6 +115,14 @@ class ArrowFolder:
         end = min(self.rows or 0, stop if stop is not None else self.rows or 0)
         yield from rechunk(window(self._tables(None, start), 0, end - start), size)
 
+    def class_names(self, field: str) -> tuple[str, ...]:
+        """The names that the data set gives to the classes of a field (`ClassLabel`)."""
+        info = self._folder / "dataset_info.json"
+        if not info.is_file():
+            return ()
+        features = json.loads(info.read_text(encoding="utf-8")).get("features") or {}
+        return tuple((features.get(field) or {}).get("names") or ())
+
     def _tables(self, names: list[str] | None, start: int) -> Iterator[Table]:
         """Tables from row `start` on."""
         at = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.data import Table
-from onnxproof.quality.flips import ULPS, Explainer
+from onnxproof.quality.flips import SIDES, Explainer
 from onnxproof.quality.rows import Batch
 
 Array = NDArray[Any]
 EXAMINED = 4
 """Examples of a shard that are examined."""
+NOTABLE = 64.0
+"""Units in the last place of an example's largest score below which a difference is rounding, whatever the model."""
 LARGEST_ROW = 100_000
 """Scores of one example up to which they are looked at."""
 
@@ -32,33 +34,40 @@ class Far:
 
 
 class Farthest:
-    """The examples of a shard with the largest differences, relative to their own scores."""
+    """The examples of a shard with the largest differences."""
 
     def __init__(self) -> None:
         self._far: list[Far] = []
 
-    def see(self, batch: Batch, kept: Mapping[str, Array]) -> None:
-        """Look at a batch; a few rows of it may be kept."""
-        baseline, candidate = (kept[side].reshape(batch.rows, -1) for side in ("baseline", "candidate"))
-        if baseline.dtype.kind != "f" or baseline.shape[1] > LARGEST_ROW or not baseline.size:
+    def see(self, batch: Batch, kept: Mapping[str, Array], apart: Array) -> None:
+        """Look at the differences of a batch; a few rows of it may be kept. Most batches cost one maximum."""
+        if kept["baseline"].dtype.kind != "f" or apart.size > LARGEST_ROW * batch.rows:
             return
-        with np.errstate(invalid="ignore", over="ignore"):
-            apart = np.abs(candidate.astype(np.float64) - baseline).max(axis=1)
-            scale = np.abs(baseline).max(axis=1).astype(np.float64)
-            excess = np.where(np.isfinite(apart), apart - ULPS * np.finfo(baseline.dtype).eps * scale, 0.0)
-        for row in np.argsort(-excess, kind="stable")[:EXAMINED].tolist():
-            if excess[row] > 0 and np.isfinite(excess[row]):
+        rows = apart.reshape(batch.rows, -1).max(axis=1, initial=0.0) if apart.ndim > 1 else apart
+        least = self._far[-1].apart if len(self._far) == EXAMINED else 0.0
+        if not batch.rows or not _notable(rows, kept["baseline"], int(rows.argmax()), least):
+            return
+        for row in np.argsort(-rows, kind="stable")[:EXAMINED].tolist():
+            if _notable(rows, kept["baseline"], row, least):
                 inputs = {name: a[row : row + 1].copy() if a.ndim else a for name, a in batch.inputs.items()}
-                sides = {"baseline": kept["baseline"][row : row + 1], "candidate": kept["candidate"][row : row + 1]}
-                self._far.append(Far(float(apart[row]), batch.start + row, batch.name(row), inputs, sides))
+                sides = {side: kept[side][row : row + 1].copy() for side in SIDES}
+                self._far.append(Far(float(rows[row]), batch.start + row, batch.name(row), inputs, sides))
         self._far = sorted(self._far, key=lambda far: -far.apart)[:EXAMINED]
 
-    def examine(self, explainer: Explainer, fixed: int | None) -> dict[str, dict[str, Any]]:
+    def examine(self, make: Callable[[], Explainer], fixed: int | None) -> dict[str, dict[str, Any]]:
         """Row → how far apart the sides are, and how many times what rounding may do that is."""
+        if not self._far:
+            return {}
+        explainer = make()
         return {
             str(far.row): {"id": far.name, "difference": far.apart, "times_rounding": _times(far, explainer, fixed)}
             for far in self._far
         }
+
+
+def _notable(apart: Array, scores: Array, row: int, least: float) -> bool:
+    unit = np.finfo(scores.dtype).eps * float(np.abs(scores[row]).max(initial=0.0))
+    return bool(np.isfinite(apart[row]) and apart[row] > max(least, NOTABLE * unit))
 
 
 def _times(far: Far, explainer: Explainer, fixed: int | None) -> float | None:

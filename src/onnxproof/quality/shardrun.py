@@ -58,7 +58,7 @@ class ShardRun:
         columns = {name: np.concatenate(parts) for name, parts in self._kept.items()}
         facts = {
             "inputs": self._watch.facts(),
-            "farthest": self._farthest.examine(self._explainer(), self._engine.fixed) if rows else {},
+            "farthest": self._farthest.examine(self._explainer, self._engine.fixed),
             "apart": {"compared": self._apart[0], "total": self._apart[1], "worst": self._apart[2]},
         }
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
@@ -97,9 +97,9 @@ class ShardRun:
                 for name, column in summary_columns(scores, codes, plan).items():
                     self._keep(f"{side}_{name}", column)
         if len(kept) == 2:
-            self._compare(kept)
+            apart = self._compare(kept)
             if plan.scale != "decision" and plan.task != "custom":
-                self._farthest.see(batch, kept)
+                self._farthest.see(batch, kept, apart)
             if plan.classification:
                 self._find_flips(batch, kept, codes)
         if batch.served is not None:
@@ -107,13 +107,14 @@ class ShardRun:
             scores = score_columns(served, plan)
             self._keep("served", decide(scores, plan) if plan.classification else scores)
 
-    def _compare(self, kept: Mapping[str, Array]) -> None:
+    def _compare(self, kept: Mapping[str, Array]) -> Array:
         with np.errstate(invalid="ignore", over="ignore"):
             apart = np.abs(kept["candidate"].astype(np.float32) - kept["baseline"].astype(np.float32))
         finite = apart if np.isfinite(apart.sum()) else apart[np.isfinite(apart)]
         self._apart[0] += finite.size
         self._apart[1] += float(finite.sum())
         self._apart[2] = max(self._apart[2], float(finite.max(initial=0.0)))
+        return np.asarray(np.where(np.isfinite(apart), apart, 0.0) if finite is not apart else apart)
 
     def _find_flips(self, batch: Batch, kept: Mapping[str, Array], codes: Array) -> None:
         decisions = {side: decide(scores, self._plan) for side, scores in kept.items()}

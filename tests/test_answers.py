@@ -311,3 +311,18 @@ def test_training_data_of_another_width_are_named_as_such(tmp_path):
     np.save(tmp_path / "train.npy", rows()["x"][:, :5])
     proof = evaluate(evaluated.points(), rows(), tmp_path, train_data=str(tmp_path / "train.npy"))
     assert codes(proof)["OX608"].message.startswith("--train-data: rows of x have the shape [5]")
+
+
+def test_several_labels_are_calibrated_too(tmp_path):
+    data = rows()
+    labels = np.stack([data["labels"] == k for k in range(3)], 1).astype(np.int64)
+    labels[:, 1] |= data["labels"] == 0  # two of an example's labels may be on
+    model = evaluated.points()
+    quality = evaluate(model, {"x": data["x"], "labels": labels}, tmp_path).quality
+    p = torch.sigmoid(model[0](torch.tensor(data["x"]))).detach().double().numpy().ravel()
+    places = np.clip((p * 15).astype(int), 0, 14)
+    apart = [abs(p[places == b].sum() - labels.ravel()[places == b].sum()) for b in range(15)]
+    assert quality["candidate"]["ece"] == pytest.approx(sum(apart) / len(p), abs=1e-6)
+    low, high = quality["intervals"]["ece"]["candidate"]
+    assert low < quality["candidate"]["ece"] < high
+    assert sum(entry["count"] for entry in quality["calibration"]["candidate"]) == labels.size

@@ -144,13 +144,14 @@ def confidence(labels: Array, answers: Side, plan: Plan) -> tuple[Array, Array]:
     return probabilities(answers.scores, plan).max(axis=1), right
 
 
-def _bins(probability: Array) -> Array:
+def bins(probability: Array) -> Array:
+    """The bin of each probability; −1 for none."""
     with np.errstate(invalid="ignore"):
         places = np.clip((probability * CALIBRATION_BINS).astype(np.int64), 0, CALIBRATION_BINS - 1)
     return np.where(np.isfinite(probability), places, -1)
 
 
-def _ece(sums: Sums) -> NDArray[np.float64]:
+def expected_error(sums: Sums) -> NDArray[np.float64]:
     """Rows of (count, sum of probabilities, sum of hits) per bin → expected calibration error."""
     count, p, hit = np.split(sums, 3, axis=1)
     return np.asarray(np.abs(p - hit).sum(axis=1) / np.maximum(count.sum(axis=1), 1))
@@ -158,7 +159,7 @@ def _ece(sums: Sums) -> NDArray[np.float64]:
 
 def _calibration_sums(labels: Array, answers: Side, plan: Plan, bootstrap: Bootstrap) -> Sums:
     p, hit = confidence(labels, answers, plan)
-    cells = np.where(labels >= 0, _bins(p), -1)
+    cells = np.where(labels >= 0, bins(p), -1)
     parts = [bootstrap.sums(cells, w, CALIBRATION_BINS) for w in (None, p, hit.astype(np.float64))]
     return np.concatenate(parts, axis=1)
 
@@ -166,7 +167,7 @@ def _calibration_sums(labels: Array, answers: Side, plan: Plan, bootstrap: Boots
 def _reliability(labels: Array, answers: Side, plan: Plan) -> list[dict[str, float]]:
     """Per bin that is not empty: count, mean probability, share that came true."""
     p, hit = confidence(labels, answers, plan)
-    cells = np.where(labels >= 0, _bins(p), -1)
+    cells = np.where(labels >= 0, bins(p), -1)
     rows = []
     for i in range(CALIBRATION_BINS):
         chosen = cells == i
@@ -245,9 +246,9 @@ def _graded_intervals(scores: Scores, measured: Measured, bootstrap: Bootstrap) 
     )
     calibration = {side: _calibration_sums(labels, s, plan, bootstrap) for side, s in scores.sides.items()}
     for side, sums in calibration.items():
-        measured.put(side, "ece", float(_ece(sums.sum(axis=0, keepdims=True))[0]))
+        measured.put(side, "ece", float(expected_error(sums.sum(axis=0, keepdims=True))[0]))
     totals = {side: bootstrap.totals(sums) for side, sums in calibration.items()}
-    measured.bootstrapped("ece", paired(totals, _ece))
+    measured.bootstrapped("ece", paired(totals, expected_error))
     if len(plan.classes) <= AUC_CLASSES:
         by_class = {side: dict(class_scores(s, plan)) for side, s in scores.sides.items()}
         truths = {k: np.where(labels >= 0, labels == k, -1) for k in next(iter(by_class.values()))}

@@ -11,13 +11,15 @@ from sklearn import metrics as sk
 
 from onnxproof.quality.accumulate import Scores, Side
 from onnxproof.quality.intervals import Bootstrap, Sums, paired, wilson
-from onnxproof.quality.metrics.classes import count_statistics
+from onnxproof.quality.metrics.classes import CALIBRATION_BINS, bins, count_statistics, expected_error
 from onnxproof.quality.metrics.record import Measured
 from onnxproof.quality.metrics.resampled import AUC_CLASSES, area_intervals, mean_intervals
 from onnxproof.quality.task import Plan, probabilities
 from onnxproof.quality.thresholds import Sweep
 
 Array = NDArray[Any]
+CHEAP = 500_000
+"""Scores up to which calibration gets an interval."""
 
 
 def of_labels(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
@@ -37,7 +39,38 @@ def of_labels(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
             measured.put(side, name, float(np.nanmean(values)))
         _per_label(measured, side, labels, decisions, answers, plan)
     mean_intervals(np.ones(len(labels), bool), vectors, measured, bootstrap)
+    _calibration(scores, labels, measured, bootstrap)
     _label_intervals(scores, labels, measured, bootstrap)
+
+
+def _calibration(scores: Scores, labels: Array, measured: Measured, bootstrap: Bootstrap) -> None:
+    """How far probabilities are from how often they come true, all labels together; with an interval where that is cheap."""
+    totals, reliability = {}, {}
+    for side, answers in scores.sides.items():
+        assert answers.scores is not None  # always kept for this task
+        p = probabilities(answers.scores, scores.plan)
+        cells = bins(p)
+        parts: list[Sums] = [
+            1.0 * np.bincount(cells.ravel()[cells.ravel() >= 0], weights[cells >= 0], CALIBRATION_BINS)
+            for weights in (np.ones_like(p), p, labels.astype(np.float64))
+        ]
+        measured.put(side, "ece", float(expected_error(np.concatenate(parts)[None])[0]))
+        count, sure, true = parts
+        reliability[side] = [
+            {"count": int(n), "confidence": float(s / n), "accuracy": float(t / n)}
+            for n, s, t in zip(count, sure, true, strict=True)
+            if n
+        ]
+        if p.size <= CHEAP:
+            sums = [
+                bootstrap.sums(np.zeros(len(p), np.int64), np.where(cells == b, weights, 0.0).sum(axis=1), 1)
+                for weights in (np.ones_like(p), p, labels.astype(np.float64))
+                for b in range(CALIBRATION_BINS)
+            ]
+            totals[side] = bootstrap.totals(np.concatenate(sums, axis=1))
+    measured.calibration = reliability
+    if totals:
+        measured.bootstrapped("ece", paired(totals, expected_error))
 
 
 def _label_losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:

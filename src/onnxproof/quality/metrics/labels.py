@@ -50,8 +50,9 @@ def _calibration(scores: Scores, labels: Array, measured: Measured, bootstrap: B
         assert answers.scores is not None  # always kept for this task
         p = probabilities(answers.scores, scores.plan)
         cells = bins(p)
+        known = cells >= 0
         parts: list[Sums] = [
-            1.0 * np.bincount(cells.ravel()[cells.ravel() >= 0], weights[cells >= 0], CALIBRATION_BINS)
+            np.asarray(np.bincount(cells[known], weights[known], CALIBRATION_BINS), np.float64)
             for weights in (np.ones_like(p), p, labels.astype(np.float64))
         ]
         measured.put(side, "ece", float(expected_error(np.concatenate(parts)[None])[0]))

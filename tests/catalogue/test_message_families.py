@@ -14,6 +14,25 @@ def said(text):
 
 
 FAMILIES = [
+    (
+        "OX134",
+        "TypeError: forward_train() missing 1 required positional argument: 'gt_semantic_seg'",
+        "TypeError: main() missing 1 required positional argument: 'path'",
+    ),
+    ("OX137", "optimum-cli export: error: argument {onnx}: invalid choice: 'gpt2' (choose from onnx)", "a choice"),
+    ("OX224", "tensor.cc:52 void onnxruntime::Tensor::Init(ptrdiff_t) shape.Size() must >=0", "the size is >=0"),
+    ("OX304", "Currently supported values are 'OPENVINO', 'SNPE', 'XNNPACK'", "values are supported"),
+    (
+        "OX118",
+        "ModuleNotFoundError: `torch>=2.0` requires `onnx` to be installed to use `to_onnx()`",
+        "it is installed",
+    ),
+    (
+        "OX126",
+        "RuntimeError: The tensor has a non-zero number of elements, but its data is not allocated yet.",
+        "the data are there",
+    ),
+    ("OX125", "RuntimeError: Expected D.is_cuda() to be true, but got false.", "it is true"),
     ("OX001", "Creating session...\nKilled", "the job was Killed by its owner"),
     ("OX302", "Failed to retrieve additional file: model.onnx.data", "Failed to retrieve the page"),
     ("OX301", "Can't load model No content provider: net.onnx", "the content provider"),

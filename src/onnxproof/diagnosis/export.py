@@ -171,6 +171,12 @@ SPECIFIC: tuple[Pattern, ...] = (
         "tensors are on several devices ({1} and {2})",
     ),
     pattern(
+        r"Expected [\w.]+\.is_(?:cuda|xpu|mps)\(\) to be true",
+        "OX125",
+        "an operator of the model takes tensors of an accelerator only",
+        "Export on that device, or write the operation in PyTorch's own operators for the export.",
+    ),
+    pattern(
         r"Attempting to deserialize object on (?:a )?(?:CUDA|MPS|XPU) device|Torch not compiled with CUDA enabled|No CUDA GPUs are available|"
         r"Found no NVIDIA driver on your system",
         "OX125",

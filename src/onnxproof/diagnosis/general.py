@@ -12,7 +12,8 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         r"No module named '?([\w.]+)'?|cannot import name '?(\w+)'?|[Uu]nable to import dependency (\w+)|DLL load failed|undefined symbol: |"
-        r"cannot open shared object file|(?:requires|needs) the (\w+) (?:library|package)|with only (?:TensorFlow|PyTorch) installed|"
+        r"cannot open shared object file|(?:requires|needs) the (\w+) (?:library|package)|(?:requires|needs) [`'](\w+)[`'] to be installed|"
+        r"with only (?:TensorFlow|PyTorch) installed|"
         r"__init__\(\) got an unexpected keyword argument|(?:export|from_pretrained|main_export)\(\) got an unexpected keyword argument",
         "OX118",
         "a package is missing, or its version does not fit the others ({1})",
@@ -57,7 +58,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(r"\bINVALID_ARGUMENT\b|ErrorCode:InvalidArgument", "OX224", "the feed does not fit the file's inputs"),
     pattern(r"Non-zero status code returned while running (\w+) node", "OX223", "{1} fails inside onnxruntime"),
     pattern(
-        r"torch\W{1,2}_dynamo\b|torch[./\\]export\b|torch\.fx\b|FakeTensor|symbolic_shapes|TorchExportError",
+        r"torch\W{1,2}_dynamo\b|torch[./\\]export\b|torch\.fx\b|FakeTensor|its data is not allocated yet|symbolic_shapes|TorchExportError",
         "OX126",
         "the forward runs Python that the capture cannot follow",
     ),
@@ -73,7 +74,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "tracing keeps what the example gave, and other inputs get the same: {1}",
     ),
     pattern(
-        r"you should probably activate truncation and/or padding|"
+        r"you should probably activate truncation and/or padding|\berror: argument [^\n]{0,80}: invalid choice|"
         r"(?:^|\n|[\s>])'\w+' object has no attribute '\w+'|(?:^|\n|[\s>])((?:Name|UnboundLocal|Attribute|Key|Index|Type|Value|"
         r"ZeroDivision|Assertion|FileNotFound|NotImplemented|Recursion|"
         r"ModuleNotFound|Import|OS|Lookup|Unicode\w*|Syntax|Indentation)Error)\b|\\n', \W((?:Key|Attribute|Name|Type)Error): ",

@@ -52,7 +52,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"only integers, slices .{0,60}are valid indices|received an invalid combination of arguments|You have to specify (?:either )?\w*(?:input_ids|"
         r"inputs_embeds|pixel_values)|"
         r"`past_key_values` should be (?:either )?a|Wrong shape for input_ids|stack expects each tensor to be equal size|"
-        r"Padding size should be less than|Expected more than 1 value per channel when training|"
+        r"\bforward\w*\(\) missing \d+ required positional|Padding size should be less than|Expected more than 1 value per channel when training|"
         r"neither `?input_sample`? nor `?\S*example_input_array`? attribute is set|argument '\w+' \(position \d+\) must be [\w ]+,? not \w+|must be Tensor, not \w+",
         "OX134",
         "the module itself refuses the example inputs, before anything is exported",

@@ -40,7 +40,7 @@ LIBRARIES = pattern(
     r"execution provider is not (?:supported|enabled) in this build|Unknown Provider Type|no available backend found|"
     r"(?:removing|skipping|falling back).{0,40}(?:requested )?(?:execution )?providers?|Cannot find execution provider|"
     r"Execution Provider (?:'?\w+'? )?(?:was |is )?not (?:found|available|registered)|No device with selected configuration|"
-    r"Did not find an arena based allocator registered for device",
+    r"Did not find an arena based allocator registered for device|[Cc]urrently supported values are '(?:OPENVINO|SNPE|XNNPACK|QNN|CUDA|DML)'",
     "OX304",
     "the provider is not in this build, or its libraries are missing or do not fit, so onnxruntime cannot use it",
 )
@@ -236,7 +236,7 @@ RUNNING: tuple[Pattern, ...] = (
         r"Invalid (?:Feed )?Input Name:? ?(\S+)|Required inputs \((\[.*?\])\) are missing|Invalid input name: (\S+)|Missing Input: (\S+)|"
         r"Model requires (\d+) inputs|[Ii]nput \S+ not found in the graph|input '?([^'\s]+)'? is missing in 'feeds'|Invalid [Oo]utput [Nn]ame:? ?(\S+)|"
         r"Input name: '?([^'\s]+)'? is not in the metadata|Tensor element data type discovered|Input must be a list of dictionaries or a single numpy array|"
-        r"tried creating tensor with negative value in shape|not enough space: expected|Length of memory \(\d+\) must match product of dimensions|"
+        r"tried creating tensor with negative value in shape|shape\.Size\(\) must >= ?0|not enough space: expected|Length of memory \(\d+\) must match product of dimensions|"
         r"Tensor's size\(\d+\) does not match data length|failed to call OrtRun\(\)\. (?:error code = |ERROR_CODE: )2\b|"
         r"Unable to convert .{0,60}to (?:an )?OrtValue|Cannot convert (?:class )?\S+ to an? OnnxTensor|tensor's data must be type of|"
         r"Unsupported (?:tensor|value) type for (?:input|feed)|Unexpected (?:input|feed) type|Unknown input name|Error mapping feeds|"

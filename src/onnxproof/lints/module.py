@@ -119,7 +119,8 @@ def _filled(module: nn.Module) -> set[str]:
             source = inspect.getsource(type(child).forward)
         except (OSError, TypeError):
             continue
-        names = [name for name in FILLED.findall(source) if isinstance(child.__dict__.get(name), (dict, list, set))]
+        held = {name: value for name, value in child.__dict__.items() if isinstance(value, (dict, list, set)) and value}
+        names = [name for name in FILLED.findall(source) if name in held]
         found |= {f"{path}.{name}" if path else name for name in names}
     return found
 

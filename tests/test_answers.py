@@ -326,3 +326,27 @@ def test_several_labels_are_calibrated_too(tmp_path):
     low, high = quality["intervals"]["ece"]["candidate"]
     assert low < quality["candidate"]["ece"] < high
     assert sum(entry["count"] for entry in quality["calibration"]["candidate"]) == labels.size
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one label", "several labels"])
+def test_every_class_has_intervals_for_f1_and_areas(several, tmp_path):
+    data = rows()
+    labels = np.eye(3, dtype=np.int64)[data["labels"]] if several else data["labels"]
+    task = "multilabel" if several else "multiclass"
+    quality = evaluate(evaluated.points(), {"x": data["x"], "labels": labels}, tmp_path, task=task).quality
+    for entry in quality["per_class"].values():
+        for metric in ("precision", "recall", "f1", "roc_auc", "pr_auc"):
+            low, value, high = (entry["candidate"][key] for key in (f"{metric}_low", metric, f"{metric}_high"))
+            assert low - 0.01 <= value <= high + 0.01, metric
+            assert low < high or value == 1.0
+
+
+def test_ox613_names_the_first_field_that_differs_not_the_largest(tmp_path):
+    body = "import numpy as np\ndef transform(x):\n    return x * np.array({}, np.float32)\n"
+    scales = [[1.0] * FEATURES, [1.0, 1.01, 1.0, 5.0] + [1.0] * (FEATURES - 4)]
+    for name, scale in zip(("train.py", "serve.py"), scales, strict=True):
+        (tmp_path / name).write_text(body.format(scale))
+    pipelines = {"preprocess": f"{tmp_path}/train.py:transform", "serve_preprocess": f"{tmp_path}/serve.py:transform"}
+    proof = evaluate(evaluated.points(), rows(), tmp_path, **pipelines)
+    assert proof.quality["preprocessing"]["field"] == 1
+    assert "OX613" in codes(proof)

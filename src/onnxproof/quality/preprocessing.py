@@ -293,7 +293,7 @@ def _of_numbers(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, Any
     if not wrong.any():
         return None
     relative = (np.where(wrong, apart, 0.0) / np.maximum(scale, 1e-12)).max(axis=axes)
-    field = int(np.argmax(relative)) if relative.ndim else None
+    field = int(np.argmax(relative > 0)) if relative.ndim else None
     rows = wrong.reshape(len(a), -1).any(axis=1)
     finite = apart[np.isfinite(apart)]
     return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn import metrics as sk
 
 from onnxproof.quality.accumulate import Scores, Side
-from onnxproof.quality.intervals import Bootstrap, Sums, paired, wilson
+from onnxproof.quality.intervals import Bootstrap, Sums, paired, percentile, wilson
 from onnxproof.quality.metrics.record import Measured
 from onnxproof.quality.metrics.resampled import AUC_CLASSES, area_intervals, mean_intervals
 from onnxproof.quality.task import Plan, probabilities
@@ -191,6 +191,16 @@ def _class_intervals(scores: Scores, measured: Measured, bootstrap: Bootstrap) -
     totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
     for metric, statistic in count_statistics(plan).items():
         measured.bootstrapped(metric, paired(totals, statistic))
+    class_f1_intervals(plan, totals, measured)
+
+
+def class_f1_intervals(plan: Plan, totals: Mapping[str, Sums], measured: Measured) -> None:
+    """F1 of each class, from replicates of (right, decided, support) per class."""
+    for side, sums in totals.items():
+        right, decided, support = np.split(sums, 3, axis=1)
+        f1 = 2 * right / np.maximum(decided + support, 1)
+        for k, name in enumerate(plan.classes):
+            measured.of_class(name, side, "f1", percentile(f1[:, k]))
 
 
 def count_statistics(plan: Plan) -> dict[str, Callable[[Sums], NDArray[np.float64]]]:
@@ -252,4 +262,4 @@ def _graded_intervals(scores: Scores, measured: Measured, bootstrap: Bootstrap) 
     if len(plan.classes) <= AUC_CLASSES:
         by_class = {side: dict(class_scores(s, plan)) for side, s in scores.sides.items()}
         truths = {k: np.where(labels >= 0, labels == k, -1) for k in next(iter(by_class.values()))}
-        area_intervals(truths, by_class, measured, bootstrap)
+        area_intervals(plan.classes, truths, by_class, measured, bootstrap)

@@ -11,7 +11,13 @@ from sklearn import metrics as sk
 
 from onnxproof.quality.accumulate import Scores, Side
 from onnxproof.quality.intervals import Bootstrap, Sums, paired, wilson
-from onnxproof.quality.metrics.classes import CALIBRATION_BINS, bins, count_statistics, expected_error
+from onnxproof.quality.metrics.classes import (
+    CALIBRATION_BINS,
+    bins,
+    class_f1_intervals,
+    count_statistics,
+    expected_error,
+)
 from onnxproof.quality.metrics.record import Measured
 from onnxproof.quality.metrics.resampled import AUC_CLASSES, area_intervals, mean_intervals
 from onnxproof.quality.task import Plan, probabilities
@@ -131,8 +137,9 @@ def _label_intervals(scores: Scores, labels: Array, measured: Measured, bootstra
     totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
     for metric in ("precision", "recall", "f1"):
         measured.bootstrapped(metric, paired(totals, statistics[metric]))
+    class_f1_intervals(scores.plan, totals, measured)
     if count <= AUC_CLASSES:
         by_class = {
             side: {k: s.scores[:, k] for k in range(count)} for side, s in scores.sides.items() if s.scores is not None
         }
-        area_intervals({k: labels[:, k] for k in range(count)}, by_class, measured, bootstrap)
+        area_intervals(scores.plan.classes, {k: labels[:, k] for k in range(count)}, by_class, measured, bootstrap)

@@ -38,6 +38,10 @@ class Measured:
             if side == "difference" or self.intervals.get(metric, {}).get("method") != "wilson":
                 self._interval(metric, side, pair, "bootstrap")
 
+    def of_class(self, name: str, side: str, metric: str, ends: tuple[float, float]) -> None:
+        """Note the interval of a metric of one class."""
+        self.per_class[name][side] |= {f"{metric}_low": ends[0], f"{metric}_high": ends[1]}
+
     def _interval(self, metric: str, side: str, pair: tuple[float, float], method: str) -> None:
         entry = self.intervals.setdefault(metric, {"method": method})
         entry[side] = [pair[0], pair[1]]

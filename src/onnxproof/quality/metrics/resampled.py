@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,13 @@ def mean_intervals(
 
 
 def area_intervals(
-    truths: Mapping[int, Array], by_class: Mapping[str, Mapping[int, Array]], measured: Measured, bootstrap: Bootstrap
+    classes: Sequence[str],
+    truths: Mapping[int, Array],
+    by_class: Mapping[str, Mapping[int, Array]],
+    measured: Measured,
+    bootstrap: Bootstrap,
 ) -> None:
-    """Areas under curves of every replicate, averaged over classes."""
+    """Areas under curves of every replicate, for each class and averaged over them."""
     totals: dict[str, dict[str, list[Array]]] = {side: {"roc_auc": [], "pr_auc": []} for side in by_class}
     bins = AUC_BINS if len(truths) == 1 else 128
     for k, truth in truths.items():
@@ -45,7 +49,9 @@ def area_intervals(
             cells = np.where((truth >= 0) & (places >= 0), places * 2 + np.maximum(truth, 0), -1)
             replicates = bootstrap.totals(bootstrap.sums(cells, None, 2 * width)).reshape(-1, width, 2)
             for name, area in (("roc_auc", _roc_area), ("pr_auc", _pr_area)):
-                totals[side][name].append(area(replicates[:, :, 1], replicates[:, :, 0]))
+                values = area(replicates[:, :, 1], replicates[:, :, 0])
+                totals[side][name].append(values)
+                measured.of_class(classes[k], side, name, percentile(values))
     for name in ("roc_auc", "pr_auc"):
         means = {side: np.mean(mine[name], axis=0) for side, mine in totals.items() if mine[name]}
         ends = {side: percentile(values) for side, values in means.items()}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 import torch
+from benchmarks.failures.agreement import compare, models
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from torch.nn import functional as F  # noqa: N812  # the field's usual name
@@ -59,6 +60,11 @@ REFUSED = {
     "an operator of a later opset": ("OX311", lambda: file([node("Gelu", ["x"])])),
     "no kernel for bfloat16": ("OX308", lambda: file([node("Add", ["x", "x"])], BF16)),
     "no kernel in a branch": ("OX308", lambda: branches(DOUBLE)),
+    "no kernel in what it runs as": ("OX308", lambda: file([node("Gelu", ["x"])], DOUBLE, opset=20)),
+    "a body that the opset has outgrown": ("OX308", lambda: file([node("Softplus", ["x"])], DOUBLE, opset=20)),
+    "a kernel of an earlier version only": ("OX308", lambda: aligned(22)),
+    "an attribute of a later standard": ("OX311", lambda: file([node("Relu", ["x"], speed=9)])),
+    "no kernel in a function of the file": ("OX308", lambda: with_function("Erf", DOUBLE)),
     "a circle": ("OX306", lambda: file([node("Add", ["x", "b"], "a"), node("Relu", ["a"], "b"), node("Relu", ["b"])])),
     "nothing writes it": ("OX306", lambda: file([node("Add", ["x", "nowhere"])])),
     "written twice": ("OX306", lambda: file([node("Relu", ["x"]), node("Neg", ["x"])])),
@@ -68,7 +74,10 @@ REFUSED = {
     ),
 }
 ACCEPTED = {
-    "a function of the file": lambda: with_function(),
+    "a function of the file": lambda: with_function("Erf"),
+    "a body without a missing kernel": lambda: file([node("Softplus", ["x"])], DOUBLE, opset=18),
+    "a type that another input gives": lambda: file([node("CastLike", ["x", "x"])], DOUBLE),
+    "a kernel of this version": lambda: aligned(21),
     "an operator of onnxruntime": lambda: file(
         [node("Gelu", ["x"], domain="com.microsoft")], domains=["com.microsoft"]
     ),
@@ -79,10 +88,19 @@ ACCEPTED = {
 }
 
 
-def with_function():
-    made = file([node("Foo", ["x"], domain="my.ops")], domains=["my.ops"])
+def with_function(op, kind=FLOAT):
+    made = file([node("Foo", ["x"], domain="my.ops")], kind, domains=["my.ops"])
     imports = [helper.make_opsetid("", 18)]
-    made.functions.append(helper.make_function("my.ops", "Foo", ["a"], ["b"], [node("Relu", ["a"], "b")], imports))
+    made.functions.append(helper.make_function("my.ops", "Foo", ["a"], ["b"], [node(op, ["a"], "b")], imports))
+    return made
+
+
+def aligned(opset):
+    """onnxruntime has RoiAlign for opsets 10 to 21."""
+    made = file([node("RoiAlign", ["x", "rois", "which"])], opset=opset, shape=(1, 1, 8, 8))
+    made.graph.input.append(helper.make_tensor_value_info("rois", FLOAT, (1, 4)))
+    made.graph.input.append(helper.make_tensor_value_info("which", TensorProto.INT64, (1,)))
+    made.graph.output[0].type.tensor_type.ClearField("shape")
     return made
 
 
@@ -113,6 +131,36 @@ def test_what_onnxruntime_loads_is_not_blocked(name, tmp_path):
     onnx.save(ACCEPTED[name](), tmp_path / "m.onnx")
     assert loads(tmp_path / "m.onnx")
     assert blocks(tmp_path / "m.onnx") == set()
+
+
+def test_the_lint_agrees_with_onnxruntime_on_the_operators_of_the_standard(tmp_path):
+    pairs = [compare(model, tmp_path / "m.onnx") for _, model in islice(models(), 0, None, 29)]
+    refused = [told for loads_not, told in pairs if loads_not]
+    assert len(refused) > 40
+    assert sum(refused) >= 0.95 * len(refused)
+    assert not any(told for loads_not, told in pairs if not loads_not)
+
+
+class DoubleGelu(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.GELU()
+        self.last = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return self.last(self.act(x))
+
+
+def test_what_onnxruntime_runs_in_place_of_an_operator_is_traced_to_the_line(tmp_path):
+    model, example = DoubleGelu().double().eval(), (torch.randn(2, 8, dtype=torch.float64),)
+    proof = onnxproof.prove(model, example, out=tmp_path, budget=10)
+    finding = next(f for f in proof.findings if f.code == "OX308")
+    assert proof.verdict == "block"
+    assert "Gelu with double (it runs as other operators: Erf with double)" in finding.message
+    assert "Could not find an implementation for Erf" in finding.evidence["error"]
+    assert (finding.where.node, finding.where.module) == ("node_gelu", "act")
+    assert finding.where.file == __file__
+    assert finding.where.line is not None
 
 
 def test_a_long_chain_is_sorted_in_no_time(tmp_path):

@@ -22,6 +22,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from benchmarks.failures import silent
+from benchmarks.failures.agreement import agreement, section
 from benchmarks.failures.corpus import FAILURES, Failure
 from benchmarks.failures.public import reports, table
 
@@ -146,6 +147,7 @@ def main() -> None:
             "silent": [seen[name] for name in silent_models() if name in seen],
             "reports": reports(),
             "lint": result["lint"],
+            "agreement": result["agreement"],
         }
         done = json.loads(json.dumps(done).replace(f"{DOCS.parent}{os.sep}", ""))
         file.write_text(json.dumps(done, indent=1), encoding="utf-8")
@@ -165,6 +167,8 @@ def main() -> None:
 
     if (not asked.names and not asked.missing) or "lint" not in result:
         result["lint"] = lint_large()
+    if (not asked.names and not asked.missing) or "agreement" not in result:
+        result["agreement"] = agreement()
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(heal, [name for name in silent_models() if wanted(name, name in seen)]))
         todo = [f for f in FAILURES if wanted(f.name, _key({"name": f.name, "options": list(f.options)}) in rows)]
@@ -245,6 +249,8 @@ def page(result: dict[str, Any]) -> str:
         "## Lint of a large file",
         "",
         f"`onnxproof lint` of a file of {large['megabytes']:.0f} MB: {large['seconds']:.1f} s, without a session ({large['start']:.1f} s to start the command).",
+        "",
+        *section(result["agreement"]),
     ]
     return "\n".join(lines) + "\n"
 

@@ -10,10 +10,13 @@ from functools import lru_cache
 import onnx
 
 from onnxproof.findings import Finding, found
+from onnxproof.lints.bodies import inlined
 from onnxproof.lints.model import Graph
 
 CPU = "CPUExecutionProvider"
 ONE_TYPE = "tensor({})"
+OPEN = 2**31 - 1
+"""The last version of a kernel for which none is set: a later one of the operator may mean something else."""
 NAMES = {
     onnx.TensorProto.FLOAT: "float",
     onnx.TensorProto.DOUBLE: "double",
@@ -30,8 +33,9 @@ class Kernel:
     types: Mapping[str, frozenset[str]]
 
     def fits(self, version: int, bound: Mapping[str, str]) -> bool:
-        """Whether it takes an operator of this version with these types."""
-        return self.first <= version <= self.last and all(
+        """Whether it takes an operator of this version with these types. One without an end is for its first version only."""
+        last = self.first if self.last == OPEN else self.last
+        return self.first <= version <= last and all(
             bound[name] in allowed for name, allowed in self.types.items() if name in bound
         )
 
@@ -59,29 +63,29 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
     nowhere: dict[str, list[onnx.NodeProto]] = {}
     elsewhere: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.running:
-        missing = [provider for provider in order if not _runs(graph, node, provider)]
-        told = f"{node.op_type} with {', '.join(_types(graph, node)) or 'these types'}"
+        missing = [lack for provider in order if (lack := _lack(graph, node, provider))]
         if len(missing) == len(order):
-            nowhere.setdefault(told, []).append(node)
-        elif order[0] in missing:
-            elsewhere.setdefault(told, []).append(node)
+            nowhere.setdefault(missing[-1], []).append(node)
+        elif _lack(graph, node, order[0]):
+            elsewhere.setdefault(missing[0], []).append(node)
     findings = [_nowhere(graph, nowhere, order)] if nowhere else []
     return [*findings, _elsewhere(elsewhere, order[0])] if elsewhere else findings
 
 
 @lru_cache(maxsize=1)
-def schemas() -> Mapping[tuple[str, str], tuple[int, ...]]:
-    """(domain, operator) → the versions that onnxruntime knows, its own operators included."""
+def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
+    """(domain, operator) → the versions that onnxruntime knows with their attributes, oldest first; its own operators included."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
-    versions: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for schema in get_all_operator_schema():
-        versions["" if schema.domain == "ai.onnx" else schema.domain, schema.name].append(int(schema.since_version))
-    return {key: tuple(sorted(found)) for key, found in versions.items()}
+    versions: dict[tuple[str, str], dict[int, frozenset[str]]] = defaultdict(dict)
+    for schema in sorted(get_all_operator_schema(), key=lambda one: int(one.since_version)):
+        domain = "" if schema.domain == "ai.onnx" else schema.domain
+        versions[domain, schema.name][int(schema.since_version)] = frozenset(schema.attributes)
+    return versions
 
 
 def unknown_operators(graph: Graph) -> list[Finding]:
-    """Operators that onnxruntime does not have at all, or not in the opset of the file."""
+    """Operators that onnxruntime does not have at all, or not in the opset of the file, or not with an attribute."""
     local = {(function.domain, function.name) for function in graph.model.functions}
     unknown: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.nodes:
@@ -89,18 +93,29 @@ def unknown_operators(graph: Graph) -> list[Finding]:
         if (node.domain, node.op_type) in local:
             continue
         version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), None)
-        known = schemas().get((domain, node.op_type), ())
         name = f"{domain}:{node.op_type}" if domain else node.op_type
-        if not known:
-            unknown.setdefault(name, []).append(node)
-        elif version is not None and known[0] > version:
-            unknown.setdefault(f"{name} in opset {version} (it is there from {known[0]} on)", []).append(node)
+        lack = _unknown(node, schemas().get((domain, node.op_type), {}), version)
+        if lack is not None:
+            unknown.setdefault(f"{name}{lack}", []).append(node)
     if not unknown:
         return []
     first = next(iter(unknown.values()))[0]
     message = f"onnxruntime does not know {'; '.join(list(unknown)[:3])}"
     evidence = {"nodes": {told: [node.name for node in nodes][:20] for told, nodes in unknown.items()}}
     return [found("OX311", message, where=graph.where(first), evidence=evidence)]
+
+
+def _unknown(node: onnx.NodeProto, known: Mapping[int, frozenset[str]], version: int | None) -> str | None:
+    """What onnxruntime does not know about an operator; nothing to add where it does not know it at all."""
+    if not known:
+        return ""
+    if version is None:
+        return None
+    since = max((one for one in known if one <= version), default=None)
+    if since is None:
+        return f" in opset {version} (it is there from {min(known)} on)"
+    strange = [a.name for a in node.attribute if a.name not in known[since]]
+    return f" with the attribute {strange[0]!r}" if strange else None
 
 
 def _nowhere(graph: Graph, groups: Mapping[str, Sequence[onnx.NodeProto]], order: Sequence[str]) -> Finding:
@@ -125,20 +140,36 @@ def _named(kind: int) -> str:
     return NAMES.get(kind) or onnx.TensorProto.DataType.Name(kind).lower()
 
 
+def _lack(graph: Graph, node: onnx.NodeProto, provider: str) -> str | None:
+    """The operator and types that a provider has no kernel for: the node's own, or one that onnxruntime runs in its place."""
+    if _runs(graph, node, provider):
+        return None
+    told = f"{node.op_type} with {', '.join(_types(graph, node)) or 'these types'}"
+    if not all(graph.types.get(name) for name in node.input if name):
+        return None  # without its types nobody can say
+    body = inlined(graph, node)
+    if body is None:
+        return told
+    lack = next(filter(None, (_lack(body, inner, provider) for inner in body.running)), None)
+    return f"{told} (it runs as other operators: {lack})" if lack else None
+
+
+def _of_file(graph: Graph, node: onnx.NodeProto) -> bool:
+    return any((f.domain, f.name) == (node.domain, node.op_type) for f in graph.model.functions)
+
+
 def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
-    """Whether a kernel fits; in doubt (unknown types or operators, functions that are inlined) the answer is yes."""
+    """Whether a kernel fits; in doubt (unknown types or operators) the answer is yes."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     if node.op_type == "Constant":
         return True  # it becomes a stored tensor before kernels are looked for
-    if any((f.domain, f.name) == (node.domain, node.op_type) for f in graph.model.functions):
-        return True
+    if _of_file(graph, node):
+        return False
     version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), 1)
     try:
         schema = onnx.defs.get_schema(node.op_type, version, domain)
     except Exception:
         return True  # not of the standard, or not in this opset: another check tells
-    if schema.has_function or schema.has_context_dependent_function:
-        return True
     bound = _bound(graph, node, schema)
     kernels = registry().get((provider, domain, node.op_type), ())
     if any(kernel.fits(schema.since_version, bound) for kernel in kernels):

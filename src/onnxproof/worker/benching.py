@@ -21,6 +21,7 @@ from onnxproof.latency.settings import BenchSettings
 from onnxproof.policy import Policy
 from onnxproof.subject import Subject
 from onnxproof.verification import Listener
+from onnxproof.worker.refusal import refusal
 from onnxproof.worker.stages import Emit, fingerprint, load_subject
 
 TOLD_EVERY = 0.5
@@ -64,7 +65,7 @@ def run_bench(
             _tune(bench, job, policy, stateful)
             partial(bench.latency())
     except FindingError as error:
-        listener.finding(error.finding)
+        listener.finding(refusal(error.finding, artifact, job.verify.session))
 
 
 def _listener(emit: Emit) -> Listener:

@@ -24,6 +24,7 @@ from onnxproof.quality.shardrun import ShardRun
 from onnxproof.quality.sources import MEMORY, file_fingerprint, open_source
 from onnxproof.quality.task import Plan, contradicts
 from onnxproof.subject import Subject
+from onnxproof.worker.refusal import refusal
 from onnxproof.worker.stages import fingerprint, load_subject
 from onnxproof.worker.supervisor import Child, nursery
 
@@ -102,7 +103,7 @@ def run_evaluate(job: Job, artifact: Artifact, emit: Emit, *, stateful: bool, su
         for finding in engine.findings:
             emit({"event": "finding", "finding": finding.to_json()})
     except FindingError as error:
-        emit({"event": "finding", "finding": error.finding.to_json()})
+        emit({"event": "finding", "finding": refusal(error.finding, artifact, job.verify.session).to_json()})
     except UserError as error:
         if settings.required:
             raise

@@ -15,7 +15,6 @@ import torch
 from onnxproof.artifact.export import export
 from onnxproof.artifact.file import load_model, read_artifact
 from onnxproof.artifact.record import Artifact
-from onnxproof.artifact.sourcemap import placed
 from onnxproof.cases.plan import Case
 from onnxproof.errors import FindingError, TargetError
 from onnxproof.examination import examine
@@ -28,6 +27,7 @@ from onnxproof.subject import Subject, load_target, make_subject, resolve
 from onnxproof.verification import Listener, Verifier, verify
 from onnxproof.worker.bundle import bundled
 from onnxproof.worker.look import Look
+from onnxproof.worker.refusal import refusal
 
 Emit = Callable[[Mapping[str, Any]], None]
 LOCATED_UP_TO = min(1_500_000_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
@@ -322,7 +322,5 @@ def run_verify(
         verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful)
         verify(verifier, listener, done, job.verify.budget)
     except FindingError as error:
-        finding = error.finding
-        if finding.where.node is not None:
-            finding = replace(finding, where=placed(finding.where.node, artifact.sourcemap))
+        finding = refusal(error.finding, artifact, job.verify.session)
         listener.finding(bundled(FindingError(finding), Path(job.out), subject, environment()))

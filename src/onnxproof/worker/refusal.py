@@ -1,0 +1,34 @@
+"""A file that onnxruntime does not load: where in the user's code that comes from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from onnxproof.artifact.record import Artifact
+from onnxproof.artifact.sourcemap import placed
+from onnxproof.findings import Finding
+from onnxproof.job import SessionSettings
+from onnxproof.lints.graph import lint_file
+
+REFUSALS = frozenset({"OX306", "OX307", "OX308", "OX311"})
+"""What the lint sees as well, and with a node."""
+
+
+def refusal(finding: Finding, artifact: Artifact, session: SessionSettings) -> Finding:
+    """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
+    where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
+    if where.line is not None or finding.code not in REFUSALS:
+        return replace(finding, where=where)
+    seen = [one for one in _lint(artifact, session) if one.code in REFUSALS and one.where.node is not None]
+    same = next((one for one in seen if one.code == finding.code), None)
+    if same is None:
+        return replace(finding, where=where)
+    return replace(same, evidence={**same.evidence, **finding.evidence}, help=finding.help)
+
+
+def _lint(artifact: Artifact, session: SessionSettings) -> list[Finding]:
+    try:
+        return lint_file(Path(artifact.path), [provider.name for provider in session.providers])
+    except Exception:
+        return []  # a file that nobody can read is told by the session

@@ -47,15 +47,23 @@ FIRST_CODE = {1: 23, 2: 15, 3: 22, 4: 30, 17: 35, 18: 35, 19: 33, 20: 32}
 """How many got a code of their own at first sight, right or not, where that was counted."""
 
 
-def reports() -> dict[str, Any]:
-    """How many public failure reports get a code of their own, and the right one where a human gave it."""
+def told(row: dict[str, Any]) -> str | None:
+    """The code that a report gets: for what was printed, else for its title and the text together."""
     from onnxproof.diagnosis import recognise
 
+    for text in (row["error"], f"{row['title']}\n{row['error']}"):
+        finding = recognise(text)
+        if finding is not None and finding.code not in GENERIC:
+            return finding.code
+    return finding.code if finding is not None else None
+
+
+def reports() -> dict[str, Any]:
+    """How many public failure reports get a code of their own, and the right one where a human gave it."""
     rows = json.loads((HERE / "reports.json").read_text(encoding="utf-8"))
     samples: dict[str, dict[str, int]] = {}
     for row in rows:
-        finding = recognise(row["error"])
-        code = finding.code if finding is not None else None
+        code = told(row)
         counts = samples.setdefault(
             str(row["sample"]), {"known": 0, "total": 0, "judged": 0, "right": 0, "wrong": 0, "unspecific": 0}
         )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxproof.diagnosis import export, general, pasted, runtime
+from onnxproof.diagnosis import export, general, pasted, prose, runtime
 from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
 from onnxproof.diagnosis.operators import nearest
 from onnxproof.diagnosis.record import Pattern
@@ -17,16 +17,26 @@ OF_OPERATORS = frozenset({"OX108", "OX109", "OX128"})
 OPERATOR = re.compile(r"\b(?:aten|prims)(?:\.|::)\w+")
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
-LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.WIDE, *general.PATTERNS)
+LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.ELSEWHERE, *pasted.WIDE, *general.PATTERNS)
+SAYS_LITTLE = frozenset({"OX101", "OX221", "OX303"})
+"""Codes that say no more than that it failed."""
+QUOTES = str.maketrans("‘’“”´", "''\"\"'")
+"""Issue trackers and editors turn the quotes of a message into others."""
 
 
 def recognise(text: str, patterns: Sequence[Pattern] | None = None, where: Where | None = None) -> Finding | None:
     """The finding for a failure's text; None where nothing of the catalogue fits."""
-    if patterns is None:
-        errors = errors_only(text)
-        known = _first(text, pasted.FRAMES, where) or _first(errors, _spoken(errors), where)
-        return known or _first(text, _spoken(text), where)
-    return _first(text, patterns, where)
+    return _pasted(text.translate(QUOTES), where) if patterns is None else _first(text, patterns, where)
+
+
+def _pasted(text: str, where: Where | None) -> Finding | None:
+    """What a text from elsewhere says: a message, a whole log, or somebody's own words."""
+    errors = errors_only(text)
+    known = _first(text, pasted.FRAMES, where) or _first(errors, _spoken(errors), where)
+    known = known or _first(text, _spoken(text), where)
+    if known is None or known.code in SAYS_LITTLE:
+        return _first(errors, prose.PATTERNS, where) or known
+    return known
 
 
 def _spoken(text: str) -> tuple[Pattern, ...]:

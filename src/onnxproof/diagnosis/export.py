@@ -36,7 +36,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"bad[_ ]alloc\b|bad allocation|OutOfMemoryError|(?:CUDA|HIP|MPS backend) out of memory|DefaultCPUAllocator: (?:can't|not enough)|not enough memory: you tried|"
-        r"\bMemoryError\b|(?:Cannot|Unable to|Failed to) allocate (?:memory|\d)|Array buffer allocation failed|Not enough memory resources",
+        r"\bMemoryError\b|(?:Cannot|Unable to|Failed to) allocate (?:memory|\d)|Array buffer allocation failed|Not enough memory resources|Could not allocate bytes object",
         "OX003",
         "memory ran out",
     ),
@@ -191,7 +191,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Expected object of (?:backend|device type) \w+ but got (?:backend|device type)|found two (?:different )?devices|Expected all tensors to be on the same device|"
-        r"Unhandled FakeTensor Device Propagation|input type \(torch\.\w+\.FloatTensor\) and weight type",
+        r"Unhandled FakeTensor Device Propagation|must be on the current device|input type \(torch\.\w+\.FloatTensor\) and weight type",
         "OX125",
         "tensors are on several devices",
     ),
@@ -305,7 +305,8 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Unsupported input type|received an input of unsupported type: (\w+)|Found <class '?([\w.]+)'?>? in output|Unsupported (?:output|input) type|"
-        r"[Oo]nly tuples, lists and Variables (?:are )?supported as JIT inputs/outputs|"
+        r"[Oo]nly tuples, lists and Variables (?:are )?supported as JIT inputs/outputs|traced region cannot be understood by the tracer|"
+        r"Dictionary inputs to traced functions|"
         r"Only tensors?(?:, lists,| or) tuples of tensors.{0,40}can be output|'(?:int|float|bool|str)' object has no attribute 'name'|"
         r"outputs? (?:must|should) be (?:a )?[Tt]ensors?|pytree.{0,60}not registered|register_dataclass|register_pytree_node|"
         r"Encounter(?:ed|ing) a dict at the output|Tracer cannot (?:infer type of|get value trace of)|expected to be (?:a )?Tensors?, but got|"
@@ -322,7 +323,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"Detected mismatch between the structure of `?inputs`? and `?dynamic_shapes`?|"
         r"Failed to convert 'dynamic_axes' to 'dynamic_shapes'|dynamic_shapes.{0,120}(?:tree|structure|mismatch|same number)|"
         r"Dynamic shape axis should be no more than|dynamic_axes.{0,80}(?:not found|invalid|not in)|Provided key \S+ for dynamic axes is not a valid|"
-        r"missing a required argument: '(\w+)'|number of (?:in|out)put names provided \(\d+\) exceeded|"
+        r"missing a required argument: '(\w+)'|number of (?:in|out)put names provided (?:\(\d+\) )?exceeded|Unsupported dynamic_axes format|"
         r"only supports dynamic shapes through parameter dynamic_axes|dynamic_shapes.{0,160}(?:must be|should be|unexpected|invalid)|"
         r"Cannot associate shape .{0,80}specified at `dynamic_shapes|args contained \d+ None's after flattening",
         "OX115",
@@ -356,6 +357,8 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"step!=1 is currently not supported|Unsupported prim::\w+ kind|prim::\w+ .{0,40}not supported|Unexpected node type: onnx::\w+|"
         r"unexpected tensor scalar type|Unknown (?:torch or )?scalar type|Scalar type .{0,20}cannot be converted to ONNX|"
         r"Unsupported (?:attribute|constant|tensor) type|Required parameter '\w+' is not provided|name 'L' is not defined|"
+        r"We don't have an op for (aten::\w+)|does not forward tuples|required keyword attribute '\w+' is undefined|tracing state not found|was not in the map\b|"
+        r"\b[a-z]s?_\(\): incompatible function arguments|\w+ must be constant\b|Unknown type for data|(?:Input|Output) names cannot be duplicated|"
         r"SpecViolationError|No matching (?:overload|signature).{0,60}onnx",
         "OX128",
         "the exporter's translation itself fails ({1})",

@@ -11,6 +11,16 @@ FRAMES: tuple[Pattern, ...] = (
         "the folder in which the file should be written does not exist",
     ),
     pattern(
+        r"TasksManager\.\w+[\s\S]{0,400}\bKeyError\b",
+        "OX133",
+        "the tool around the exporter has no recipe for this model",
+    ),
+    pattern(
+        r"\bin guard_(?:bool|int|size_oblivious)\b|\bin evaluate_expr\b",
+        "OX109",
+        "the model decides on a size or value that depends on the data, which cannot be captured",
+    ),
+    pattern(
         r"The following call raised this error:[\s\S]{0,400}?\bassert [^\n]{0,200}\.(?:all|any)\(",
         "OX109",
         "an `assert` looks at the values of a tensor, which cannot be captured",
@@ -26,6 +36,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"([\w.-]+) is not supported yet (?:for|with|in) (?:the )?(?:task|transformers|onnx|diffusers|timm)|"
         r"Asked to export an? ([\w.-]+) model for the task|Transformers does not recognize this architecture|Unrecognized model in |"
         r"'(\w+Config)' object has no attribute|No (?:ONNX )?config(?:uration)? (?:is )?(?:found|available|registered) for|"
+        r"model_type '?([\w.-]+)'? is not supported|[Uu]nsupported model[_ ]type:? '?([\w.-]+)|"
         r"(?:task|model) (?:name )?could not be automatically inferred|doesn't support the task|Unknown task:|"
         r"Could not find (?:the )?(?:ONNX )?config|Unable to generate dummy inputs|KeyError: ['\"]Unknown task",
         "OX133",
@@ -45,6 +56,8 @@ PATTERNS: tuple[Pattern, ...] = (
         r"input\.size\(-1\) must be equal to|Expected hidden(?:\[\d\])? size|einsum\(\): (?:operands|subscript)|"
         r"output with shape \[[\d, ]*\] doesn't match the broadcast shape|The shape of the mask \[|size mismatch, (?:m1|got)|"
         r"Expected size for first two dimensions of batch2|inconsistent tensor size|Dimension out of range \(expected to be in range|"
+        r"number of sizes provided \(\d+\) must be greater|select\(\): index -?\d+ out of range|invalid argument \d+: (?:index|size)|"
+        r"cannot be broadcast to indexing result|shape of the \dD attn_mask|There were no tensor arguments to this function|Unable to infer (?:the )?channel dimension|"
         r"input has inconsistent input_size|negative dimension -?\d+|cannot reshape tensor of 0 elements|selected index k out of range|"
         r"index -?\d+ is out of bounds for dimension|split_sizes to sum exactly|Boolean value of Tensor with more than one value is ambiguous|"
         r"'(?:dict|list|tuple|str|NoneType)' object has no attribute '(?:shape|size|dim|device|dtype|ndim)'|input and weight\.T shapes cannot be multiplied|"
@@ -84,12 +97,125 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"maximum absolute difference between the output of the reference model and the ONNX exported model is not within|AtolError|"
         r"Tensor-likes are not close|values not close enough|Not equal to tolerance rtol|Arrays are not almost equal|"
+        r"Mismatched elements: \d|Max absolute difference: |"
         r"Outputs? values? do(?:es)?n.t match between reference model and ONNX",
         "OX201",
         "the file answers otherwise than the module, beyond the tolerance that was set",
         "Prove it: `onnxproof prove TARGET --onnx model.onnx` tells rounding from a real fault, and names the node and the line.",
     ),
 )
+
+ELSEWHERE: tuple[Pattern, ...] = (
+    pattern(
+        r"export mode is set to TrainingMode\.EVAL, but operator '?(\w+)'? is set to train",
+        "OX102",
+        "a part of the module is in train mode ({1})",
+    ),
+    pattern(
+        r"(?:cannot|can't) pickle\b|\bPicklingError\b",
+        "OX136",
+        "the module or what it holds cannot be copied or pickled",
+        "Make the part that cannot be copied (a lock, a file, a generator, a local function) when it is needed, or leave it out of the module for the export.",
+    ),
+    pattern(
+        r"view of a leaf Variable that requires grad is being used in an in-place|leaf Variable that requires grad has been used in an in-place",
+        "OX113",
+        "the forward changes a parameter in place",
+    ),
+    pattern(
+        r"Unknown opset version|[Ii]nvalid opset(?: version)?",
+        "OX127",
+        "the exporter cannot write the opset that was asked for",
+    ),
+    pattern(
+        r"protocol message was rejected because it was too big|CHECK failed: \(value\.size\(\)\)|\bkint32max\b",
+        "OX119",
+        "the model is larger than the 2 GB that one protobuf file may hold",
+    ),
+    pattern(
+        r"[Mm]odel (?:file )?(?:was |is )?not found (?:at|in|on)|(?:is|was) not an? (?:valid )?ONNX (?:model|file)",
+        "OX301",
+        "there is no such file, or it is no ONNX model",
+    ),
+    pattern(
+        r"[Uu]nsupported pipeline: (\S+)", "OX133", "the tool around the exporter has no recipe for this model ({1})"
+    ),
+    pattern(
+        r"\b((?!std)[a-z]\w*::[a-z_]\w*) (?:is|are) not (?:yet |currently )?supported\b",
+        "OX108",
+        "the exporter has no translation for {1}",
+    ),
+    pattern(
+        r"FlashAttention (?:only|forward only)|flash[_-]attn.{0,80}(?:only supports?|not supported)",
+        "OX131",
+        "the attention kernel does not run on this device",
+        'Load the model with another attention for the export: `attn_implementation="eager"`.',
+    ),
+    pattern(
+        r"(?:nodes? (?:were|was)) not assigned to the preferred execution providers",
+        "OX305",
+        "the provider leaves some nodes to another",
+    ),
+    pattern(
+        r"Expected shape from model of \{.{0,80}\} does not match actual shape of",
+        "OX215",
+        "an output has another shape than the file declares",
+    ),
+    pattern(
+        r"Missing required scale|does not contain an opset import|unrecognized input '.{0,40}' for node",
+        "OX306",
+        "the graph is not valid by the rules of ONNX",
+    ),
+    pattern(
+        r"Unsupported data type\b|\bu?int(?:8|16|32|64) is not supported|unknown or unsupported element type|"
+        r"(?:float16|bfloat16|fp16|bf16|double|float64) is not (?:yet )?supported",
+        "OX308",
+        "the runtime has no kernel for this dtype",
+    ),
+    pattern(
+        r"No opset (?:registered|import) for domain '?([\w.]*)",
+        "OX311",
+        "the file uses operators of a domain that it does not declare ({1})",
+    ),
+    pattern(
+        r"was not selected by that EP|previous buffer is not registered|_execution_provider\.(?:h|cc):\d+",
+        "OX326",
+        "the provider was loaded and fails itself",
+    ),
+    pattern(
+        r"SharedArrayBuffer is not defined|crossOriginIsolated|(?:NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError).{0,80}onnx|"
+        r"undefined reference to ['`]?Ort|unresolved external symbol .{0,80}Ort|(?:symbols?|symbol\(s\)) not found for architecture|"
+        r"No matching distribution found for|Could not find a version that satisfies the requirement|Could not find a package configuration file|"
+        r"Failed to build (?:onnx\w*)|Failed building wheel for (?:onnx\w*)",
+        "OX118",
+        "a package of the exporter or runtime is not there for this platform, or its version does not fit the others",
+        "Install versions that fit each other, the Python and the platform, in a fresh environment.",
+    ),
+    pattern(
+        r"(?:Failed to fetch|NetworkError|net::ERR_\w+|status(?: code)?:? 404|\b404\b).{0,200}\.(?:onnx|ort)\b|\.(?:onnx|ort)\b.{0,200}(?:Failed to fetch|\b404\b|net::ERR_)",
+        "OX301",
+        "the model file was not found where it was asked for",
+    ),
+    pattern(
+        r"\brun\(\): incompatible function arguments|Unable to cast Python instance of type .{0,40}ndarray",
+        "OX224",
+        "the feed is not of the types that the session takes",
+    ),
+    pattern(
+        r"\bcv2\.error|cv::dnn|ONNXImporter|onnx2(?:tf|torch|trt|keras)\b|onnx[-_]tf\b|tensorrt\.tensorrt|trt\.OnnxParser|ModelImporter\.cpp|coremltools|onnx_coreml|\bncnn\b|\bMNN\b",
+        "OX137",
+        "another tool than onnxruntime reads the file and fails on it",
+        "Whether the file itself is right is what `onnxproof prove` tells; then report the operator to the tool that does not read it.",
+    ),
+    pattern(
+        r"onnxruntime[/\\.](?:quantization|transformers|tools)\b|onnxconverter_common|convert_float_to_float16|neural_compressor|Quantization parameters are not|"
+        r"[Ii]ncomplete symbolic shape inference|SymbolicShapeInference|symbolic_shape_infer|quantize_(?:static|dynamic)\b",
+        "OX137",
+        "a tool that rewrites the file after the export fails, and neither the exporter nor onnxruntime",
+        "Verify the file as it was exported first, then the rewritten one against it: `onnxproof diff before.onnx after.onnx`.",
+    ),
+)
+"""What other tools and other languages around a file say: asked after the exporter and the runtime."""
 
 WIDE: tuple[Pattern, ...] = (
     pattern(

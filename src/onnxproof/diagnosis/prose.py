@@ -1,0 +1,175 @@
+"""What people write where no message was printed: the failure in their own words. Asked when no message is known."""
+
+from __future__ import annotations
+
+from onnxproof.diagnosis.record import Pattern, pattern
+
+
+def _any(*phrases: str) -> str:
+    return "|".join(phrases)
+
+
+ANSWERS = (
+    r"\b(?:outputs?|results?|predictions?|answers?|scores?|logits|probabilit\w+|values?|accurac\w+|detections?|boxes|masks?|"
+    r"embeddings?|inference)\b"
+)
+APART = (
+    r"\b(?:differ(?:s|ed|ent|ently|ence|ences)?|do(?:es)?(?: not|n'?t) (?:match|agree)|mismatch\w*|inconsisten\w+|discrepan\w+|wrong|"
+    r"incorrect\w*|inaccurate|garbage|(?:is|are) not (?:equal|identical|consistent|correct)|not (?:the )?same|all (?:zeros?|the same)|"
+    r"worse|degrad\w+|drop(?:s|ped)?)\b"
+)
+NAN = r"\b(?:NaNs?|infs?|infinit\w+)\b"
+SIZE = r"(?:batch|shapes?|axes|axis|dims?|dimensions?|sizes?|lengths?|resolutions?|seq\w*)"
+FIXED = r"(?:static|fixed|constant|hard-?coded|baked in|specializ\w+)"
+FAILS = r"(?:fail\w*|errors?|exception|broken|(?:not|n't) work\w*)"
+PROVIDER = r"\b(TensorRT|CUDA|OpenVINO|DirectML|DML|CoreML|QNN|NNAPI|XNNPACK|ROCm|MIGraphX|WebGPU|WebNN|VitisAI|CANN)\b"
+PROGRAM = r"\b(?:process|program|app|application|kernel|python|terminal|script|server|browser|tab|service)\b"
+
+PATTERNS: tuple[Pattern, ...] = (
+    pattern(
+        _any(
+            r"\bh[au]ngs?\b",
+            r"\bgets? stuck|\bstuck (?:at|on|in|for|when|while|forever)",
+            r"\bfr[eo]ez(?:es?|ing)\b|\bfrozen? (?:at|when|while|during)",
+            r"dead-?lock|infinite (?:loop|recursion)",
+            r"never (?:returns?|finish\w*|ends?|completes?)",
+            r"(?:takes?|runs?|running|waits?) (?:for ?ever|indefinitely)",
+        ),
+        "OX002",
+        "a stage does not end",
+    ),
+    pattern(
+        _any(
+            r"\bseg-?fault(?:s|ed|ing)?\b|\bcore dump|\bhard fault",
+            rf"{PROGRAM}.{{0,40}}\b(?:exits?|quits?|dies|died|terminates?|(?:is|was) killed)\b",
+            r"\bcrash(?:es|ed|ing)?\b",
+        ),
+        "OX001",
+        "the process died",
+    ),
+    pattern(
+        _any(
+            r"\bOOM\b|memory[- ]leak\w*|leak(?:s|ing|ed)? (?:gpu |cpu )?memory",
+            r"memory (?:usage|consumption|footprint)?.{0,30}(?:grow\w*|increas\w+|explod\w+|too (?:high|large|much))",
+            r"(?:runs?|ran|running) out of (?:\w+ )?memory|too much (?:\w+ )?memory",
+            r"(?:takes?|us\w+|needs?|consum\w+|allocat\w+) (?:\w+ )?\d+ ?[GM]i?B (?:of )?(?:\w+ )?(?:memory|v?ram)",
+            r"(?:consum|us)\w+ (?:all|more and more) (?:of )?(?:the |my )?(?:\w+ )?memory",
+        ),
+        "OX003",
+        "memory runs out",
+    ),
+    pattern(
+        _any(
+            rf"{NAN}.{{0,40}}{ANSWERS}",
+            rf"(?:{ANSWERS}|\b(?:returns?|gives?|gets?|got|produces?|becomes?|predicts?|all)\b).{{0,60}}{NAN}",
+        ),
+        "OX205",
+        "one side gives NaN or an infinity",
+    ),
+    pattern(
+        _any(
+            rf"(?:dynamic|variable|arbitrary|different|other|multiple|any) (?:\w+[ /-]){{0,2}}{SIZE}\b.{{0,80}}(?:{FAILS}|(?:not|n't) (?:support|possible|respect|"
+            rf"dynamic|allow)\w*|ignored|{FIXED}|only (?:accept|work|support))",
+            r"(?:not|n't) (?:support|accept|allow|handle) (?:\w+ ){0,2}(?:dynamic|variable|arbitrary|other)",
+            rf"\b{SIZE}\b.{{0,60}}(?:hard-?coded|baked in|(?:is|are|becomes?|stays?|remains?) {FIXED}|specializ\w+)",
+            rf"\bfixed (?:input |sequence )?{SIZE}\b|\b{SIZE} (?:that )?(?:differs?|is different|other than)\b|batch_size other than 1",
+            rf"(?:works?|fine|ok) (?:only )?(?:with|for|when) (?:a )?{SIZE}\b.{{0,30}}\d.{{0,40}}(?:fail|but|not)",
+            rf"(?:only|just) (?:accepts?|works?|supports?|runs?) .{{0,40}}\b{SIZE}\b",
+        ),
+        "OX104",
+        "a dimension that should be dynamic is fixed in the file",
+    ),
+    pattern(
+        _any(
+            r"(?:weights?|initiali[sz]ers?|parameters?|constants?).{0,30}(?:duplicat\w+|(?:stored|saved) twice)",
+            r"(?:twice|double|[\d.]+x|much|far|way) (?:as )?(?:large|big|larger|bigger) (?:as|than)",
+            r"(?:huge|large|bigger|larger) (?:onnx )?(?:file|model) ?(?:size)? (?:than|because|after)",
+            r"file size (?:is |has )?(?:doubl\w+|increas\w+|grow\w*)",
+        ),
+        "OX314",
+        "the file is larger than the weights explain",
+    ),
+    pattern(
+        _any(
+            r"dropout.{0,40}(?:still|active|applied|enabled|in the (?:exported|onnx))",
+            r"(?:random|non-?determinis\w+|stochastic) (?:outputs?|results?|ops?|nodes?)",
+        ),
+        "OX318",
+        "the file holds random or training operators",
+    ),
+    pattern(
+        _any(
+            r"(?:slower|takes (?:longer|more time)) than (?:in |on |with )?(?:the )?(?:py)?torch",
+            r"\b(?:onnx\w*|ort)\b.{0,80}\bslower\b",
+        ),
+        "OX404",
+        "onnxruntime is slower than PyTorch",
+    ),
+    pattern(
+        _any(
+            r"(?:very|too|so|extremely|really|super) slow\b|slow (?:inference|start\w*|load\w*|session)",
+            r"takes? (?:about |around |more than |over )?(?:\d+|several|many) ?(?:s|sec\w*|min\w*|hours?)\b",
+            r"(?:high|increased|huge) latency|performance (?:regression|degradation|drop)",
+        ),
+        "OX403",
+        "it is slow",
+    ),
+    pattern(
+        _any(
+            r"(?:uses?|using|occup\w+) (?:all|every|too many|100 ?%)(?: of)?(?: the| my)? (?:cpu|cores?|threads?)",
+            r"cpu (?:usage|load|utili[sz]ation).{0,20}(?:100|high|too)",
+            r"pthread_setaffinity_np|SetThreadAffinity",
+        ),
+        "OX414",
+        "onnxruntime's threads do not fit the processors that it may use",
+        "Say how many it may use: `SessionOptions.intra_op_num_threads`, or `--threads` for onnxproof.",
+    ),
+    pattern(
+        _any(
+            r"(?:not|n't|never|instead of|rather than) us(?:e|es|ed|ing) (?:the |my |a )?(?:gpu|cuda|npu|tensorrt|directml|coreml)",
+            r"(?:falls?|falling|fell) back to (?:the )?cpu|(?:only|still|always) (?:runs?|running|uses?|using) (?:on |the )*cpu\b",
+            r"(?:gpu|cuda|npu) (?:is )?not (?:used|utili[sz]ed|detected|found|available)",
+        ),
+        "OX304",
+        "the provider that was asked for is not used",
+    ),
+    pattern(
+        _any(
+            r"onnx[-_]?sim(?:plif\w+)?\b|onnx[-_]?optimizer\b|onnx[-_]?slim\b",
+            r"failed to simplif\w+|simplif\w+ (?:fail\w*|error)",
+        ),
+        "OX137",
+        "a tool that rewrites the file after the export fails, and neither the exporter nor onnxruntime",
+        "Leave the tool out: onnxruntime simplifies the graph when it loads it, and a file that is not rewritten is the one that was verified.",
+    ),
+    pattern(
+        _any(
+            rf"{ANSWERS}.{{0,80}}{APART}|{APART}.{{0,40}}{ANSWERS}",
+            r"max(?:imum)?\.? (?:abs\w*\.? )?diff\w*\W{1,4}\d",
+            r"(?:not|n't) (?:get|give|produce|return|have|give me) the same",
+            r"black (?:output |result )?images?|always (?:the )?same|regardless of (?:the )?input",
+            r"(?:export|convert)(?:s|ed)? (?:wrong|incorrect)\w*",
+            r"(?:accuracy|precision|quality) (?:loss|drop|degradation|issue|problem)",
+        ),
+        "OX201",
+        "the file answers otherwise than the module",
+        "Prove it: `onnxproof prove TARGET --onnx model.onnx` tells rounding from a real fault, and names the node and the line.",
+    ),
+    pattern(
+        _any(
+            r"(?:inputs?|outputs?) .{0,40}(?:is|are|was|were) (?:missing|removed|dropped|pruned|optimi[sz]ed (?:away|out)|not (?:in|part of|used))",
+            r"(?:missing|lost|lose|loses|drops?) (?:(?:an?|some|one|the|names|of) ){0,4}(?:\S+ )?inputs?\b|only (?:one|\d+) inputs?\b",
+        ),
+        "OX218",
+        "the inputs of the file are not those of the module",
+    ),
+    pattern(rf"{PROVIDER}.{{0,80}}\b{FAILS}", "OX326", "the provider fails itself ({1})"),
+    pattern(
+        _any(
+            r"\bassert [\w.]+ (?:is|==|!=|in|not|>|<)|\bpanicked at\b|Permission denied|object has no attribute",
+            r"Session (?:already|has been|is) (?:disposed|started|released|closed)|Expected \S+ to be an initializer",
+        ),
+        "OX137",
+        "the script around the export fails; neither the exporter nor onnxruntime complains",
+    ),
+)

@@ -38,7 +38,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"'(\w+Config)' object has no attribute|No (?:ONNX )?config(?:uration)? (?:is )?(?:found|available|registered) for|"
         r"model_type '?([\w.-]+)'? is not supported|[Uu]nsupported model[_ ]type:? '?([\w.-]+)|"
         r"(?:task|model) (?:name )?could not be automatically inferred|doesn't support the task|Unknown task:|"
-        r"Could not find (?:the )?(?:ONNX )?config|Unable to generate dummy inputs|KeyError: ['\"]Unknown task",
+        r"Could not find (?:the )?(?:ONNX )?config|Could not find the proper task name|Unable to generate dummy inputs|KeyError: ['\"]Unknown task",
         "OX133",
         "the tool around the exporter has no recipe for this model ({1})",
     ),
@@ -97,7 +97,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"maximum absolute difference between the output of the reference model and the ONNX exported model is not within|AtolError|"
         r"Tensor-likes are not close|values not close enough|Not equal to tolerance rtol|Arrays are not almost equal|"
-        r"Mismatched elements: \d|Max absolute difference: |"
+        r"outputs? (?:are|is) (?:not the same|different) between|Mismatched elements: \d|Max absolute difference: |"
         r"Outputs? values? do(?:es)?n.t match between reference model and ONNX",
         "OX201",
         "the file answers otherwise than the module, beyond the tolerance that was set",
@@ -183,7 +183,8 @@ ELSEWHERE: tuple[Pattern, ...] = (
         "the provider was loaded and fails itself",
     ),
     pattern(
-        r"SharedArrayBuffer is not defined|crossOriginIsolated|(?:NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError).{0,80}onnx|"
+        r"attempting to load the ONNX Runtime binary|LoadLibraryExW failed|SharedArrayBuffer is not defined|"
+        r"crossOriginIsolated|(?:NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError).{0,80}onnx|"
         r"undefined reference to ['`]?Ort|unresolved external symbol .{0,80}Ort|(?:symbols?|symbol\(s\)) not found for architecture|"
         r"No matching distribution found for|Could not find a version that satisfies the requirement|Could not find a package configuration file|"
         r"Failed to build (?:onnx\w*)|Failed building wheel for (?:onnx\w*)",

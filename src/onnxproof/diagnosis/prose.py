@@ -14,9 +14,9 @@ ANSWERS = (
     r"embeddings?|inference)\b"
 )
 APART = (
-    r"\b(?:differ(?:s|ed|ent|ently|ence|ences)?|do(?:es)?(?: not|n'?t) (?:match|agree)|mismatch\w*|inconsisten\w+|discrepan\w+|wrong|"
+    r"(?:\b(?:differ(?:s|ed|ent|ently|ence|ences)?|do(?:es)?(?: not|n'?t) (?:match|agree)|mismatch\w*|inconsisten\w+|discrepan\w+|wrong|"
     r"incorrect\w*|inaccurate|garbage|(?:is|are) not (?:equal|identical|consistent|correct)|not (?:the )?same|all (?:zeros?|the same)|"
-    r"worse|degrad\w+|drop(?:s|ped)?)\b"
+    r"worse|degrad\w+|drop(?:s|ped)?)\b|(?:\bnot|n't) (?:seem |look )?(?:right|correct)\b)"
 )
 NAN = r"\b(?:NaNs?|infs?|infinit\w+)\b"
 SIZE = r"(?:batch|shapes?|axes|axis|dims?|dimensions?|sizes?|lengths?|resolutions?|seq\w*)"
@@ -32,6 +32,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"\bgets? stuck|\bstuck (?:at|on|in|for|when|while|forever)",
             r"\bfr[eo]ez(?:es?|ing)\b|\bfrozen? (?:at|when|while|during)",
             r"dead-?lock|infinite (?:loop|recursion)",
+            r"\bis never reached|nothing happens|no response\b|卡住|卡死|无响应",
             r"never (?:returns?|finish\w*|ends?|completes?)",
             r"(?:takes?|runs?|running|waits?) (?:for ?ever|indefinitely)",
         ),
@@ -42,13 +43,15 @@ PATTERNS: tuple[Pattern, ...] = (
         _any(
             r"\bseg-?fault(?:s|ed|ing)?\b|\bcore dump|\bhard fault",
             rf"{PROGRAM}.{{0,40}}\b(?:exits?|quits?|dies|died|terminates?|(?:is|was) killed)\b",
-            r"\bcrash(?:es|ed|ing)?\b",
+            r"\bcrash(?:es|ed|ing)?\b|\bprogram breaks?\b|崩溃|闪退|段错误",
+            r"(?:exit|quit|stop|clos|break|end|terminat)\w*.{0,80}(?:without|with no|no) (?:any |an )?(?:error|exception|message|warning)s?\b",
         ),
         "OX001",
         "the process died",
     ),
     pattern(
         _any(
+            r"内存(?:泄[漏露]|不足|溢出)|显存(?:不足|溢出|泄[漏露])",
             r"\bOOM\b|memory[- ]leak\w*|leak(?:s|ing|ed)? (?:gpu |cpu )?memory",
             r"memory (?:usage|consumption|footprint)?.{0,30}(?:grow\w*|increas\w+|explod\w+|too (?:high|large|much))",
             r"(?:runs?|ran|running) out of (?:\w+ )?memory|too much (?:\w+ )?memory",
@@ -70,11 +73,13 @@ PATTERNS: tuple[Pattern, ...] = (
         _any(
             rf"(?:dynamic|variable|arbitrary|different|other|multiple|any) (?:\w+[ /-]){{0,2}}{SIZE}\b.{{0,80}}(?:{FAILS}|(?:not|n't) (?:support|possible|respect|"
             rf"dynamic|allow)\w*|ignored|{FIXED}|only (?:accept|work|support))",
+            r"when the (?:\w+ )?inputs? (?:is|are|has|have) (?:not the same|a different|different|another|other)",
+            r"(?:动态|不同)(?:的)?(?:batch|尺寸|输入|维度|形状).{0,30}(?:失败|不支持|报错|错误)",
             r"(?:not|n't) (?:support|accept|allow|handle) (?:\w+ ){0,2}(?:dynamic|variable|arbitrary|other)",
             rf"\b{SIZE}\b.{{0,60}}(?:hard-?coded|baked in|(?:is|are|becomes?|stays?|remains?) {FIXED}|specializ\w+)",
             rf"\bfixed (?:input |sequence )?{SIZE}\b|\b{SIZE} (?:that )?(?:differs?|is different|other than)\b|batch_size other than 1",
             rf"(?:works?|fine|ok) (?:only )?(?:with|for|when) (?:a )?{SIZE}\b.{{0,30}}\d.{{0,40}}(?:fail|but|not)",
-            rf"(?:only|just) (?:accepts?|works?|supports?|runs?) .{{0,40}}\b{SIZE}\b",
+            rf"(?:only|just) (?:accepts?|works?|supports?|runs?) .{{0,40}}\b{SIZE}\b|(?:accepts?|works?|supports?|runs?) only (?:with|for|on) .{{0,20}}\b{SIZE}\b",
         ),
         "OX104",
         "a dimension that should be dynamic is fixed in the file",
@@ -106,7 +111,13 @@ PATTERNS: tuple[Pattern, ...] = (
         "onnxruntime is slower than PyTorch",
     ),
     pattern(
+        r"(?:performance|accuracy|precision|recall|\bm?AP\b|\bF1\b|\bWER\b).{0,80}\d(?:\.\d+)? ?%",
+        "OX507",
+        "the quality on data drops",
+    ),
+    pattern(
         _any(
+            r"速度(?:很|太|变|较)?慢|推理(?:很|太|变)?慢",
             r"(?:very|too|so|extremely|really|super) slow\b|slow (?:inference|start\w*|load\w*|session)",
             r"takes? (?:about |around |more than |over )?(?:\d+|several|many) ?(?:s|sec\w*|min\w*|hours?)\b",
             r"(?:high|increased|huge) latency|performance (?:regression|degradation|drop)",
@@ -128,6 +139,7 @@ PATTERNS: tuple[Pattern, ...] = (
         _any(
             r"(?:not|n't|never|instead of|rather than) us(?:e|es|ed|ing) (?:the |my |a )?(?:gpu|cuda|npu|tensorrt|directml|coreml)",
             r"(?:falls?|falling|fell) back to (?:the )?cpu|(?:only|still|always) (?:runs?|running|uses?|using) (?:on |the )*cpu\b",
+            r"(?:running|runs|run|executed|executes) on (?:the )?cpu\b",
             r"(?:gpu|cuda|npu) (?:is )?not (?:used|utili[sz]ed|detected|found|available)",
         ),
         "OX304",
@@ -149,6 +161,8 @@ PATTERNS: tuple[Pattern, ...] = (
             r"(?:not|n't) (?:get|give|produce|return|have|give me) the same",
             r"black (?:output |result )?images?|always (?:the )?same|regardless of (?:the )?input",
             r"(?:export|convert)(?:s|ed)? (?:wrong|incorrect)\w*",
+            r"(?:结果|输出|精度|数值).{0,12}(?:不一致|不一样|不对|不同|错误|不可用|差异|下降|损失|异常|有误|偏差)",
+            r"toleran\w+.{0,60}too (?:small|strict|tight|low)",
             r"(?:accuracy|precision|quality) (?:loss|drop|degradation|issue|problem)",
         ),
         "OX201",
@@ -162,6 +176,33 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         "OX218",
         "the inputs of the file are not those of the module",
+    ),
+    pattern(
+        r"(?:fail\w*|error|cannot|can't|unable|problem|due to|because of).{0,60}custom (?:\w+ ){0,2}(?:kernels?|ops?|operators?|layers?|functions?|cuda)\b|"
+        r"custom (?:\w+ ){0,2}(?:kernels?|ops?|operators?|cuda)\b.{0,60}(?:fail\w*|error|not|n't)",
+        "OX117",
+        "a custom operator has no ONNX translation",
+    ),
+    pattern(
+        r"(?:ScriptModule|torch\.jit\.script|scripted model|torchscript model).{0,120}(?:fail\w*|error|cannot|unknown type|not)|__torch__\.[\w.]+.{0,40}unknown type",
+        "OX121",
+        "the module is scripted, and the exporter does not take it",
+    ),
+    pattern(
+        r"\bopset(?:[ _]version)?[ =]*(\d+)\b.{0,60}\b(?:fail\w*|error|not|n't|unsupported)|(?:cannot|can't|not|fail\w*|unable).{0,60}\bopset(?:[ _]version)?[ =]*(\d+)",
+        "OX127",
+        "it is not in the opset that was asked for ({1})",
+    ),
+    pattern(
+        _any(
+            r"不支持.{0,10}(?:算子|操作|层)|(?:算子|操作).{0,20}不支持",
+            r"['`\"]([\w:.]+)['`\"]? (?:is |are |op |operator |layer )*(?:not|un) ?supported",
+            r"(?:not|n't|can'?t be|cannot be|never) supported (?:in|by|for) onnx|onnx (?:export\w* )?(?:does not|doesn't|do not|don't|cannot|can't) support",
+            r"(?:error|problem|issue|fail\w*|trouble) (?:on|in|with|at|for) (?:the )?([\w.:]+) (?:operation|operator|op|layer|function|module)\b",
+            r"(?:operation|operator|op|layer|function)s? (?:[\w.:'`]+ )?(?:is |are )?(?:not|un) ?supported|unsupported (?:operation|operator|op|layer|function)s?\b",
+        ),
+        "OX108",
+        "the exporter has no translation for an operator ({1})",
     ),
     pattern(rf"{PROVIDER}.{{0,80}}\b{FAILS}", "OX326", "the provider fails itself ({1})"),
     pattern(

@@ -211,7 +211,7 @@ RUNNING: tuple[Pattern, ...] = (
         "the artifact fixes dimension {2} of {1} to {4} and was given {3}",
     ),
     pattern(
-        r"\bindex: (\d+) Got: (\d+) Expected: (\d+)",
+        r"\bindex: (\d+) Got: (\d+) Expected: ?(\d*)|Got invalid dimensions for input",
         "OX222",
         "the artifact fixes dimension {1} of an input to {3} and was given {2}",
     ),

@@ -10,6 +10,10 @@ from onnxproof.diagnosis.runtime import RUNNING
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.verified import CaseResult
 
+NEVER = (
+    "It fails at every size, the example's own too: the exporter translates the named line wrongly, or onnxruntime has not all of the operator. "
+    "`--heal` tries the other exporter and other settings; otherwise write the line in other operators."
+)
 FIXED = re.compile(r"Got invalid dimensions for input: (\S+).*?index: (\d+) Got: (\d+) Expected: (\d+)", re.S)
 
 
@@ -19,7 +23,8 @@ def refusals(results: Sequence[CaseResult]) -> list[Finding]:
     for result in results:
         if result.status == "failed":
             groups.setdefault(_reason(result.message), []).append(result)
-    return [_refusal(group) for group in groups.values()]
+    answered = any(result.status == "compared" for result in results)
+    return [_refusal(group, answered) for group in groups.values()]
 
 
 def _reason(message: str) -> tuple[str, ...]:
@@ -30,7 +35,7 @@ def _reason(message: str) -> tuple[str, ...]:
     return (re.sub(r"\d+", "#", message.splitlines()[0] if message else "")[:200],)
 
 
-def _refusal(group: Sequence[CaseResult]) -> Finding:
+def _refusal(group: Sequence[CaseResult], answered: bool) -> Finding:
     first = group[0]
     where = Where(**{**first.where, "case": first.name})
     evidence = {"cases": [r.name for r in group], "error": first.message[:500]}
@@ -48,4 +53,5 @@ def _refusal(group: Sequence[CaseResult]) -> Finding:
     # In a case of ours names, dtypes and memory are in order: only what the node itself says is told apart.
     code = known.code if known is not None and known.code in ("OX223", "OX225") else "OX221"
     message = f"onnxruntime refuses {len(group)} cases that PyTorch answers: {line[:300]}"
-    return found(code, message, where=where, evidence=evidence, severity=severity)
+    help = NEVER if code == "OX223" and not answered else None
+    return found(code, message, where=where, evidence=evidence, severity=severity, help=help)

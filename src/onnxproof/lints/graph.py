@@ -127,21 +127,36 @@ def _written_down(graph: Graph) -> list[Finding]:
 def _constant_sizes(graph: Graph) -> Iterator[tuple[onnx.NodeProto, int]]:
     """Reshape and Expand nodes that know their first size, though that of their data is a symbol of the inputs."""
     batches = {shape[0] for v in graph.inputs if (shape := graph.shapes.get(v.name)) and isinstance(shape[0], str)}
-    constants = {name: tensor for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.INT64}
+    constants = _constant_shapes(graph)
     for node in graph.graph.node:
-        if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2 or node.input[1] not in constants:
+        if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2:
             continue
-        shape = graph.shapes.get(node.input[0])
-        target = graph.array(constants[node.input[1]])
-        if not shape or shape[0] not in batches or target is None or target.ndim != 1 or not target.size:
+        shape, target = graph.shapes.get(node.input[0]), constants.get(node.input[1])
+        if not shape or shape[0] not in batches or not target:
             continue
         if node.op_type == "Expand":
             if len(target) == len(shape) and target[0] > 1:
-                yield node, int(target[0])
-            continue
-        copied = {position for position, size in enumerate(target.tolist()) if size == 0}
-        if -1 not in target.tolist() and 0 not in copied:
-            yield node, int(target[0])
+                yield node, target[0]
+        elif -1 not in target and target[0] != 0:  # 0 copies the size of the data
+            yield node, target[0]
+
+
+def _constant_shapes(graph: Graph) -> dict[str, list[int]]:
+    """Integers that the file stores, and what is put together from nothing else."""
+    stored = {
+        name: graph.array(tensor) for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.INT64
+    }
+    known = {
+        name: [int(size) for size in array.ravel()]
+        for name, array in stored.items()
+        if array is not None and array.ndim < 2
+    }
+    for node in graph.graph.node:
+        if node.op_type == "Concat" and all(name in known for name in node.input):
+            known[node.output[0]] = [size for name in node.input for size in known[name]]
+        elif node.op_type in ("Identity", "Unsqueeze", "Squeeze") and node.input and node.input[0] in known:
+            known[node.output[0]] = known[node.input[0]]
+    return known
 
 
 def _inner(graph: Graph, node: onnx.NodeProto, size: int) -> Finding:

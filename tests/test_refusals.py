@@ -305,6 +305,8 @@ def test_constants_that_are_written_as_numbers_are_read_too(tmp_path):
     assert "OX313" not in linted(file([numbers(value_ints=[-1, 4]), node("Reshape", ["x", "c"])]), tmp_path)
     grown = [numbers(value_ints=[3, 4]), node("Expand", ["x", "c"])]
     assert "Expand" in linted(file(grown), tmp_path)["OX313"]
+    parts = [numbers(value_ints=[4]), node("Identity", ["c"], "d"), node("Concat", ["d", "c"], "e", axis=0)]
+    assert "beginning with 4" in linted(file([*parts, node("Reshape", ["x", "e"])]), tmp_path)["OX313"]
     assert "OX313" not in linted(file([numbers(value_ints=[1, 4]), node("Expand", ["x", "c"])]), tmp_path)
     large = [numbers(value_int=2**40), node("Cast", ["c"], "f", to=FLOAT), node("Add", ["x", "f"])]
     assert "OX319" in linted(file(large), tmp_path)

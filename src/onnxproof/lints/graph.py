@@ -141,16 +141,17 @@ def _constant_sizes(graph: Graph) -> Iterator[tuple[onnx.NodeProto, int]]:
             yield node, target[0]
 
 
+LONGEST = 64
+"""More dimensions than any tensor has: longer constants are no shapes."""
+
+
 def _constant_shapes(graph: Graph) -> dict[str, list[int]]:
     """Integers that the file stores, and what is put together from nothing else."""
-    stored = {
-        name: graph.array(tensor) for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.INT64
-    }
-    known = {
-        name: [int(size) for size in array.ravel()]
-        for name, array in stored.items()
-        if array is not None and array.ndim < 2
-    }
+    known: dict[str, list[int]] = {}
+    for name, tensor in graph.constants():
+        if tensor.data_type == onnx.TensorProto.INT64 and len(tensor.dims) < 2 and sum(tensor.dims) <= LONGEST:
+            array = graph.array(tensor)
+            known |= {name: [int(size) for size in array.ravel()]} if array is not None else {}
     for node in graph.graph.node:
         if node.op_type == "Concat" and all(name in known for name in node.input):
             known[node.output[0]] = [size for name in node.input for size in known[name]]

@@ -305,7 +305,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     ),
     pattern(
         r"Unsupported input type|received an input of unsupported type: (\w+)|Found <class '?([\w.]+)'?>? in output|Unsupported (?:output|input) type|"
-        r"[Oo]nly tuples, lists and Variables (?:are )?supported as JIT inputs/outputs|traced region cannot be understood by the tracer|"
+        r"[Oo]nly tuples, lists and Variables (?:are )?supported as JIT inputs|traced region cannot be understood by the tracer|"
         r"Dictionary inputs to traced functions|"
         r"Only tensors?(?:, lists,| or) tuples of tensors.{0,40}can be output|'(?:int|float|bool|str)' object has no attribute 'name'|"
         r"outputs? (?:must|should) be (?:a )?[Tt]ensors?|pytree.{0,60}not registered|register_dataclass|register_pytree_node|"

@@ -76,7 +76,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"you should probably activate truncation and/or padding|\berror: argument [^\n]{0,80}: invalid choice|"
         r"(?:Connection|HTTP|RepositoryNotFound|GatedRepo|EntryNotFound|LocalEntryNotFound|CalledProcess|Timeout|Permission|Unsupported\w*|Recursion)Error\b|"
-        r"java\.lang\.\w+Exception|System\.(?:Argument|NullReference|InvalidOperation|IndexOutOfRange|NotSupported|Invalid\w*)\w*Exception|"
+        r"java\.lang\.\w+Exception|System\.(?:Argument|NullReference|Missing\w+|InvalidOperation|IndexOutOfRange|NotSupported|Invalid\w*)\w*Exception|"
         r"(?:Reference|Range|Overflow)Error: |Can't call numpy\(\) on Tensor|Cannot re-initialize CUDA in forked|variables needed for gradient computation|"
         r"Max retries exceeded|Error encountered while parsing \S+\.json|"
         r"(?:^|\n|[\s>])'\w+' object has no attribute '\w+'|(?:^|\n|[\s>])((?:Name|UnboundLocal|Attribute|Key|Index|Type|Value|"

@@ -6,7 +6,7 @@ from onnxproof.diagnosis.record import Pattern, pattern
 
 FRAMES: tuple[Pattern, ...] = (
     pattern(
-        r"\bopen\([^)\n]{0,80}[\"']wb?[\"']\)[^\n]{0,20}\s+FileNotFoundError",
+        r"\bopen\([^)\n]{0,80}[\"']wb?[\"']\)[^\n]{0,20}\s+FileNotFoundError|_open_file_like\(f, ['\"]wb['\"]\)[\s\S]{0,800}\b(?:OSError|PermissionError|IsADirectoryError)",
         "OX135",
         "the folder in which the file should be written does not exist",
     ),
@@ -173,9 +173,9 @@ ELSEWHERE: tuple[Pattern, ...] = (
         "the runtime has no kernel for this dtype",
     ),
     pattern(
-        r"No opset (?:registered|import) for domain '?([\w.]*)",
+        r"No opset (?:registered|import) for domain '?([\w.]*)|Unknown type (\w+) encountered while parsing layer",
         "OX311",
-        "the file uses operators of a domain that it does not declare ({1})",
+        "the file uses an operator or a domain that is not known ({1})",
     ),
     pattern(
         r"was not selected by that EP|previous buffer is not registered|_execution_provider\.(?:h|cc):\d+",
@@ -187,12 +187,14 @@ ELSEWHERE: tuple[Pattern, ...] = (
         r"crossOriginIsolated|(?:NoClassDefFoundError|ClassNotFoundException|NoSuchMethodError).{0,80}onnx|"
         r"undefined reference to ['`]?Ort|unresolved external symbol .{0,80}Ort|(?:symbols?|symbol\(s\)) not found for architecture|"
         r"No matching distribution found for|Could not find a version that satisfies the requirement|Could not find a package configuration file|"
+        r"(?:onnx\w*|torch) (?:python )?package is not installed|Failed to load dynamic library '[^']*onnxruntime|Cannot read propert(?:y|ies)[^\n]{0,40}'?install'?|"
         r"Failed to build (?:onnx\w*)|Failed building wheel for (?:onnx\w*)",
         "OX118",
         "a package of the exporter or runtime is not there for this platform, or its version does not fit the others",
         "Install versions that fit each other, the Python and the platform, in a fresh environment.",
     ),
     pattern(
+        r"(?:TypeError|Error): (?:Failed to fetch|Load failed)\b|"
         r"(?:Failed to fetch|NetworkError|net::ERR_\w+|status(?: code)?:? 404|\b404\b).{0,200}\.(?:onnx|ort)\b|\.(?:onnx|ort)\b.{0,200}(?:Failed to fetch|\b404\b|net::ERR_)",
         "OX301",
         "the model file was not found where it was asked for",

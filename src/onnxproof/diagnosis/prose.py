@@ -32,6 +32,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"\bgets? stuck|\bstuck (?:at|on|in|for|when|while|forever)",
             r"\bfr[eo]ez(?:es?|ing)\b|\bfrozen? (?:at|when|while|during)",
             r"dead-?lock|infinite (?:loop|recursion)",
+            r"(?:been|after|for|waited) (?:over |more than |about )?\d+ (?:minutes|mins|hours)\b",
             r"\bis never reached|nothing happens|no response\b|卡住|卡死|无响应",
             r"never (?:returns?|finish\w*|ends?|completes?)",
             r"(?:takes?|runs?|running|waits?) (?:for ?ever|indefinitely)",
@@ -43,7 +44,9 @@ PATTERNS: tuple[Pattern, ...] = (
         _any(
             r"\bseg-?fault(?:s|ed|ing)?\b|\bcore dump|\bhard fault",
             rf"{PROGRAM}.{{0,40}}\b(?:exits?|quits?|dies|died|terminates?|(?:is|was) killed)\b",
-            r"\bcrash(?:es|ed|ing)?\b|\bprogram breaks?\b|崩溃|闪退|段错误",
+            r"\bcr[au]sh(?:es|ed|ing)?\b|\bprogram breaks?\b|\bturns? off\b|崩溃|闪退|段错误|程序(?:结束|退出|终止|中断)",
+            r"(?:fail\w*|suddenly) without (?:any )?(?:error|message)|Call id: \d+ failed\. exit",
+            r"(?:no|any|without) errors?\b.{0,80}(?:no|not|n't).{0,20}(?:output|file)",
             r"(?:exit|quit|stop|clos|break|end|terminat)\w*.{0,80}(?:without|with no|no) (?:any |an )?(?:error|exception|message|warning)s?\b",
         ),
         "OX001",
@@ -52,6 +55,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(
         _any(
             r"内存(?:泄[漏露]|不足|溢出)|显存(?:不足|溢出|泄[漏露])",
+            r"memory is (?:used up|full|exhausted)|(?:higher|more|much|lots? of) (?:v?ram|memory)\b|\d+ ?GB of v?ram",
             r"\bOOM\b|memory[- ]leak\w*|leak(?:s|ing|ed)? (?:gpu |cpu )?memory",
             r"memory (?:usage|consumption|footprint)?.{0,30}(?:grow\w*|increas\w+|explod\w+|too (?:high|large|much))",
             r"(?:runs?|ran|running) out of (?:\w+ )?memory|too much (?:\w+ )?memory",
@@ -74,6 +78,7 @@ PATTERNS: tuple[Pattern, ...] = (
             rf"(?:dynamic|variable|arbitrary|different|other|multiple|any) (?:\w+[ /-]){{0,2}}{SIZE}\b.{{0,80}}(?:{FAILS}|(?:not|n't) (?:support|possible|respect|"
             rf"dynamic|allow)\w*|ignored|{FIXED}|only (?:accept|work|support))",
             r"when the (?:\w+ )?inputs? (?:is|are|has|have) (?:not the same|a different|different|another|other)",
+            r"(?:无法|不能).{0,20}(?:batch|动态|尺寸|维度)",
             r"(?:动态|不同)(?:的)?(?:batch|尺寸|输入|维度|形状).{0,30}(?:失败|不支持|报错|错误)",
             r"(?:not|n't) (?:support|accept|allow|handle) (?:\w+ ){0,2}(?:dynamic|variable|arbitrary|other)",
             rf"\b{SIZE}\b.{{0,60}}(?:hard-?coded|baked in|(?:is|are|becomes?|stays?|remains?) {FIXED}|specializ\w+)",
@@ -109,6 +114,11 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         "OX404",
         "onnxruntime is slower than PyTorch",
+    ),
+    pattern(
+        r"shapes? (?:difference|differs?|(?:is|are) different|mismatch\w*)|(?:different|strange|wrong|unexpected|incorrect) (?:output |embedding )?shapes?\b",
+        "OX215",
+        "an output has another shape",
     ),
     pattern(
         r"(?:performance|accuracy|precision|recall|\bm?AP\b|\bF1\b|\bWER\b).{0,80}\d(?:\.\d+)? ?%",
@@ -158,7 +168,13 @@ PATTERNS: tuple[Pattern, ...] = (
         _any(
             rf"{ANSWERS}.{{0,80}}{APART}|{APART}.{{0,40}}{ANSWERS}",
             r"max(?:imum)?\.? (?:abs\w*\.? )?diff\w*\W{1,4}\d",
-            r"(?:not|n't) (?:get|give|produce|return|have|give me) the same",
+            r"(?:not|n't) (?:get|getting|give|giving|produce|return|have|give me) the same",
+            r"(?:loss|lack) of accuracy|(?:zero|0 ?%) accuracy|cosine (?:distance|similarity)|errors? between (?:the )?(?:onnx|pytorch|torch|original)",
+            r"(?:results?|predictions?|detections?|scores?|outputs?|vocals?|audio|images?).{0,60}(?:mistakes?|strange|weird|chaotic|nois[ey]\w*|garbled|nonsense|"
+            r"useless|unusable|so low|too low|random|blurry)|(?:pure|garbled|random) noise",
+            r"results? (?:that )?i (?:do not|don't) get|cannot (?:recogni[sz]e|detect|identify)|\bdifferents\b",
+            r"\b(?:pt|pth|pytorch|torch|original|checkpoint)\b.{0,60}\b(?:correct\w*|fine|good|normal|right|well)\b.{0,200}\bonnx\b",
+            r"\bonnx\b.{0,200}\b(?:pt|pth|pytorch|torch|original|checkpoint)\b.{0,60}\b(?:correct\w*|fine|good|normal|right|well)\b",
             r"black (?:output |result )?images?|always (?:the )?same|regardless of (?:the )?input",
             r"(?:export|convert)(?:s|ed)? (?:wrong|incorrect)\w*",
             r"(?:结果|输出|精度|数值).{0,12}(?:不一致|不一样|不对|不同|错误|不可用|差异|下降|损失|异常|有误|偏差)",
@@ -189,9 +205,19 @@ PATTERNS: tuple[Pattern, ...] = (
         "the module is scripted, and the exporter does not take it",
     ),
     pattern(
-        r"\bopset(?:[ _]version)?[ =]*(\d+)\b.{0,60}\b(?:fail\w*|error|not|n't|unsupported)|(?:cannot|can't|not|fail\w*|unable).{0,60}\bopset(?:[ _]version)?[ =]*(\d+)",
+        r"\bop?t?set(?:[ _]version)?[ =]*(\d+)\b.{0,60}\b(?:fail\w*|error|not|n't|unsupported)|(?:cannot|can't|not|fail\w*|unable).{0,60}\bop?t?set(?:[ _]version)?[ =]*(\d+)",
         "OX127",
         "it is not in the opset that was asked for ({1})",
+    ),
+    pattern(
+        r"(?:fail\w*|error|cannot|can't|not|problem|unable).{0,100}external[ _]data\b|external[ _]data\b.{0,100}(?:fail\w*|error|cannot|can't|not|problem|missing)",
+        "OX302",
+        "the file with the weights is not found beside the model",
+    ),
+    pattern(
+        r"(?:not|n't) support .{0,60}(?:type )?(?:as )?(?:an )?inputs?\b",
+        "OX115",
+        "an input or output is of a type that a graph cannot hold",
     ),
     pattern(
         _any(

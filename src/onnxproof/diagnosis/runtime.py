@@ -35,6 +35,7 @@ LIBRARIES = pattern(
     r"(?:CUDNN|CUBLAS)_STATUS_(?:NOT_INITIALIZED|ARCH_MISMATCH|VERSION_MISMATCH|SUBLIBRARY\w*)|no CUDA-capable device|"
     r"no kernel image is available|the provided PTX was compiled|Specified provider '(\w+)' is not in available provider names|EP Error|"
     r"does not contain a subset of available providers|Provider not available, can't get interface|could not open shared library|"
+    r"Init provider bridge failed|TryGetProviderInfo_\w+|ProviderLibrary::Get|argument --execution-providers?: invalid choice|"
     r"Please install (?:TensorRT|CUDA|the correct version of CUDA|\w+ libraries)|"
     rf"{PROVIDERS}\w*ExecutionProvider['\"]? (?:is )?(?:not (?:available|found|installed|enabled|supported)|unavailable)|"
     r"execution provider is not (?:supported|enabled) in this build|Unknown Provider Type|no available backend found|"
@@ -60,6 +61,7 @@ OPTION = pattern(
 )
 
 PROVIDER = pattern(
+    r"(CUDA) error cuda(?!ErrorNoKernelImage)\w+|"
     r"(CUDA|CUDNN(?:_FE)?|CUBLAS|CURAND|CUFFT|ROCM|HIP|MIOPEN|ROCBLAS|HIPBLAS)(?: FE)? (?:(?:failure|error) -?\d+|error executing)|(?:CUDNN|CUBLAS)_STATUS_(?!SUCCESS)\w+|"
     r"Exception\(\d+\) tid\(|DirectML\.dll|(Dml)Fused|DmlOperator|FusedGraphKernel|887A00\d\d|GPU device instance has been suspended|"
     r"(TensorRT) EP (?:failed|could not|execution|build)|(TRT)Kernel_graph|TensorrtLogger.{0,80}(?:ERROR|INTERNAL)|(OpenVINO)-EP|"

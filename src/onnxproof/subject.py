@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import UninitializedParameter
 
 from onnxproof.errors import InputError, TargetError, listed
 from onnxproof.specs import InputSpec, Range, parse_target
@@ -282,6 +283,8 @@ def make_subject(
     known = subject.inputs.tensors
     if not known:
         raise InputError(f"{name} has no tensor among its example inputs: there is nothing to feed")
+    _check_dense(known)
+    _check_shaped(module, name)
     unknown = set(dynamic or {}) - set(known)
     if unknown:
         raise InputError(f"--dynamic: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}")
@@ -291,6 +294,31 @@ def make_subject(
         dynamic=_checked(dynamic, known) if dynamic is not None else default_dynamic(known),
     )
     return _ranged(subject, ranges or {})
+
+
+def _check_dense(inputs: Mapping[str, torch.Tensor]) -> None:
+    """A graph takes arrays: what has no shape of its own cannot be fed."""
+    for name, tensor in inputs.items():
+        kind = "nested" if tensor.is_nested else "quantised" if tensor.is_quantized else None
+        if kind is not None:
+            raise InputError(
+                f"the example input {name} is a {kind} tensor, which an ONNX graph cannot take: give "
+                + (
+                    "it padded, with a mask or the lengths"
+                    if kind == "nested"
+                    else "its float values, `tensor.dequantize()`"
+                )
+            )
+
+
+def _check_shaped(module: nn.Module, name: str) -> None:
+    """Lazy modules have no weights before their first call."""
+    lazy = [path for path, p in module.named_parameters() if isinstance(p, UninitializedParameter)]
+    if lazy:
+        raise TargetError(
+            f"{name} has parameters without a shape, {listed(lazy[:3])} (a lazy module): call it once with the example inputs, "
+            "then load its weights, before it is handed over"
+        )
 
 
 def _ranged(subject: Subject, ranges: Mapping[str, Range]) -> Subject:

@@ -31,6 +31,7 @@ FOREIGN = (
     "/copy.py",
     "/onnxproof/artifact/",
     "/onnxproof/worker/",
+    "/onnxproof/chance.py",
     "/onnxproof/examination.py",
     "/onnxproof/structure.py",
     "/onnxproof/subject.py",

@@ -371,6 +371,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"could not get source code|Unsupported: (?:call_\w+|\w+Variable)|Arguments for call are not valid|Unknown builtin op|"
         r"Compiled functions can't take|failed to convert Python type|attribute lookup is not defined on python value|"
         r"Unsupported value kind|Expected integer literal for index|python value of type '[^']+' cannot be used as a value|"
+        r"did not have observable data dependence with trace inputs|"
         r"f must be provided when fallback is enabled|torch\._dynamo\.exc\.ArgsMismatchError|autograd state manager op|torch\.fx\.proxy\.TraceError|Dynamo is not supported on|"
         r"tracer\.(?:h|cpp):\d+.{0,80}Assertion|can ?not be traced with torch\.jit\.trace|NotImplementedError: (?:argument of type|the)? ?.{0,20}proxy",
         "OX126",

@@ -11,7 +11,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "the file could not be converted to the opset that was asked for ({1})",
     ),
     pattern(
-        r"No module named '?([\w.]+)'?|cannot import name '?(\w+)'?|[Uu]nable to import dependency (\w+)|DLL load failed|undefined symbol: |"
+        r"No module named '?([\w.]+)'?|\bModuleNotFoundError\b|cannot import name '?(\w+)'?|[Uu]nable to import dependency (\w+)|DLL load failed|undefined symbol: |"
         r"cannot open shared object file|(?:requires|needs) the (\w+) (?:library|package)|(?:requires|needs) [`'](\w+)[`'] to be installed|"
         r"with only (?:TensorFlow|PyTorch) installed|"
         r"__init__\(\) got an unexpected keyword argument|(?:export|from_pretrained|main_export)\(\) got an unexpected keyword argument",

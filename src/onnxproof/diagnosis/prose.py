@@ -14,7 +14,7 @@ ANSWERS = (
     r"embeddings?|inference)\b"
 )
 APART = (
-    r"(?:\b(?:differ(?:s|ed|ent|ently|ence|ences)?|do(?:es)?(?: not|n'?t) (?:match|agree)|mismatch\w*|inconsisten\w+|discrepan\w+|wrong|"
+    r"(?:\b(?:differ(?:s|ed|ent|ently|ence|ences)?|do(?:es)?(?: not|n'?t) (?:match|agree)|mismatch\w*|inconsisten\w+|discrepan\w+|deviat\w+|wrong|"
     r"incorrect\w*|inaccurate|garbage|(?:is|are) not (?:equal|identical|consistent|correct)|not (?:the )?same|all (?:zeros?|the same)|"
     r"worse|degrad\w+|drop(?:s|ped)?)\b|(?:\bnot|n't) (?:seem |look )?(?:right|correct)\b)"
 )
@@ -150,6 +150,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"(?:not|n't|never|instead of|rather than) us(?:e|es|ed|ing) (?:the |my |a )?(?:gpu|cuda|npu|tensorrt|directml|coreml)",
             r"(?:falls?|falling|fell) back to (?:the )?cpu|(?:only|still|always) (?:runs?|running|uses?|using) (?:on |the )*cpu\b",
             r"(?:running|runs|run|executed|executes) on (?:the )?cpu\b",
+            r"\b(?:wasm|webgpu|webgl)\b.{0,40}not (?:found|available|used)",
             r"(?:gpu|cuda|npu) (?:is )?not (?:used|utili[sz]ed|detected|found|available)",
         ),
         "OX304",
@@ -215,12 +216,19 @@ PATTERNS: tuple[Pattern, ...] = (
         "the file with the weights is not found beside the model",
     ),
     pattern(
+        r"(?:not|n't|cannot|fail\w*|error|unsupported).{0,60}\bcomplex(?: ?(?:64|128|inputs?|tensors?|numbers?|values?|types?|dtypes?|outputs?|ops?))?\b|"
+        r"\bcomplex (?:inputs?|tensors?|numbers?|values?|types?|dtypes?|outputs?|ops?)\b.{0,60}(?:not|n't|cannot|fail\w*|error|unsupported)",
+        "OX116",
+        "the model works with complex numbers where the exporter has none",
+    ),
+    pattern(
         r"(?:not|n't) support .{0,60}(?:type )?(?:as )?(?:an )?inputs?\b",
         "OX115",
         "an input or output is of a type that a graph cannot hold",
     ),
     pattern(
         _any(
+            r"\b((?:aten|prim|torchvision|quantized|prims)::\w+)",
             r"不支持.{0,10}(?:算子|操作|层)|(?:算子|操作).{0,20}不支持",
             r"['`\"]([\w:.]+)['`\"]? (?:is |are |op |operator |layer )*(?:not|un) ?supported",
             r"(?:not|n't|can'?t be|cannot be|never) supported (?:in|by|for) onnx|onnx (?:export\w* )?(?:does not|doesn't|do not|don't|cannot|can't) support",

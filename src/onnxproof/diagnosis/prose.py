@@ -33,7 +33,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"\bfr[eo]ez(?:es?|ing)\b|\bfrozen? (?:at|when|while|during)",
             r"dead-?lock|infinite (?:loop|recursion)",
             r"(?:been|after|for|waited) (?:over |more than |about )?\d+ (?:minutes|mins|hours)\b",
-            r"\bis never reached|nothing happens|no response\b|卡住|卡死|无响应",
+            r"\bis never reached|nothing happens|no response\b|卡住|卡死|一直卡|无响应",
             r"never (?:returns?|finish\w*|ends?|completes?)",
             r"(?:takes?|runs?|running|waits?) (?:for ?ever|indefinitely)",
         ),
@@ -82,6 +82,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"(?:动态|不同)(?:的)?(?:batch|尺寸|输入|维度|形状).{0,30}(?:失败|不支持|报错|错误)",
             r"(?:not|n't) (?:support|accept|allow|handle) (?:\w+ ){0,2}(?:dynamic|variable|arbitrary|other)",
             rf"\b{SIZE}\b.{{0,60}}(?:hard-?coded|baked in|(?:is|are|becomes?|stays?|remains?) {FIXED}|specializ\w+)",
+            rf"(?:wrong|incorrect) {SIZE}\b|\b{SIZE} (?:is|are) .{{0,20}}(?:incorrect|wrong)\w*",
             rf"\bfixed (?:input |sequence )?{SIZE}\b|\b{SIZE} (?:that )?(?:differs?|is different|other than)\b|batch_size other than 1",
             rf"(?:works?|fine|ok) (?:only )?(?:with|for|when) (?:a )?{SIZE}\b.{{0,30}}\d.{{0,40}}(?:fail|but|not)",
             rf"(?:only|just) (?:accepts?|works?|supports?|runs?) .{{0,40}}\b{SIZE}\b|(?:accepts?|works?|supports?|runs?) only (?:with|for|on) .{{0,20}}\b{SIZE}\b",
@@ -201,12 +202,14 @@ PATTERNS: tuple[Pattern, ...] = (
         "a custom operator has no ONNX translation",
     ),
     pattern(
-        r"(?:ScriptModule|torch\.jit\.script|scripted model|torchscript model).{0,120}(?:fail\w*|error|cannot|unknown type|not)|__torch__\.[\w.]+.{0,40}unknown type",
+        r"(?:ScriptModule|torch\.jit\.script|scripted (?:model|module)|torchscript (?:model|module))"
+        r".{0,120}(?:fail\w*|error|cannot|unknown type|not)|__torch__\.[\w.]+.{0,40}unknown type",
         "OX121",
         "the module is scripted, and the exporter does not take it",
     ),
     pattern(
-        r"\bop?t?set(?:[ _]version)?[ =]*(\d+)\b.{0,60}\b(?:fail\w*|error|not|n't|unsupported)|(?:cannot|can't|not|fail\w*|unable).{0,60}\bop?t?set(?:[ _]version)?[ =]*(\d+)",
+        r"\bop?t?set(?:[ _]version)?[ =]*(\d+)\b.{0,60}\b(?:fail\w*|error|not|n't|unsupported)|"
+        r"(?:cannot|can't|not|only|fail\w*|unable|error).{0,60}\bop?t?set(?:[ _]version)?[ =]*(\d+)",
         "OX127",
         "it is not in the opset that was asked for ({1})",
     ),
@@ -231,12 +234,17 @@ PATTERNS: tuple[Pattern, ...] = (
             r"\b((?:aten|prim|torchvision|quantized|prims)::\w+)",
             r"不支持.{0,10}(?:算子|操作|层)|(?:算子|操作).{0,20}不支持",
             r"['`\"]([\w:.]+)['`\"]? (?:is |are |op |operator |layer )*(?:not|un) ?supported",
-            r"(?:not|n't|can'?t be|cannot be|never) supported (?:in|by|for) onnx|onnx (?:export\w* )?(?:does not|doesn't|do not|don't|cannot|can't) support",
+            r"(?:not|n't|can'?t be|cannot be|never) supp?ort(?:ed)? (?:in|by|for) onnx|onnx (?:export\w* )?(?:does not|doesn't|do not|don't|cannot|can't) support",
             r"(?:error|problem|issue|fail\w*|trouble) (?:on|in|with|at|for) (?:the )?([\w.:]+) (?:operation|operator|op|layer|function|module)\b",
             r"(?:operation|operator|op|layer|function)s? (?:[\w.:'`]+ )?(?:is |are )?(?:not|un) ?supported|unsupported (?:operation|operator|op|layer|function)s?\b",
         ),
         "OX108",
         "the exporter has no translation for an operator ({1})",
+    ),
+    pattern(
+        r"invalid combination of arguments|(?:missing|needs?|requires?) (?:\w+ ){0,4}(?:arguments?|parameters?)\b",
+        "OX134",
+        "the module itself refuses the example inputs",
     ),
     pattern(rf"{PROVIDER}.{{0,80}}\b{FAILS}", "OX326", "the provider fails itself ({1})"),
     pattern(

@@ -262,7 +262,8 @@ RUNNING: tuple[Pattern, ...] = (
         "onnxruntime has the operator and not for this dtype or rank",
     ),
     pattern(
-        r"Non-zero status code returned while running (\S+) node\b(?!\.?\s*\Z)(?:\.? ?Name:\s*['\"]([^'\"]*)['\"])?",
+        r"Non-zero status code returned while running (\S+) node\b(?!\.?\s*\Z)(?:\.? ?Name:\s*['\"]([^'\"]*)['\"])?|"
+        r"Non-zero status code returned while running Node: (\S+) Status Message|Name:\s*'([^']*)' Status Message: \S",
         "OX223",
         "{1} node ({2}) fails on sizes that PyTorch accepts",
     ),

@@ -34,7 +34,13 @@ def node(op, inputs, output="y", **more):
     return helper.make_node(op, inputs, [output], name=f"{op}_{output}", **more)
 
 
-def branches(kind):
+def strange():
+    made = file([node("Add", ["x", "w"])], stored=[("w", np.ones(4, np.float32))])
+    made.graph.initializer[0].data_type = 77
+    return made
+
+
+def branches(kind, decided=None):
     """An operator without a kernel for float64, inside a branch."""
     inner = helper.make_graph(
         [node("Erf", ["x"], "inside")], "then", [], [helper.make_tensor_value_info("inside", kind, None)]
@@ -47,7 +53,9 @@ def branches(kind):
         node("Cast", ["sum"], "yes", to=TensorProto.BOOL),
         node("If", ["yes"], then_branch=inner, else_branch=other),
     ]
-    return file(nodes, kind)
+    return file(
+        nodes if decided is None else nodes[2:], kind, stored=[] if decided is None else [("yes", np.array(decided))]
+    )
 
 
 REFUSED = {
@@ -65,6 +73,16 @@ REFUSED = {
     "a kernel of an earlier version only": ("OX308", lambda: aligned(22)),
     "an attribute of a later standard": ("OX311", lambda: file([node("Relu", ["x"], speed=9)])),
     "no kernel in a function of the file": ("OX308", lambda: with_function("Erf", DOUBLE)),
+    "a type that the operator does not take": (
+        "OX307",
+        lambda: file([node("LayerNormalization", ["x", "x"])], TensorProto.INT64),
+    ),
+    "an attribute is missing": ("OX306", lambda: file([node("Concat", ["x", "x"])])),
+    "an attribute of another type": ("OX306", lambda: file([node("LeakyRelu", ["x"], alpha=1)])),
+    "an input too many": ("OX306", lambda: file([node("Relu", ["x", "x"])])),
+    "nothing writes the output": ("OX306", lambda: file([node("Relu", ["x"], "z")])),
+    "weights of no known type": ("OX307", lambda: strange()),
+    "a body inside a body": ("OX308", lambda: file([node("Mish", ["x"])], DOUBLE, opset=20)),
     "a circle": ("OX306", lambda: file([node("Add", ["x", "b"], "a"), node("Relu", ["a"], "b"), node("Relu", ["b"])])),
     "nothing writes it": ("OX306", lambda: file([node("Add", ["x", "nowhere"])])),
     "written twice": ("OX306", lambda: file([node("Relu", ["x"]), node("Neg", ["x"])])),
@@ -84,6 +102,10 @@ ACCEPTED = {
     "an operator of this opset": lambda: file([node("Gelu", ["x"])], opset=20),
     "float16, around which casts are put": lambda: file([node("Erf", ["x"])], TensorProto.FLOAT16),
     "a branch in float32": lambda: branches(FLOAT),
+    "a branch that is never taken": lambda: branches(DOUBLE, decided=False),
+    "a body whose operators do not fit, and a kernel": lambda: file(
+        [node("MeanVarianceNormalization", ["x"])], shape=(1, 2, 4, 4)
+    ),
     "unsorted nodes": lambda: file([node("Relu", ["a"]), node("Neg", ["x"], "a")]),
 }
 

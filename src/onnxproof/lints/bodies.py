@@ -57,7 +57,11 @@ def _of_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | Non
     built = [version for version in schema.context_dependent_function_opset_versions if version <= graph.opset]
     if plain:
         function = onnx.FunctionProto.FromString(schema.get_function_with_opset_version(max(plain)))
-        return function if _current(function, graph.opset) else None
+        if not _current(function, graph.opset):
+            return None
+        for imported in function.opset_import:  # what it calls is looked for in the opset of the file
+            imported.version = graph.opset if imported.domain == "" else imported.version
+        return function
     if not built:
         return None
     types = [_value(graph, name).type.SerializeToString() if name else b"" for name in node.input]

@@ -12,7 +12,7 @@ import onnx
 from onnxproof.artifact.file import complaint
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, found
-from onnxproof.lints.kernels import missing_kernels, unknown_operators
+from onnxproof.lints.kernels import ill_typed, missing_kernels, unknown_operators
 from onnxproof.lints.model import Graph
 from onnxproof.lints.weights import lint_weights
 from onnxproof.lints.wiring import lint_wiring
@@ -48,6 +48,7 @@ def lint_file(path: Path, providers: Sequence[str], runtime: str | None = None) 
         *_versions(graph, runtime),
         *lint_wiring(graph),
         *unknown_operators(graph),
+        *ill_typed(graph),
         *missing_kernels(graph, providers),
         *_fixed(graph),
         *[_graver(finding) for finding in lint_content(graph)],
@@ -55,13 +56,19 @@ def lint_file(path: Path, providers: Sequence[str], runtime: str | None = None) 
 
 
 REFUSED = re.compile(
-    r"single static assignment|stored externally but|TypeInferenceError|Incompatible dimensions|has inconsistent type"
+    r"single static assignment|stored externally but|TypeInferenceError|Incompatible dimensions|has inconsistent type|Mismatched attribute type|"
+    r"Required attribute .{0,40}is missing|is marked single but|not in range \[min=|must not be recursive|is not an output of any node|"
+    r"is too small for the declared shape|Inference error\(s\)"
 )
+BORNE = re.compile(r"\(op_type:[^)]*\): \[\w+\] (?:Inference error\(s\): )?\(op_type:|existing shape differ")
+"""Complaints that onnxruntime does not have: about an operator inside another, which it may run by a kernel of its own, and about
+a declared shape that is not the inferred one."""
 """Complaints of the checker that onnxruntime has too: here no session is built that would tell."""
 
 
 def _graver(finding: Finding) -> Finding:
-    refused = finding.code == "OX306" and REFUSED.search(str(finding.evidence.get("error", "")))
+    complaint = str(finding.evidence.get("error", ""))
+    refused = finding.code == "OX306" and REFUSED.search(complaint) and not BORNE.search(complaint)
     return replace(finding, severity="block") if refused else finding
 
 
@@ -237,8 +244,7 @@ def _chained(graph: Graph) -> list[onnx.NodeProto]:
 
 def _decided(graph: Graph) -> list[onnx.NodeProto]:
     """`If` nodes whose condition is stored in the file."""
-    constants = {name for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.BOOL}
-    return [node for node in graph.nodes if node.op_type == "If" and node.input[0] in constants]
+    return [node for node in graph.nodes if node.op_type == "If" and node.input and node.input[0] in graph.decided]
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------------

@@ -105,6 +105,33 @@ def unknown_operators(graph: Graph) -> list[Finding]:
     return [found("OX311", message, where=graph.where(first), evidence=evidence)]
 
 
+def ill_typed(graph: Graph) -> list[Finding]:
+    """Nodes that are given a type which the standard does not allow there: onnxruntime loads no such file."""
+    for node in graph.running:
+        schema = _schema(graph, node)
+        if schema is None:
+            continue
+        allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
+        for name, formal in zip(node.input, schema.inputs, strict=False):
+            kind, types = graph.types.get(name, 0), allowed.get(formal.type_str)
+            if kind and types and ONE_TYPE.format(_named(kind)) not in types:
+                message = f"node {node.name or '?'}: {node.op_type} does not take {ONE_TYPE.format(_named(kind))} as {formal.name}"
+                return [
+                    found("OX307", message, where=graph.where(node), evidence={"value": name, "allowed": sorted(types)})
+                ]
+    return []
+
+
+def _schema(graph: Graph, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
+    """What the standard says of a node's operator in the opset of the file; None where it says nothing."""
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), 1)
+    try:
+        return onnx.defs.get_schema(node.op_type, version, domain)
+    except Exception:
+        return None  # not of the standard, or not in this opset: another check tells
+
+
 def _unknown(node: onnx.NodeProto, known: Mapping[int, frozenset[str]], version: int | None) -> str | None:
     """What onnxruntime does not know about an operator; nothing to add where it does not know it at all."""
     if not known:
@@ -137,7 +164,8 @@ def _types(graph: Graph, node: onnx.NodeProto) -> list[str]:
 
 
 def _named(kind: int) -> str:
-    return NAMES.get(kind) or onnx.TensorProto.DataType.Name(kind).lower()
+    known = onnx.TensorProto.DataType.values()
+    return NAMES.get(kind) or (onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}")
 
 
 def _lack(graph: Graph, node: onnx.NodeProto, provider: str) -> str | None:
@@ -165,11 +193,9 @@ def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
         return True  # it becomes a stored tensor before kernels are looked for
     if _of_file(graph, node):
         return False
-    version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), 1)
-    try:
-        schema = onnx.defs.get_schema(node.op_type, version, domain)
-    except Exception:
-        return True  # not of the standard, or not in this opset: another check tells
+    schema = _schema(graph, node)
+    if schema is None:
+        return True
     bound = _bound(graph, node, schema)
     kernels = registry().get((provider, domain, node.op_type), ())
     if any(kernel.fits(schema.since_version, bound) for kernel in kernels):

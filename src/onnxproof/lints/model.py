@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -85,8 +85,14 @@ class Graph:
 
     @cached_property
     def running(self) -> list[onnx.NodeProto]:
-        """Every node of the graph and its subgraphs; local functions, whose types are not known, are left out."""
-        return list(_walk(self.graph.node))
+        """Every node of the graph and of the subgraphs that may be taken; local functions, whose types are not known, are left out."""
+        return list(_walk(self.graph.node, self.decided))
+
+    @cached_property
+    def decided(self) -> dict[str, bool]:
+        """Conditions that the file stores."""
+        stored = {name: self.array(t) for name, t in self.constants() if t.data_type == onnx.TensorProto.BOOL}
+        return {name: bool(array.any()) for name, array in stored.items() if array is not None and array.size == 1}
 
     @property
     def inputs(self) -> list[onnx.ValueInfoProto]:
@@ -127,11 +133,21 @@ def _stored(node: onnx.NodeProto, attribute: onnx.AttributeProto) -> onnx.Tensor
     return numpy_helper.from_array(np.array(value, kinds[attribute.name]))
 
 
-def _walk(nodes: Any) -> Iterator[onnx.NodeProto]:
+def _walk(nodes: Any, decided: Mapping[str, bool] | None = None) -> Iterator[onnx.NodeProto]:
+    """Nodes and those of their subgraphs, without branches that a stored condition never takes."""
     for node in nodes:
         yield node
-        for graph in subgraphs(node):
-            yield from _walk(graph.node)
+        never = _never(node, decided or {})
+        for attribute in node.attribute:
+            if attribute.name != never:
+                for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
+                    yield from _walk(graph.node, decided)
+
+
+def _never(node: onnx.NodeProto, decided: Mapping[str, bool]) -> str | None:
+    if node.op_type != "If" or not node.input or node.input[0] not in decided:
+        return None
+    return "else_branch" if decided[node.input[0]] else "then_branch"
 
 
 def _shape(value: onnx.ValueInfoProto) -> tuple[int | str | None, ...]:

@@ -34,6 +34,8 @@ def _pasted(text: str, where: Where | None) -> Finding | None:
     errors = errors_only(text)
     known = _first(text, pasted.FRAMES, where) or _first(errors, _spoken(errors), where)
     known = known or _first(text, _spoken(text), where)
+    if known is not None and known.code == "OX137":  # the error is raised in the exporter, and not by the script
+        return _first(text, pasted.RAISED_IN, where) or known
     if known is None or known.code in SAYS_LITTLE:
         return _first(errors, prose.PATTERNS, where) or known
     return known

@@ -46,7 +46,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"core dumped|#\d+ +0x[0-9a-f]{8,} in |#\d+ +pc +(?:0x)?[0-9a-f]{6,} |Fatal Python error|0xC0000(?:005|409|0FD)|"
         r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got an? (?:segv|sig\w+|unknown) while executing native code|"
         r"Aborted\(\w*\)\. Build with|RuntimeError: (?:unreachable\b|table index is out of bounds|null function or function signature)|"
-        r"Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal instruction|"
+        r"Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal (?:hardware )?instruction|"
         r"\bSIG(?:SEGV|ABRT|ILL|BUS|KILL|TRAP|FPE|SYS)\b|EXC_(?:BREAKPOINT|CRASH|BAD_INSTRUCTION)|double free or corruption|(?:free|malloc|munmap_chunk)\(\): ",
         "OX001",
         "the process died while exporting or running",
@@ -306,7 +306,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"Unsupported input type|received an input of unsupported type: (\w+)|Found <class '?([\w.]+)'?>? in output|Unsupported (?:output|input) type|"
         r"[Oo]nly tuples, lists and Variables (?:are )?supported as JIT inputs|traced region cannot be understood by the tracer|"
-        r"Dictionary inputs to traced functions|"
+        r"Dictionary inputs to traced functions|Auto nesting doesn't know how to process|"
         r"Only tensors?(?:, lists,| or) tuples of tensors.{0,40}can be output|'(?:int|float|bool|str)' object has no attribute 'name'|"
         r"outputs? (?:must|should) be (?:a )?[Tt]ensors?|pytree.{0,60}not registered|register_dataclass|register_pytree_node|"
         r"Encounter(?:ed|ing) a dict at the output|Tracer cannot (?:infer type of|get value trace of)|expected to be (?:a )?Tensors?, but got|"
@@ -358,6 +358,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"unexpected tensor scalar type|Unknown (?:torch or )?scalar type|Scalar type .{0,20}cannot be converted to ONNX|"
         r"Unsupported (?:attribute|constant|tensor) type|Required parameter '\w+' is not provided|name 'L' is not defined|"
         r"We don't have an op for (aten::\w+)|does not forward tuples|required keyword attribute '\w+' is undefined|tracing state not found|was not in the map\b|"
+        r"invalid unordered_map<K, ?T> key|ONNX export only |"
         r"\b[a-z]s?_\(\): incompatible function arguments|\w+ must be constant\b|Unknown type for data|(?:Input|Output) names cannot be duplicated|"
         r"SpecViolationError|No matching (?:overload|signature).{0,60}onnx",
         "OX128",

@@ -29,6 +29,15 @@ FRAMES: tuple[Pattern, ...] = (
 )
 """What only the frames of a traceback tell; asked before they are left out."""
 
+RAISED_IN: tuple[Pattern, ...] = (
+    pattern(
+        r"File \"[^\"\n]*torch[/\\]onnx[/\\][^\n]*\n(?:[ \t]+[^\n]*\n)?\s*\w+Error\b",
+        "OX128",
+        "the exporter's translation itself fails",
+    ),
+)
+"""What the frame right before the error tells."""
+
 PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"Trying to export an? ([\w.-]+) model,? that is a custom or unsupported architecture|Unrecognized configuration class|"
@@ -133,7 +142,7 @@ ELSEWHERE: tuple[Pattern, ...] = (
         "the model is larger than the 2 GB that one protobuf file may hold",
     ),
     pattern(
-        r"[Mm]odel (?:file )?(?:was |is )?not found (?:at|in|on)|(?:is|was) not an? (?:valid )?ONNX (?:model|file)",
+        r"[Mm]odel (?:file )?(?:was |is )?not found (?:at|in|on)|(?:is|was) not an? (?:valid )?ONNX (?:model|file)|\.onnx should exist\b",
         "OX301",
         "there is no such file, or it is no ONNX model",
     ),

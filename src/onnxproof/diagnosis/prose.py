@@ -45,7 +45,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"\bseg-?fault(?:s|ed|ing)?\b|\bcore dump|\bhard fault",
             rf"{PROGRAM}.{{0,40}}\b(?:exits?|quits?|dies|died|terminates?|(?:is|was) killed)\b",
             r"\bcr[au]sh(?:es|ed|ing)?\b|\bprogram breaks?\b|\bturns? off\b|崩溃|闪退|段错误|程序(?:结束|退出|终止|中断)",
-            r"(?:fail\w*|suddenly) without (?:any )?(?:error|message)|Call id: \d+ failed\. exit",
+            r"(?:fail\w*|suddenly) without (?:any )?(?:error|message)",
             r"(?:no|any|without) errors?\b.{0,80}(?:no|not|n't).{0,20}(?:output|file)",
             r"(?:exit|quit|stop|clos|break|end|terminat)\w*.{0,80}(?:without|with no|no) (?:any |an )?(?:error|exception|message|warning)s?\b",
         ),

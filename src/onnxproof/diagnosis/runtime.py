@@ -68,7 +68,7 @@ PROVIDER = pattern(
     r"(openvino|tensorrt|coreml|nnapi|qnn|migraphx|vitisai|webnn|webgpu|dml)[\\/](?:\w+[\\/])*\w+\.(?:cc|cpp|h|mm)\b|"
     r"(tensorrt|cuda|dml|rocm|coreml|openvino|migraphx|qnn)_execution_provider\.cc|(QNN)\.?(?:backendCreate|graphFinalize|graphAddNode)|Failed to finalize QNN|"
     r"Error (?:compiling|in building|computing).{0,40}(Core ?ML|MLModel|plan)|com\.apple\.CoreML|(ANeuralNetworks)\w+|ANEURALNETWORKS_\w+|"
-    r"Name: ?'(\w+?)ExecutionProvider_|running (?:CoreML|NNAPI|OpenVINO-EP|TRTKernel|QNN)_?\w* node|[Cc](?:uda|UDA) graph annotation|D3D12\w*|DXGI_ERROR|"
+    r"Name: ?'(\w+?)ExecutionProvider_|running\s+\S*(?:CoreML|NNAPI|OpenVINO-EP|TRTKernel|QNN)_?\S* node|[Cc](?:uda|UDA) graph annotation|D3D12\w*|DXGI_ERROR|"
     r"TensorRT input: \S+ has no shape specified|Execution provider mismatch|"
     r"illegal memory access|device-side assert|unspecified launch failure|\bEP_FAIL\b|Error Code \d+: (?:Internal Error|Cuda Runtime|Cudnn)|"
     r"getPluginCreator could not find plugin|\[WebGPU\] (?!Kernel)|GPUValidationError|Device (?:was )?lost|(WebGPU) validation error|while parsing WGSL|Invalid ShaderModule|"
@@ -256,7 +256,7 @@ RUNNING: tuple[Pattern, ...] = (
     LIBRARIES,
     PROVIDER,
     pattern(
-        r"Non-zero status code.{0,500}(?:type (?:is )?not supported for|[Oo]nly [\w-]+ (?:tensors?|inputs?|mode) (?:is|are) supported|"
+        r"Non-zero status code.{0,500}(?:type (?:is )?not supported for|[Oo]nly [\w ,-]{1,40} (?:is|are) supported|"
         r"[Uu]nsupported '?(?:element|data|input|tensor|d) ?type)",
         "OX308",
         "onnxruntime has the operator and not for this dtype or rank",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from onnxproof.artifact.sourcemap import user_frame
 from onnxproof.artifact.wrapper import eval_mode, preserved, trained_submodules
 from onnxproof.chance import HIGH, LOW, generators, watched
 from onnxproof.findings import Finding, Where, found
@@ -40,6 +44,12 @@ def _again(subject: Subject, forced: float | None = None) -> dict[str, torch.Ten
         return _outputs(subject, [tensor.clone() for tensor in subject.inputs.tensors.values()])
 
 
+STATE = (
+    "Make the state an input and an output of the module (or leave it out): a graph holds nothing between calls. "
+    "OX144 names the attributes that a forward changes."
+)
+
+
 def _outputs(subject: Subject, leaves: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in flatten(subject.call(leaves)).tensors.items()}
 
@@ -68,7 +78,37 @@ def _mutation(
         return []
     what = [f"input {name}" for name in changed] + [f"buffer {name}" for name in buffers]
     message = f"a forward in eval mode changes {', '.join(what[:5])}: an ONNX graph cannot"
-    return [found("OX113", message, evidence={"inputs": changed, "buffers": buffers})]
+    where = _written_at(subject, {*changed, *buffers})
+    return [found("OX113", message, where=where, evidence={"inputs": changed, "buffers": buffers})]
+
+
+def _written_at(subject: Subject, changed: Collection[str]) -> Where:
+    """The first line that writes into an input or a buffer."""
+    fed = {name: tensor.clone() for name, tensor in subject.inputs.tensors.items()}
+    watched = {**dict(subject.module.named_buffers()), **fed}
+    watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
+    with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watch:
+        _outputs(subject, list(fed.values()))
+    return Where(file=watch.frame["file"], line=int(watch.frame["line"])) if watch.frame else Where()
+
+
+class _Writes(TorchDispatchMode):
+    """Watches for operators that write into some storages."""
+
+    def __init__(self, storages: Collection[int]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch does not type it
+        self._storages = storages
+        self.frame: Mapping[str, str] | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        written = [
+            value
+            for argument, value in zip(func._schema.arguments, args, strict=False)
+            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)
+        ]
+        if self.frame is None and any(value.untyped_storage().data_ptr() in self._storages for value in written):
+            self.frame = user_frame("".join(traceback.format_stack()))
+        return func(*args, **(kwargs or {}))
 
 
 def _randomness(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> list[Finding]:
@@ -86,7 +126,10 @@ def _at_line(finding: Finding, subject: Subject) -> Finding:
     with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watched() as watch:
         _outputs(subject, [tensor.clone() for tensor in subject.inputs.tensors.values()])
     if not watch.seen:
-        return finding
+        said = finding.message.removesuffix("the module is random")
+        return replace(
+            finding, message=f"{said}nothing draws random numbers, so it keeps state from call to call", help=STATE
+        )
     op, frame = watch.seen[0]
     where = replace(finding.where, file=frame["file"], line=int(frame["line"])) if frame else finding.where
     return replace(finding, message=f"{finding.message} ({op} draws numbers)", where=where)

@@ -110,7 +110,7 @@ def _advice(finding: Finding) -> str | None:
     from onnxproof.diagnosis.operators import rewritten
 
     culprits = finding.evidence.get("culprits") or [{}]
-    return rewritten(str(culprits[0].get("text") or ""))
+    return rewritten(str(culprits[0].get("text") or ""), finding.code)
 
 
 def _put_in_place(out: Path, artifact: dict[str, Any]) -> dict[str, Any]:

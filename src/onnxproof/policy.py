@@ -143,7 +143,7 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
     if blame.culprits:
         top = blame.culprits[0]
         where = replace(where, node=top.node, module=top.module, file=top.file, line=top.line)
-        form = rewritten(top.text or "")
+        form = rewritten(top.text or "", finding.code)
         help = f"the error is born in {top.op} node {top.node}. {f'Instead: {form}. ' if form else ''}{help}"
     if blame.rewrite:
         help = f'switch the onnxruntime optimisation off: InferenceSession(…, disabled_optimizers=["{blame.rewrite}"]). {help}'

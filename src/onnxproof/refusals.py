@@ -14,6 +14,10 @@ NEVER = (
     "It fails at every size, the example's own too: the exporter translates the named line wrongly, or onnxruntime has not all of the operator. "
     "`--heal` tries the other exporter and other settings; otherwise write the line in other operators."
 )
+ANOTHER = (
+    "The file takes another size there than the example has, and no case fits: it is the file of another model or of another example, or its "
+    "inputs come in another order. Give the module that was exported and an example of the file's size, or export with that dimension dynamic."
+)
 FIXED = re.compile(r"Got invalid dimensions for input: (\S+).*?index: (\d+) Got: (\d+) Expected: (\d+)", re.S)
 
 
@@ -47,7 +51,8 @@ def _refusal(group: Sequence[CaseResult], answered: bool) -> Finding:
             f"the artifact fixes dimension {dim} of {name} to {size}: onnxruntime refuses {len(group)} cases of other sizes "
             "that PyTorch answers"
         )
-        return found("OX222", message, where=where, evidence=evidence, severity=severity)
+        help = None if answered else ANOTHER
+        return found("OX222", message, where=where, evidence=evidence, severity=severity, help=help)
     known = recognise(first.message, RUNNING)
     line = first.message.splitlines()[0] if first.message else ""
     # In a case of ours names, dtypes and memory are in order: only what the node itself says is told apart.

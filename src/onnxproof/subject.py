@@ -59,6 +59,13 @@ class Subject:
         names = [dims[0] for dims in self.dynamic.values() if 0 in dims]
         return "batch" if "batch" in names else names[0] if names else None
 
+    def shapes(self) -> dict[str, tuple[int | None, ...]]:
+        """The sizes of every input, None where they are dynamic."""
+        return {
+            name: tuple(None if dim in self.dynamic.get(name, {}) else size for dim, size in enumerate(tensor.shape))
+            for name, tensor in self.inputs.tensors.items()
+        }
+
     def sizes(self) -> dict[str, int]:
         """The example's size of each dynamic dimension."""
         tensors = self.inputs.tensors
@@ -154,7 +161,7 @@ def _load_file(path: Path) -> Any:
             else "a TorchScript module (torch.jit.save)"
         )
         raise TargetError(
-            f"{path} cannot be loaded as {kind}: {_first_line(error)}. A file of plain weights needs its code: "
+            f"{path} cannot be loaded as {kind}: {condensed(error)}. A file of plain weights needs its code: "
             "use file.py:name with a function that builds the module and loads them"
         ) from error
 
@@ -191,12 +198,13 @@ def _raised(error: BaseException, path: Path | None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     mine = [f for f in frames if path is not None and Path(f.filename) == path.resolve()] or frames[-1:]
     where = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine else ""
-    return f"{type(error).__name__}: {_first_line(error)}{where}"
+    return f"{type(error).__name__}: {condensed(error)}{where}"
 
 
-def _first_line(error: BaseException) -> str:
-    text = str(error).strip()
-    return text.splitlines()[0] if text else type(error).__name__
+def condensed(error: BaseException, limit: int = 300) -> str:
+    """What an exception says, in one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 # --- the object behind TARGET → module and inputs --------------------------------------------------------------------
@@ -215,12 +223,19 @@ def _build(factory: Callable[[], Any], name: str) -> Any:
     try:
         return factory()
     except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
         raise TargetError(
-            f"{name}() raised {type(error).__name__}: {_first_line(error)}{where}. "
+            f"{name}() raised {type(error).__name__}: {condensed(error)}{_raised_at(error)}. "
             "TARGET is called without arguments and returns a module or (module, example_inputs)"
         ) from error
+
+
+def _raised_at(error: BaseException) -> str:
+    """The innermost line of the user's own code, else of any."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = Path(__file__).parent
+    foreign = [f for f in frames if "site-packages" in f.filename or Path(f.filename).is_relative_to(ours)]
+    mine = [f for f in frames if f not in foreign] or list(frames)
+    return f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine else ""
 
 
 def _split(value: Any, name: str) -> tuple[nn.Module, Any]:

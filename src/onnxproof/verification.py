@@ -124,7 +124,8 @@ class Verifier:
     # --- before the first case
 
     def _pair_inputs(self) -> Pairing:
-        pairing = pair_inputs({d.name: d.dtype.name for d in self.supply.domains}, self._artifact.inputs)
+        dtypes = {d.name: d.dtype.name for d in self.supply.domains}
+        pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
         for finding in pairing.findings:
             self._listener.finding(finding)
         blocking = next((f for f in pairing.findings if f.code == "OX218"), None)

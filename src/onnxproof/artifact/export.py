@@ -19,7 +19,7 @@ from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimis
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.structure import Flat, flatten
-from onnxproof.subject import Subject
+from onnxproof.subject import Subject, condensed
 
 OLDEST_OPSET = 7
 Report = Callable[[Finding], None]
@@ -72,9 +72,9 @@ def _example_outputs(subject: Subject) -> Flat:
         raise FindingError(found("OX115", str(error))) from error
     except Exception as error:
         known = diagnose(error)
-        if known.code in ("OX125", "OX131"):
+        if known.code in ("OX124", "OX125", "OX131"):
             raise FindingError(replace(known, severity="block")) from error
-        said = (str(error).strip().splitlines() or [""])[0]
+        said = condensed(error)
         raise InputError(
             f"the module itself rejects its example inputs{_place(location(error))}: {type(error).__name__}: {said} "
             "(`onnxproof explain OX134`)"

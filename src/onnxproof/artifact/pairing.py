@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 
 from onnxproof.artifact.record import Port
 from onnxproof.findings import Finding, Where, found
@@ -23,17 +24,20 @@ class Pairing:
         return {graph: module for module, graph in self.pairs.items()}
 
 
-def pair_inputs(expected: Mapping[str, str], ports: Sequence[Port]) -> Pairing:
-    """`expected`: the module's inputs with their dtypes, in order."""
+def pair_inputs(
+    expected: Mapping[str, str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]] | None = None
+) -> Pairing:
+    """`expected`: the module's inputs with their dtypes, in order; `shapes`: their sizes, None where they are dynamic."""
     names = [port.name for port in ports]
     findings: list[Finding] = []
     pairs = {name: name for name in expected if name in names}
     lonely = [name for name in expected if name not in pairs]
     unknown = [name for name in names if name not in pairs]
     if lonely and unknown:
-        by_place = dict(zip(lonely, unknown, strict=False))
+        fitting = _by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
+        by_place = fitting or dict(zip(lonely, unknown, strict=False))
         pairs |= by_place
-        findings.append(_by_position(by_place, alone=len(expected) == 1))
+        findings.append(_by_position(by_place, "shape" if fitting else "position", alone=len(expected) == 1))
         lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
     if unknown:
         message = (
@@ -48,9 +52,37 @@ def pair_inputs(expected: Mapping[str, str], ports: Sequence[Port]) -> Pairing:
     return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
 
 
-def _by_position(pairs: Mapping[str, str], *, alone: bool) -> Finding:
+MANY = 6
+"""Inputs up to which every order is tried."""
+
+
+def _by_shape(
+    lonely: Sequence[str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
+) -> dict[str, str] | None:
+    """The one order in which every input fits its port, where the given one does not fit."""
+    if len(lonely) != len(ports) or len(ports) > MANY or not all(name in shapes for name in lonely):
+        return None
+
+    def fits(order: Sequence[Port]) -> bool:
+        return all(_fits(shapes[name], port.shape) for name, port in zip(lonely, order, strict=True))
+
+    if fits(ports):
+        return None
+    orders = [order for order in permutations(ports) if fits(order)]
+    return {n: port.name for n, port in zip(lonely, orders[0], strict=True)} if len(orders) == 1 else None
+
+
+def _fits(taken: Sequence[int | None], declared: Sequence[object] | None) -> bool:
+    """Whether an input of these sizes may go into a port: sizes that are numbers on both sides are equal."""
+    if declared is None:
+        return True
+    sizes = zip(taken, declared, strict=False)
+    return len(taken) == len(declared) and all(a == b for a, b in sizes if isinstance(a, int) and isinstance(b, int))
+
+
+def _by_position(pairs: Mapping[str, str], how: str, *, alone: bool) -> Finding:
     told = ", ".join(f"{graph} ← {module}" for module, graph in pairs.items())
-    message = f"input names differ, paired by position: {told}"
+    message = f"input names differ, paired by {how}: {told}"
     return found("OX217", message, severity="note" if alone else "review", evidence={"pairs": dict(pairs)})
 
 

@@ -33,6 +33,7 @@ FOREIGN = (
     "/onnxproof/worker/",
     "/onnxproof/chance.py",
     "/onnxproof/examination.py",
+    "/onnxproof/lints/",
     "/onnxproof/structure.py",
     "/onnxproof/subject.py",
     "<",

@@ -54,7 +54,7 @@ class Supply:
     def _infer(self, artifact: Artifact) -> list[Domain]:
         used, hints = uses(self._model), scalar_constants(self._model, FAIR_LIMIT)
         subject = self.subject
-        renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
+        renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
         unknown = [name for name in self.settings.roles if name not in subject.inputs.tensors]
         if unknown:
             raise InputError(

@@ -18,6 +18,11 @@ OPERATOR = re.compile(r"\b(?:aten|prims)(?:\.|::)\w+")
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
 LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.ELSEWHERE, *pasted.WIDE, *general.PATTERNS)
+BAKED = (
+    "A parametrization computes the weight in every forward: bake it before the export, "
+    "`torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight')`."
+)
+LINKS = {"OX116": " in", "OX128": " for"}
 SAYS_LITTLE = frozenset({"OX101", "OX221", "OX303"})
 """Codes that say no more than that it failed."""
 QUOTES = str.maketrans("‘’“”´", "''\"\"'")
@@ -70,11 +75,13 @@ def diagnose(error: BaseException) -> Finding:
     """The finding for an export that failed."""
     text, where = chain(error), location(error)
     known = recognise(text, export.PATTERNS, where)
+    if known is not None and ".parametrizations." in f".{where.module}.":
+        return replace(known, help=BAKED)
     whole = called(error)
     if known is not None and whole is not None:
         form = nearest(whole)
         help = f"Instead: {form}. {CATALOGUE[known.code].fix}" if form else known.help
-        link = " for" if known.code == "OX128" else ", a part of"
+        link = LINKS.get(known.code, ", a part of")
         message = known.message if whole in known.message else f"{known.message}{link} {whole}"
         return replace(known, message=message, help=help)
     if known is not None:

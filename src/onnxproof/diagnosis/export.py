@@ -141,7 +141,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         "the model packs a padded sequence, whose sizes are data and cannot be captured",
     ),
     pattern(
-        r"might be aliasing the input|aliasing of (?:the )?inputs?|(?:torch\.cond|cond|while_loop|map|scan)\b.{0,200}"
+        r"might be aliasing the input|aliasing of (?:the )?inputs?|When merging two branches' output in torch\.cond|(?:torch\.cond|cond|while_loop|map|scan)\b.{0,200}"
         r"(?:Aliasing|aliasing|mutat|must (?:return|have) the same|Expected each tensor to have same metadata|"
         r"different (?:output|pytree)|mismatch)|UncapturedHigherOrderOpError",
         "OX124",
@@ -160,10 +160,11 @@ SPECIFIC: tuple[Pattern, ...] = (
         "Use a newer torch, or write the line in other operators (dense tensors for sparse ones).",
     ),
     pattern(
-        r"UnsupportedOperatorException: ([\w.]+)|(?:no|does not have a|missing) (?:fake|meta) (?:impl|kernel)\w*",
+        r"UnsupportedOperatorException: ([\w.]+)|no fake impl registered for <CustomOpDef\(([\w:.]+)\)>|(?:no|does not have a|missing) (?:fake|meta) (?:impl|kernel)\w*",
         "OX117",
         "the operator {1} has no fake implementation, which the capture needs to know its result's shape",
-        "Register one: `@torch.library.register_fake(name)`, and a translation through `custom_translation_table`.",
+        "Register one: `@torch.library.register_fake(name)`, and export with a translation of it, "
+        "`torch.onnx.export(…, custom_translation_table=…)`; then prove that file with `--onnx`.",
     ),
     pattern(
         r"Expected all tensors to be on the same device.*?(cuda:?\d*|cpu|mps|xpu).{0,40}?(cuda:?\d*|cpu|mps|xpu)",
@@ -198,7 +199,7 @@ SPECIFIC: tuple[Pattern, ...] = (
     pattern(
         r"(?:[Cc]omplex(?:Float|Double|64|128)?(?: (?:type|dtype|tensor|number)s?)?.{0,60}not (?:yet )?(?:supported|implemented))|"
         r"(?:not (?:supported|implemented)|[Uu]nsupported|Unknown).{0,60}[Cc]omplex|STFT does not currently support complex|"
-        r"view_as_complex|aten::view_as_real|ScalarType ComplexFloat|KeyError: torch\.complex",
+        r"registered for the complex-valued input|view_as_complex|aten::view_as_real|ScalarType ComplexFloat|KeyError: torch\.complex",
         "OX116",
         "the model works with complex numbers where the exporter has none",
     ),

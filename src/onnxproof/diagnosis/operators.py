@@ -176,7 +176,9 @@ def nearest(operator: str) -> str | None:
     return None
 
 
-REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
+NAN, DTYPE = frozenset({"OX205"}), frozenset({"OX214"})
+"""Codes that some advice is for alone."""
+REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, frozenset[str]], ...] = (
     (re.compile(r"divisor_override"), "multiply the average by `kernel area / divisor` instead of `divisor_override`"),
     (
         re.compile(r"floor_divide|//|rounding_mode\s*=\s*['\"]floor"),
@@ -185,6 +187,7 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"\.amax\(|\.amin\(|max_pool|\.max\("),
         "onnxruntime loses NaN here: test for it with `x.isnan().any(dim)`",
+        NAN,
     ),
     (re.compile(r"bernoulli|rand"), "make the random numbers an input"),
     (re.compile(r"adaptive_\w+_pool"), "pool to size 1, or export for one input size (`--dynamic none`)"),
@@ -193,12 +196,16 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(r"\.sum\(|\.mean\(|cumsum"),
         "say the dtype of the result: `.sum(dim, dtype=x.dtype)`; a cast behind it is dropped",
+        DTYPE,
     ),
     (re.compile(r"logaddexp"), "`torch.maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))`"),
 )
 """Lines that come out wrong silently, by what stands in them, and what to write instead."""
 
 
-def rewritten(line: str) -> str | None:
-    """What to write instead of a line that is exported wrongly."""
-    return next((advice for fragment, advice in REWRITTEN if fragment.search(line)), None)
+def rewritten(line: str, code: str) -> str | None:
+    """What to write instead of a line that is exported wrongly, where the finding is of a kind that the advice is for."""
+    fitting = (
+        advice for fragment, advice, *only in REWRITTEN if fragment.search(line) and (not only or code in only[0])
+    )
+    return next(fitting, None)

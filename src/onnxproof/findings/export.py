@@ -90,7 +90,8 @@ ENTRIES = (
         "block",
         "The exporter has no ONNX function for an operator the model calls.",
         "There is no artifact to ship.",
-        "Write the operation in terms of supported ones, or give a translation through `custom_translation_table`.",
+        "Write the operation in terms of supported ones; or export with `torch.onnx.export(…, custom_translation_table=…)` yourself and prove that "
+        "file: `onnxproof prove TARGET --onnx model.onnx`.",
         "translate",
         example="`x.median(-1)`",
         near_miss="`x.sort(-1)`",
@@ -194,7 +195,7 @@ ENTRIES = (
         "There is no artifact to ship.",
         "Use a composition of PyTorch's operators at export time (for instance behind "
         "`torch.onnx.is_in_onnx_export()` or `torch.compiler.is_exporting()`), or give a translation through "
-        "`custom_translation_table`.",
+        "`torch.onnx.export(…, custom_translation_table=…)`; then prove that file with `--onnx`.",
         "translate",
         example="an operator made with `torch.library.custom_op`",
         near_miss="the same written in PyTorch's operators",

@@ -229,7 +229,7 @@ ENTRIES = (
         "Only requests of exactly that size can be served.",
         "Export with that dimension dynamic, for example "
         "`torch.onnx.export(model, args, path, dynamo=True, dynamic_shapes=({0: 'batch'},))` or `onnxproof export`; or say what is served "
-        "with `--batch-sizes`. Where it was exported dynamic and is fixed all the same, the model fixes it (OX104 names the line): `--heal` tries what may help.",
+        "with `--batch-sizes`. Where it was exported dynamic and is fixed all the same, the model fixes it (OX104): `--heal` tries what may help.",
         "capture",
         example="a file exported with a batch of 1",
         near_miss="a file with a symbolic batch",

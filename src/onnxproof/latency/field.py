@@ -77,7 +77,7 @@ class Field:
         expected = {
             name: str(tensor.dtype).removeprefix("torch.") for name, tensor in self._subject.inputs.tensors.items()
         }
-        inputs = pair_inputs(expected, other.inputs)
+        inputs = pair_inputs(expected, other.inputs, self._subject.shapes())
         blocking = next((f for f in inputs.findings if f.code == "OX218"), None)
         if blocking is not None:
             raise UserError(f"--against {path}: {blocking.message}")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from onnxproof.artifact.sourcemap import user_frame
 from onnxproof.artifact.wrapper import eval_mode, preserved
 from onnxproof.findings import Finding, Where, found
 from onnxproof.lints.source import Spot, fixed_spots, preprocessing_spots
@@ -31,7 +34,8 @@ def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
         _python_state,
         _fixed_numbers,
     )
-    return [finding for check in checks for finding in check(subject)] + _preprocessing(target)
+    kinds = {type(module).__name__ for module in subject.module.modules()}
+    return [finding for check in checks for finding in check(subject)] + _preprocessing(target, kinds)
 
 
 def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -54,10 +58,42 @@ def _batch_statistics(subject: Subject) -> list[Finding]:
         for name, module in subject.module.named_modules()
         if isinstance(module, nn.modules.batchnorm._BatchNorm) and module.running_mean is None
     ]
-    if not named:
+    if named:
+        message = f"batch normalisation without running statistics in {', '.join(named[:SHOWN])}: each answer depends on the rest of its batch"
+        return [found("OX141", message, where=Where(module=named[0]), evidence={"modules": named})]
+    frames = _normalised(subject)
+    if not frames:
         return []
-    message = f"batch normalisation without running statistics in {', '.join(named[:SHOWN])}: each answer depends on the rest of its batch"
-    return [found("OX141", message, where=Where(module=named[0]), evidence={"modules": named})]
+    where = Where(file=frames[0]["file"], line=int(frames[0]["line"])) if frames[0] else Where()
+    message = "batch normalisation with `training=True` in eval mode: each answer depends on the rest of its batch"
+    return [found("OX141", message, where=where)]
+
+
+def _normalised(subject: Subject) -> list[Mapping[str, str] | None]:
+    """The lines that normalise over a batch of several in eval mode. Instance normalisation is one over a batch of one."""
+    watch = _Norms()
+    try:
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watch:
+            subject.call([leaf.clone() for leaf in subject.inputs.tensors.values()])
+    except Exception:
+        return []  # a module that rejects its example says so itself when it is exported
+    return watch.frames
+
+
+class _Norms(TorchDispatchMode):
+    """Watches for batch normalisation that takes its statistics from the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch does not type it
+        self.frames: list[Mapping[str, str] | None] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if "native_batch_norm" in func._schema.name:
+            names = [argument.name for argument in func._schema.arguments]
+            given = {**dict(zip(names, args, strict=False)), **(kwargs or {})}
+            if given.get("training") and given["input"].shape[0] > 1:
+                self.frames.append(user_frame("".join(traceback.format_stack())))
+        return func(*args, **(kwargs or {}))
 
 
 def _wide_weights(subject: Subject) -> list[Finding]:
@@ -101,14 +137,26 @@ def _python_state(subject: Subject) -> list[Finding]:
             module.__dict__.clear()
             module.__dict__.update(attributes)
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    changed = sorted(differing | _filled(subject.module))
+    changed = sorted((differing | _filled(subject.module)) - _of_hooks(subject.module))
     if not changed:
         return []
     message = f"a forward changes Python attributes: {', '.join(changed[:SHOWN])}"
     return [found("OX144", message, evidence={"attributes": changed})]
 
 
-FILLED = re.compile(r"\bself\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|setdefault)\()")
+FILLED = r"\b{}\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|setdefault)\()"
+"""Where a forward writes into what the module, under the name that it has there, holds."""
+
+
+def _of_hooks(module: nn.Module) -> set[str]:
+    """Attributes that PyTorch's own hooks set anew before each forward: the weight under weight or spectral normalisation."""
+    hooks = [
+        (path, hook)
+        for path, child in module.named_modules()
+        for hook in getattr(child, "_forward_pre_hooks", {}).values()
+    ]
+    names = [(path, hook.name) for path, hook in hooks if type(hook).__module__.startswith("torch.nn.utils")]
+    return {f"{path}.{name}" if path else name for path, name in names}
 
 
 def _filled(module: nn.Module) -> set[str]:
@@ -117,10 +165,11 @@ def _filled(module: nn.Module) -> set[str]:
     for path, child in module.named_modules():
         try:
             source = inspect.getsource(type(child).forward)
-        except (OSError, TypeError):
+            me = next(iter(inspect.signature(type(child).forward).parameters))
+        except (OSError, TypeError, ValueError, StopIteration):
             continue
         held = {name: value for name, value in child.__dict__.items() if isinstance(value, (dict, list, set)) and value}
-        names = [name for name in FILLED.findall(source) if name in held]
+        names = [name for name in re.findall(FILLED.format(re.escape(me)), source) if name in held]
         found |= {f"{path}.{name}" if path else name for name in names}
     return found
 
@@ -166,9 +215,9 @@ def _fixed_numbers(subject: Subject) -> list[Finding]:
     return [_spotted("OX145", spots)] if spots else []
 
 
-def _preprocessing(target: str | None) -> list[Finding]:
+def _preprocessing(target: str | None, kinds: Collection[str]) -> list[Finding]:
     path = Path((target or "").rpartition(":")[0])
-    spots = preprocessing_spots(path) if path.suffix == ".py" else []
+    spots = preprocessing_spots(path, kinds) if path.suffix == ".py" else []
     return [_spotted("OX146", spots)] if spots else []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,8 @@ NOT_CAPTURED = frozenset(
     {"is_tracing", "is_exporting", "is_scripting", "is_compiling", "is_in_onnx_export", "training"}
 )
 """In a condition they say that the branch is not for the export."""
+WHOLE = frozenset({"prod", "floor", "ceil", "trunc", "gcd", "arange", "zeros", "ones"})
+"""Functions whose result for a size is a size again."""
 RESHAPES = frozenset({"view", "reshape", "unflatten"})
 
 
@@ -66,9 +68,23 @@ def _followed(source: Source, names: Names, owner: object) -> list[tuple[Source,
     ]
 
 
+def _captured(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node but those of branches that are not taken while a model is captured in eval mode."""
+    yield tree
+    skipped: Sequence[ast.AST] = ()
+    if isinstance(tree, ast.If):
+        negated = isinstance(tree.test, ast.UnaryOp) and isinstance(tree.test.op, ast.Not)
+        said = {part.attr for part in ast.walk(tree.test) if isinstance(part, ast.Attribute)} & NOT_CAPTURED
+        if said:  # `if self.training:` is not, and neither is `if not is_exporting():`
+            skipped = tree.body if ("training" in said) != negated else tree.orelse
+    for child in ast.iter_child_nodes(tree):
+        if child not in skipped:
+            yield from _captured(child)
+
+
 def _spots(source: Source, names: Names, batch: int | None) -> list[Spot]:
     lines: dict[int, str] = {}
-    for node in ast.walk(source.tree):
+    for node in _captured(source.tree):
         what = _what(node, names, batch)
         if what and node.lineno <= len(source.lines):  # type: ignore[attr-defined]  # calls and branches have a line
             lines.setdefault(node.lineno, what)  # type: ignore[attr-defined]  # as above
@@ -123,6 +139,9 @@ def _method(call: ast.Call, names: Names, batch: int | None) -> str | None:
     name = call.func.attr
     if name in ("item", "tolist") and not call.args:
         return f".{name}() makes a Python number of a tensor's value"
+    library = call.func.value.id if isinstance(call.func.value, ast.Name) else ""
+    if library in ("math", "np", "numpy") and name not in WHOLE and any(map(names.batch, call.args)):
+        return f"{library}.{name}() makes a Python number of a size"
     if name == "numpy" and not call.args and names.tensor(call.func.value):
         return ".numpy() takes a tensor out of the graph"
     if name in ("tensor", "as_tensor") and call.args and names.size(call.args[0]):
@@ -152,8 +171,8 @@ def _builtin(call: ast.Call, names: Names) -> str | None:
     return None
 
 
-def preprocessing_spots(file: Path) -> list[Spot]:
-    """Functions and pipelines of a file that prepare inputs outside any module."""
+def preprocessing_spots(file: Path, kinds: Collection[str]) -> list[Spot]:
+    """Functions and pipelines of a file that prepare inputs outside any module, and methods of these classes beside their forward."""
     try:
         text = file.read_text(encoding="utf-8")
         tree = ast.parse(text)
@@ -162,9 +181,21 @@ def preprocessing_spots(file: Path) -> list[Spot]:
     lines = text.splitlines()
     return [
         Spot(str(file), node.lineno, lines[node.lineno - 1].strip(), what)
-        for node in tree.body
+        for node in [*tree.body, *_beside_forward(tree, kinds)]
         for what in _prepares(node)
     ]
+
+
+def _beside_forward(tree: ast.Module, kinds: Collection[str]) -> list[ast.FunctionDef]:
+    """Methods of modules that nothing in their class calls."""
+    modules = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in kinds]
+    found: list[ast.FunctionDef] = []
+    for module in modules:
+        methods = [node for node in module.body if isinstance(node, ast.FunctionDef)]
+        called = {part.attr for part in ast.walk(module) if isinstance(part, ast.Attribute)}
+        if any(method.name == "forward" for method in methods):
+            found += [method for method in methods if method.name not in called]
+    return found
 
 
 def _prepares(node: ast.stmt) -> list[str]:

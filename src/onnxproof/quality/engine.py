@@ -52,7 +52,8 @@ class Engine:
         self.sides = sides
         tensors = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
         self.examples = tensors
-        self.inputs = pair_inputs({name: array.dtype.name for name, array in tensors.items()}, artifact.inputs)
+        dtypes = {name: array.dtype.name for name, array in tensors.items()}
+        self.inputs = pair_inputs(dtypes, artifact.inputs, subject.shapes())
         blocking = next((f for f in self.inputs.findings if f.code == "OX218"), None)
         if blocking is not None:
             raise FindingError(blocking)

@@ -117,7 +117,7 @@ def run_weigh(job: Job, artifact: Artifact, name: str, folder: str, emit: Emit) 
     inputs = pickle.loads((Path(folder) / INPUTS).read_bytes())
     subject = load_subject(job)
     settings: BenchSettings = job.bench or BenchSettings()
-    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
+    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
     session = machine.with_threads(job.verify.session)
     field = Field(subject, artifact, session, settings, pairs)
     own = name == BASELINE or name.startswith("torch")

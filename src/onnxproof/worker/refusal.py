@@ -15,13 +15,16 @@ REFUSALS = frozenset({"OX306", "OX307", "OX308", "OX311"})
 """What the lint sees as well, and with a node."""
 
 
+BETTER_TOLD = frozenset({"OX308", "OX311"})
+"""Of which onnxruntime names no dtype, or no operator."""
+
+
 def refusal(finding: Finding, artifact: Artifact, session: SessionSettings) -> Finding:
     """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
     where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
-    if where.line is not None or finding.code not in REFUSALS:
+    if finding.code not in REFUSALS or (where.line is not None and finding.code not in BETTER_TOLD):
         return replace(finding, where=where)
-    seen = [one for one in _lint(artifact, session) if one.code in REFUSALS and one.where.node is not None]
-    same = next((one for one in seen if one.code == finding.code), None)
+    same = next((one for one in _lint(artifact, session) if one.code == finding.code), None)
     if same is None:
         return replace(finding, where=where)
     return replace(same, evidence={**same.evidence, **finding.evidence}, help=finding.help)

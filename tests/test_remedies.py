@@ -113,6 +113,7 @@ TOLD: dict[str, tuple[str, str]] = {
     "scaled_dot_product_attention": ("attention_without_heads", "dynamo"),
     "fft_fftfreq": ("frequencies", "dynamo"),
     "allclose": ("allclose", "dynamo"),
+    "_sym_sqrt": ("root_of_a_size", "dynamo"),
 }
 """For each operator a model that fails because of it, and the exporter that names it."""
 

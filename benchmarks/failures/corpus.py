@@ -210,6 +210,7 @@ FAILURES: tuple[Failure, ...] = (
     Failure(
         "unique", "OX128", "AssertionError: unique_consecutive not implemented for other type", "a mask of the changes"
     ),
+    Failure("root_of_a_size", "OX107", "No ONNX function found for _sym_sqrt", "x.shape[0] ** 0.5"),
     Failure("vander", "OX108", "No ONNX function found for prims.prod", "powers"),
     Failure("whitening", "OX108", "No ONNX function found for aten._linalg_eigh", "rewrites.eigh"),
     Failure(

@@ -98,6 +98,14 @@ def loop_over_a_dim_remedied():
     return loop_over_a_dim()
 
 
+def root_of_a_size():
+    return _rows(lambda x: x / math.sqrt(x.shape[0]))
+
+
+def root_of_a_size_remedied():
+    return _rows(lambda x: x / x.shape[0] ** 0.5)
+
+
 def hard_coded_batch():
     return _rows(lambda x: x.view(3, 4, 2).sum(1))
 

@@ -96,7 +96,8 @@ def judge(
     findings += [*refusals(cases), *_nothing_finite(cases)]
     findings += judge_latency(latency, policy.latency, lambda c: _gates(c, policy))
     findings += judge_quality(quality, policy.quality) if quality is not None else []
-    findings = [_shown(_blamed(finding, blames or {}), counterexamples) for finding in findings]
+    traced = next((f for f in findings if f.code == "OX107" and f.evidence.get("code")), None)
+    findings = [_shown(_frozen(_blamed(finding, blames or {}), traced), counterexamples) for finding in findings]
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
     ]
@@ -148,6 +149,17 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
     if blame.rewrite:
         help = f'switch the onnxruntime optimisation off: InferenceSession(…, disabled_optimizers=["{blame.rewrite}"]). {help}'
     return replace(finding, where=where, stage=blame.stage or finding.stage, evidence=evidence, help=help)
+
+
+def _frozen(finding: Finding, traced: Finding | None) -> Finding:
+    """The finding with what the default exporter could not capture: tracing froze it, and has no line for its nodes."""
+    if traced is None or finding.code not in LOCATABLE or not finding.weight:
+        return finding
+    where, place = finding.where, f" at {traced.where.file}:{traced.where.line}" if traced.where.file else ""
+    if where.file is None:
+        where = replace(where, file=traced.where.file, line=traced.where.line)
+    cause = f"The default exporter failed{place} ({traced.evidence['reason']}) and tracing froze what stands there: {traced.evidence['help']}"
+    return replace(finding, where=where, help=f"{cause} {finding.help}")
 
 
 @dataclass(frozen=True)

@@ -234,7 +234,12 @@ def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -
     if not errors:
         return
     reason = diagnose(errors[0])
-    evidence = {"reason": reason.message, "error": reason.evidence.get("error")}
+    evidence = {
+        "reason": reason.message,
+        "error": reason.evidence.get("error"),
+        "code": reason.code,
+        "help": reason.help,
+    }
     if attempt.exporter == "torchscript":
         if reason.code == "OX109":
             # Tracing records the path that the example takes: cases may or may not take the others.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,7 @@ def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
 def _save(model: Any, order: Order, bounds: Mapping[str, tuple[int, int | None]]) -> None:
     import onnx_ir as ir
 
-    origins = _name_and_map(model)
+    origins = _name_and_map(model, {name for name, _ in order.subject.module.named_modules()})
     _unwrap_names(model)
     if not order.keep_metadata:
         _strip(model)
@@ -156,7 +156,7 @@ def _save(model: Any, order: Order, bounds: Mapping[str, tuple[int, int | None]]
     sourcemap.write(path.with_suffix(".sourcemap.json"), origins)
 
 
-def _name_and_map(model: Any) -> dict[str, sourcemap.Origin]:
+def _name_and_map(model: Any, modules: Collection[str]) -> dict[str, sourcemap.Origin]:
     """Give every node a unique name and note where it comes from."""
     origins: dict[str, sourcemap.Origin] = {}
     for i, node in enumerate(model.graph.all_nodes()):
@@ -164,7 +164,7 @@ def _name_and_map(model: Any) -> dict[str, sourcemap.Origin]:
             node.name = f"{node.name or node.op_type}_{i}"
         described = any(key.startswith("pkg.torch.onnx") for key in node.metadata_props)
         origins[node.name] = (
-            sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name)
+            sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name, modules)
         )
     return origins
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -82,13 +82,14 @@ def _foreign(file: str) -> bool:
     return any(part in file if part.startswith("/") else file.startswith(part) for part in FOREIGN)
 
 
-def origin_of_scope(name: str) -> Origin:
-    """TorchScript keeps scopes in node names: `/model/fc1/Gemm`."""
+def origin_of_scope(name: str, modules: Collection[str] = ()) -> Origin:
+    """TorchScript keeps scopes in node names: `/model/fc1/Gemm`, and `/model/fc1_2/Gemm` where a module is called again."""
     parts = [part for part in name.split("/") if part]
     if len(parts) < 2:
         return Origin()
-    path = parts[-2] if "." in parts[-2] else ".".join(parts[:-1])
-    return Origin(module=unwrapped(path))
+    path = unwrapped(parts[-2] if "." in parts[-2] else ".".join(parts[:-1]))
+    again = re.sub(r"_\d+(?=\.|$)", "", path or "")
+    return Origin(module=again if path not in modules and again in modules else path)
 
 
 def unwrapped(path: str) -> str | None:

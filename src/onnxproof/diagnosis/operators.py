@@ -159,6 +159,7 @@ FORMS: dict[str, str] = {
     "scaled_dot_product_attention": "tensors of four dimensions: `F.scaled_dot_product_attention(q.unsqueeze(1), k.unsqueeze(1), v.unsqueeze(1)).squeeze(1)`",
     "fft_fftfreq": FREQUENCIES,
     "allclose": "`torch.isclose(a, b).all()` stays a tensor: choose with `torch.where`",
+    "_sym_sqrt": "`x.shape[0] ** 0.5` for `math.sqrt(x.shape[0])`; for other functions of a size a tensor, `torch.full((), x.shape[0], dtype=x.dtype).log()`",
 }
 """What to write instead, by the operator's name as the exporters print it; an overload's form stands before its operator's."""
 

@@ -18,6 +18,7 @@ from onnxproof.runners.reference_ops import FAST_OPS
 NARROW = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 LOSSY = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 EXPANDED = {"GroupNormalization", "HardSwish", "MeanVarianceNormalization", "Mish"}
+RECURRENT = {"LSTM", "GRU", "RNN"}
 DTYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
 
 
@@ -28,6 +29,9 @@ class ReferenceRunner:
 
     def __init__(self, model: onnx.ModelProto, renamed: Mapping[str, str] | None = None) -> None:
         self._renamed = dict(renamed or {})
+        lengths = [node.name for node in model.graph.node if node.op_type in RECURRENT and any(node.input[4:5])]
+        if lengths:
+            raise Rejected(f"onnx's evaluator does not look at the sequence lengths of {lengths[0]}")
         try:
             self._evaluator = ReferenceEvaluator(model, new_ops=FAST_OPS)
         except Exception as error:

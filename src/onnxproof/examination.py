@@ -33,9 +33,17 @@ def examine(subject: Subject) -> list[Finding]:
             first = _outputs(subject, fed)
             findings += _mutation(subject, before, inputs, fed)
         drawn = generators() != chance
-        others = [_again(subject)] + ([_again(subject, LOW), _again(subject, HIGH)] if drawn else [])
+        others = [_again(subject), *(_rare(subject) if drawn else [])]
     random = next(filter(None, (_randomness(first, other) for other in others)), [])
     return findings + ([_at_line(finding, subject) for finding in random] if random else [])
+
+
+def _rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
+    """What the module answers when the rarest numbers are drawn."""
+    try:
+        return [_again(subject, LOW), _again(subject, HIGH)]
+    except Exception:
+        return []  # what it does with plain numbers it may not do while they are watched (torch.cond)
 
 
 def _again(subject: Subject, forced: float | None = None) -> dict[str, torch.Tensor]:

@@ -12,6 +12,7 @@ from typing import Any
 from onnxproof.conductor import Progress, conduct
 from onnxproof.errors import OnnxproofError
 from onnxproof.findings import Finding, found
+from onnxproof.findings.parity import HEAL
 from onnxproof.job import Job
 from onnxproof.policy import Policy
 from onnxproof.proof import Proof
@@ -102,7 +103,8 @@ def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
     )
     record = {"healed": False, "tried": [one.to_json() for one in tried]}
     note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=record)
-    return replace(proof, findings=(*proof.findings, note), healing=record)
+    findings = [replace(f, help=f.help.replace(HEAL, "")) if f.help else f for f in proof.findings]
+    return replace(proof, findings=(*findings, note), healing=record)
 
 
 def _advice(finding: Finding) -> str | None:

@@ -148,6 +148,12 @@ SPECIFIC: tuple[Pattern, ...] = (
         "a branch of torch.cond (or a loop body) returns or changes its own input, or the branches return different things",
     ),
     pattern(
+        r"Unable to cast NotImplemented to Tensor|NestedTensor\w*|[Nn]ested tensors?\b.{0,60}not",
+        "OX126",
+        "the forward makes a tensor of a kind of its own, such as a nested one, which cannot be captured",
+        "Use plain tensors: pad what a nested tensor holds, and give a mask or the lengths.",
+    ),
+    pattern(
         r"DispatchKey\.Sparse\w+|Sparse(?:CPU|CUDA|Meta)\b|torch\.sparse_(?:coo|csr|csc)|[Ss]parse (?:tensors?|layout).{0,40}not",
         "OX108",
         "the model uses sparse tensors, which ONNX does not have",

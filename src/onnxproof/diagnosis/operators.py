@@ -177,7 +177,7 @@ def nearest(operator: str) -> str | None:
     return None
 
 
-NAN, DTYPE = frozenset({"OX205"}), frozenset({"OX214"})
+NAN, DTYPE, DISCRETE = frozenset({"OX205"}), frozenset({"OX214"}), frozenset({"OX207"})
 """Codes that some advice is for alone."""
 REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, frozenset[str]], ...] = (
     (re.compile(r"divisor_override"), "multiply the average by `kernel area / divisor` instead of `divisor_override`"),
@@ -198,6 +198,12 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, froze
         re.compile(r"\.sum\(|\.mean\(|cumsum"),
         "say the dtype of the result: `.sum(dim, dtype=x.dtype)`; a cast behind it is dropped",
         DTYPE,
+    ),
+    (
+        re.compile(r"topk|sort|argmax|argmin"),
+        "equal values (ties) come in another order; make them differ, as `torch.topk(x * n - torch.arange(n), k)` does for integers, "
+        "or return the values and not their places",
+        DISCRETE,
     ),
     (re.compile(r"logaddexp"), "`torch.maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))`"),
 )

@@ -77,7 +77,7 @@ ENTRIES = (
         " integers, minus of uint8, sort of booleans).",
         "No runtime will load it.",
         "Cast in the model, at the named line: `a | b` instead of `a + b` for booleans, `.float()` or `.int()` "
-        "before the operation.",
+        "before the operation. Where the line has nothing of the kind, the exporter translates it wrongly: `--exporter torchscript`, or other operators.",
         "translate",
         example="`(x > 0) + (x > 1)`",
         near_miss="`(x > 0) | (x > 1)`",

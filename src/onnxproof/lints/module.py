@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxproof.artifact.sourcemap import user_frame
 from onnxproof.artifact.wrapper import eval_mode, preserved
@@ -28,10 +28,10 @@ def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
     """What is remarkable about the module."""
     checks: tuple[Callable[[Subject], list[Finding]], ...] = (
         _devices,
+        _python_state,  # before anything else calls the module: a cache that is filled does not change again
         _batch_statistics,
         _wide_weights,
         _tied_weights,
-        _python_state,
         _fixed_numbers,
     )
     kinds = {type(module).__name__ for module in subject.module.modules()}
@@ -45,7 +45,8 @@ def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
 def _devices(subject: Subject) -> list[Finding]:
     places: dict[str, list[str]] = {}
     for name, tensor in _tensors(subject.module).items():
-        places.setdefault(str(tensor.device), []).append(name)
+        if not tensor.is_meta:  # OX120 tells of these
+            places.setdefault(str(tensor.device), []).append(name)
     if len(places) < 2:
         return []
     told = "; ".join(f"{device}: {', '.join(names[:3])}" for device, names in sorted(places.items()))
@@ -70,30 +71,33 @@ def _batch_statistics(subject: Subject) -> list[Finding]:
 
 
 def _normalised(subject: Subject) -> list[Mapping[str, str] | None]:
-    """The lines that normalise over a batch of several in eval mode. Instance normalisation is one over a batch of one."""
-    watch = _Norms()
+    """The lines that normalise by the statistics of the batch in eval mode."""
+    frames: list[Mapping[str, str] | None] = []
+    plain = torch.batch_norm
+
+    def noted(input: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *rest: Any) -> Any:
+        if training:
+            frames.append(user_frame("".join(traceback.format_stack())))
+        return plain(input, weight, bias, mean, var, training, *rest)
+
+    # A dispatch mode would see more, and torch.cond does not run under one.
+    with _replaced(torch, "batch_norm", noted):
+        try:
+            with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+                subject.call([leaf.clone() for leaf in subject.inputs.tensors.values()])
+        except Exception:
+            return []  # a module that rejects its example says so itself when it is exported
+    return frames
+
+
+@contextmanager
+def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
+    before = getattr(owner, name)
+    setattr(owner, name, value)
     try:
-        with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watch:
-            subject.call([leaf.clone() for leaf in subject.inputs.tensors.values()])
-    except Exception:
-        return []  # a module that rejects its example says so itself when it is exported
-    return watch.frames
-
-
-class _Norms(TorchDispatchMode):
-    """Watches for batch normalisation that takes its statistics from the batch."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # torch does not type it
-        self.frames: list[Mapping[str, str] | None] = []
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if "native_batch_norm" in func._schema.name:
-            names = [argument.name for argument in func._schema.arguments]
-            given = {**dict(zip(names, args, strict=False)), **(kwargs or {})}
-            if given.get("training") and given["input"].shape[0] > 1:
-                self.frames.append(user_frame("".join(traceback.format_stack())))
-        return func(*args, **(kwargs or {}))
+        yield
+    finally:
+        setattr(owner, name, before)
 
 
 def _wide_weights(subject: Subject) -> list[Finding]:

@@ -27,6 +27,8 @@ from onnxproof.report.words import (
 )
 from onnxproof.verified import CaseResult
 
+UNHEALABLE = frozenset({"OX218", "OX301", "OX302", "OX304", "OX310", "OX311", "OX324"})
+"""What no other setting of the export or the session changes."""
 SHOWN_FINDINGS = 3
 SHOWN_NOTES = 3
 SHOWN_GROUPS = 9
@@ -192,7 +194,8 @@ def _next(proof: Proof) -> list[str]:
     gating = grave(proof)
     if not gating:
         return []
-    healing = ", or --heal" if proof.healing is None and gating[0].code.startswith(("OX2", "OX3")) else ""
+    healable = gating[0].code.startswith(("OX2", "OX3")) and gating[0].code not in UNHEALABLE
+    healing = ", or --heal" if proof.healing is None and healable else ""
     return ["", f"  next: onnxproof explain {gating[0].code}{healing}"]
 
 

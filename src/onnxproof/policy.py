@@ -193,6 +193,8 @@ def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark
     if not case.fair:
         message = f"on {_outside(case)}: {finding.message}"
         finding = replace(finding, code="OX209", severity="note", message=message, help=found("OX209", "").help)
+    elif case.profile == "denormal" and finding.severity == "block":
+        finding = replace(finding, severity="review", message=f"{finding.message}, on inputs near 1e-40 only")
     yield Remark(finding, remark.weight)
 
 
@@ -369,7 +371,7 @@ def _merged(remarks: Iterable[Remark]) -> list[Finding]:
 
 
 def _speaker(group: Sequence[Remark]) -> Finding:
-    worst = max(group, key=lambda remark: remark.weight).finding
+    worst = max(group, key=lambda remark: (remark.finding.weight, remark.weight)).finding
     cases = list(dict.fromkeys(str(remark.finding.where.case) for remark in group))
     return replace(worst, evidence={**worst.evidence, "cases": cases, "case_count": len(cases)})
 

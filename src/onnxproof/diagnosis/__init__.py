@@ -17,7 +17,7 @@ OF_OPERATORS = frozenset({"OX108", "OX109", "OX128"})
 OPERATOR = re.compile(r"\b(?:aten|prims)(?:\.|::)\w+")
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
-LAST: tuple[Pattern, ...] = (*export.WIDE, *runtime.WIDE, *pasted.ELSEWHERE, *pasted.WIDE, *general.PATTERNS)
+LAST: tuple[Pattern, ...] = (*export.WIDE, *pasted.ELSEWHERE, *runtime.WIDE, *pasted.WIDE, *general.PATTERNS)
 BAKED = (
     "A parametrization computes the weight in every forward: bake it before the export, "
     "`torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight')`."

@@ -46,7 +46,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"core dumped|#\d+ +0x[0-9a-f]{8,} in |#\d+ +pc +(?:0x)?[0-9a-f]{6,} |Fatal Python error|0xC0000(?:005|409|0FD)|"
         r"Unhandled exception at 0x|Access violation (?:reading|writing)|memory access out of bounds|Got an? (?:segv|sig\w+|unknown) while executing native code|"
         r"Aborted\(\w*\)\. Build with|RuntimeError: (?:unreachable\b|table index is out of bounds|null function or function signature)|"
-        r"Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal (?:hardware )?instruction|"
+        r"JNI DETECTED ERROR|Fatal signal \d+|EXC_BAD_ACCESS|AccessViolationException|Illegal (?:hardware )?instruction|"
         r"\bSIG(?:SEGV|ABRT|ILL|BUS|KILL|TRAP|FPE|SYS)\b|EXC_(?:BREAKPOINT|CRASH|BAD_INSTRUCTION)|double free or corruption|(?:free|malloc|munmap_chunk)\(\): ",
         "OX001",
         "the process died while exporting or running",

@@ -46,7 +46,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(r"\bNOT_IMPLEMENTED\b|ErrorCode:NotImplemented", "OX308", "onnxruntime has no kernel for a node"),
     pattern(
         r"\bEP_FAIL\b|\b(?:CUDNN|CUBLAS|CUDA|HIP|ROCM|MIOPEN|TensorRT|QNN|CoreML|NNAPI|DML) (?:error|failure)|(?:Cuda|Dml|TensorRT|OpenVINO|"
-        r"QNN|CoreML|Rocm|MIGraphX|WebGpu)ExecutionProvider.{0,200}(?:fail|error|exception)",
+        r"QNN|CoreML|Rocm|MIGraphX|WebGpu)ExecutionProvider.{0,200}\b(?:fail|error\b|exception\b)",
         "OX326",
         "the provider's own library fails",
     ),
@@ -56,7 +56,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "onnxruntime builds no session from the file",
     ),
     pattern(r"\bINVALID_ARGUMENT\b|ErrorCode:InvalidArgument", "OX224", "the feed does not fit the file's inputs"),
-    pattern(r"Non-zero status code returned while running (\w+) node", "OX223", "{1} fails inside onnxruntime"),
+    pattern(
+        r"Non-zero status code returned while running (\w+) node",
+        "OX221",
+        "{1} fails inside onnxruntime, and does not say why",
+    ),
     pattern(
         r"torch\W{1,2}_dynamo\b|torch[./\\]export\b|torch\.fx\b|FakeTensor|its data is not allocated yet|symbolic_shapes|TorchExportError",
         "OX126",

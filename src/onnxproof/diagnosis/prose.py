@@ -42,18 +42,6 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     pattern(
         _any(
-            r"\bseg-?fault(?:s|ed|ing)?\b|\bcore dump|\bhard fault",
-            rf"{PROGRAM}.{{0,40}}\b(?:exits?|quits?|dies|died|terminates?|(?:is|was) killed)\b",
-            r"\bcr[au]sh(?:es|ed|ing)?\b|\bprogram breaks?\b|\bturns? off\b|崩溃|闪退|段错误|程序(?:结束|退出|终止|中断)",
-            r"(?:fail\w*|suddenly) without (?:any )?(?:error|message)",
-            r"(?:no|any|without) errors?\b.{0,80}(?:no|not|n't).{0,20}(?:output|file)",
-            r"(?:exit|quit|stop|clos|break|end|terminat)\w*.{0,80}(?:without|with no|no) (?:any |an )?(?:error|exception|message|warning)s?\b",
-        ),
-        "OX001",
-        "the process died",
-    ),
-    pattern(
-        _any(
             r"内存(?:泄[漏露]|不足|溢出)|显存(?:不足|溢出|泄[漏露])",
             r"memory is (?:used up|full|exhausted)|(?:higher|more|much|lots? of) (?:v?ram|memory)\b|\d+ ?GB of v?ram",
             r"\bOOM\b|memory[- ]leak\w*|leak(?:s|ing|ed)? (?:gpu |cpu )?memory",
@@ -64,6 +52,18 @@ PATTERNS: tuple[Pattern, ...] = (
         ),
         "OX003",
         "memory runs out",
+    ),
+    pattern(
+        _any(
+            r"\bseg-?fault(?:s|ed|ing)?\b|\bcore dump|\bhard fault",
+            rf"{PROGRAM}.{{0,40}}\b(?:exits?|quits?|dies|died|terminates?|(?:is|was) killed)\b",
+            r"\bcr[au]sh(?:es|ed|ing)?\b|\bprogram breaks?\b|\bturns? off\b|崩溃|闪退|段错误|程序(?:结束|退出|终止|中断)",
+            r"(?:fail\w*|suddenly) without (?:any )?(?:error|message)",
+            r"(?:no|any|without) errors?\b.{0,80}(?:no|not|n't).{0,20}(?:output|file)",
+            r"(?:exit|quit|stop|clos|break|end|terminat)\w*.{0,80}(?:without|with no|no) (?:any |an )?(?:error|exception|message|warning)s?\b",
+        ),
+        "OX001",
+        "the process died",
     ),
     pattern(
         _any(

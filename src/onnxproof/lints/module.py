@@ -45,8 +45,7 @@ def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
 def _devices(subject: Subject) -> list[Finding]:
     places: dict[str, list[str]] = {}
     for name, tensor in _tensors(subject.module).items():
-        if not tensor.is_meta:  # OX120 tells of these
-            places.setdefault(str(tensor.device), []).append(name)
+        places.setdefault(str(tensor.device), []).append(name)
     if len(places) < 2:
         return []
     told = "; ".join(f"{device}: {', '.join(names[:3])}" for device, names in sorted(places.items()))

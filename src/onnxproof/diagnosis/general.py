@@ -56,11 +56,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "onnxruntime builds no session from the file",
     ),
     pattern(r"\bINVALID_ARGUMENT\b|ErrorCode:InvalidArgument", "OX224", "the feed does not fit the file's inputs"),
-    pattern(
-        r"Non-zero status code returned while running (\w+) node",
-        "OX221",
-        "{1} fails inside onnxruntime, and does not say why",
-    ),
+    pattern(r"Non-zero status code returned while running (\w+) node", "OX223", "{1} fails inside onnxruntime"),
     pattern(
         r"torch\W{1,2}_dynamo\b|torch[./\\]export\b|torch\.fx\b|FakeTensor|its data is not allocated yet|symbolic_shapes|TorchExportError",
         "OX126",

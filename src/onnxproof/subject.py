@@ -197,7 +197,10 @@ def _import_module(name: str) -> Any:
 def _raised(error: BaseException, path: Path | None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     mine = [f for f in frames if path is not None and Path(f.filename) == path.resolve()] or frames[-1:]
-    where = f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine else ""
+    # A syntax error says its place itself.
+    where = (
+        f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine and not isinstance(error, SyntaxError) else ""
+    )
     return f"{type(error).__name__}: {condensed(error)}{where}"
 
 

@@ -57,6 +57,16 @@ def linted(made: Callable[[], onnx.ModelProto], **options: Any) -> Callable[[Pat
     return run
 
 
+class Encoder(nn.Module):
+    def __init__(self, nested: bool) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.encoder(x[None], src_key_padding_mask=(x.sum(-1) > 100)[None])
+
+
 def looked_at(module: Callable[[], nn.Module], target: Callable[[Path], str] | None = None) -> Callable[[Path], Found]:
     """The lint of a module."""
 
@@ -601,6 +611,7 @@ REMEDIES: dict[str, Remedy] = {
     "OX142": Remedy(looked_at(Wide), looked_at(lambda: Wide().float())),
     "OX144": Remedy(looked_at(lambda: Caches(True)), looked_at(lambda: Caches(False))),
     "OX145": Remedy(looked_at(Numbers), looked_at(Tensors)),
+    "OX147": Remedy(looked_at(lambda: Encoder(True)), looked_at(lambda: Encoder(False))),
     "OX146": Remedy(
         looked_at(lambda: nn.Linear(8, 8), script("def preprocess(image):\n    return image / 255\n")),
         looked_at(

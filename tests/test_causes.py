@@ -161,6 +161,26 @@ def test_what_the_default_exporter_could_not_capture_is_told_with_its_line(tmp_p
     assert "tracing froze what stands there: Instead: `x.shape[0] ** 0.5`" in worst.help
 
 
+class Encoded(nn.Module):
+    def __init__(self, nested):
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+
+    def forward(self, x, pad):
+        return self.encoder(x, src_key_padding_mask=pad)
+
+
+def test_padded_positions_that_only_the_fast_path_leaves_out(tmp_path):
+    example = (torch.randn(2, 4, 8), torch.tensor([[False] * 4, [False, False, True, True]]))
+    proof = onnxproof.prove(Encoded(True).eval(), example, out=tmp_path / "a", budget=20)
+    worst = proof.findings[0]
+    assert (proof.verdict, worst.code, worst.where.module) == ("block", "OX201", "encoder")
+    assert "enable_nested_tensor=False" in worst.help
+    assert onnxproof.prove(Encoded(False).eval(), example, out=tmp_path / "b", budget=20).verdict == "ship"
+
+
 def test_a_module_that_is_called_again_keeps_its_name():
     assert origin_of_scope("/model/conv_2/Add", {"conv"}).module == "conv"
     assert origin_of_scope("/model/conv_2/Add", {"conv", "conv_2"}).module == "conv_2"

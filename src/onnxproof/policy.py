@@ -97,7 +97,9 @@ def judge(
     findings += judge_latency(latency, policy.latency, lambda c: _gates(c, policy))
     findings += judge_quality(quality, policy.quality) if quality is not None else []
     traced = next((f for f in findings if f.code == "OX107" and f.evidence.get("code")), None)
-    findings = [_shown(_frozen(_blamed(finding, blames or {}), traced), counterexamples) for finding in findings]
+    skipped = next((f for f in findings if f.code == "OX147"), None)
+    findings = [_blamed(finding, blames or {}) for finding in findings]
+    findings = [_shown(_skipped(_frozen(f, traced), skipped), counterexamples) for f in findings]
     accepted = [
         f.accept(policy.accept[f.code]) if f.code in policy.accept else replace(f, accepted=None) for f in findings
     ]
@@ -160,6 +162,14 @@ def _frozen(finding: Finding, traced: Finding | None) -> Finding:
         where = replace(where, file=traced.where.file, line=traced.where.line)
     cause = f"The default exporter failed{place} ({traced.evidence['reason']}) and tracing froze what stands there: {traced.evidence['help']}"
     return replace(finding, where=where, help=f"{cause} {finding.help}")
+
+
+def _skipped(finding: Finding, skipped: Finding | None) -> Finding:
+    """The finding with the fast path that is not exported, where no node is to blame."""
+    if skipped is None or finding.code not in LOCATABLE or not finding.weight or finding.where.node is not None:
+        return finding
+    where = replace(finding.where, module=skipped.where.module)
+    return replace(finding, where=where, help=f"Most likely {skipped.message}. {skipped.help} {finding.help}")
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,18 @@ class Split(nn.Module):
         return self.linear(x)
 
 
+class Padded(nn.Module):
+    def __init__(self, nested):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=nested)
+
+    def forward(self, x):
+        return self.encoder(x[None], src_key_padding_mask=(x.sum(-1) > 100)[None])
+
+
 LINTED = [
+    ("OX147", Padded(True), Padded(False)),
     ("OX125", Split("meta"), Split("cpu")),
     ("OX141", nn.BatchNorm1d(8, track_running_stats=False), nn.BatchNorm1d(8)),
     ("OX142", Buffered(torch.float64), Buffered(torch.float32)),

@@ -522,4 +522,16 @@ ENTRIES = (
         example="`def preprocess(image):` beside the model",
         near_miss="normalisation inside `forward`",
     ),
+    Entry(
+        "OX147",
+        "a fast path that is not exported",
+        "note",
+        "In eval mode `nn.TransformerEncoder` leaves padded positions out and answers zeros there; the exporter takes the layers, which compute "
+        "them.",
+        "The two sides differ at padded positions, and parity findings name no node: nothing in the graph is wrong.",
+        "Make the encoder with `nn.TransformerEncoder(…, enable_nested_tensor=False)`, or mask the answers at padded positions.",
+        "model",
+        example="an encoder in eval mode that is given `src_key_padding_mask`",
+        near_miss="the same with `enable_nested_tensor=False`",
+    ),
 )

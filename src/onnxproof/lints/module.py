@@ -32,6 +32,7 @@ def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
         _batch_statistics,
         _wide_weights,
         _tied_weights,
+        _fast_path,
         _fixed_numbers,
     )
     kinds = {type(module).__name__ for module in subject.module.modules()}
@@ -117,6 +118,39 @@ def _tied_weights(subject: Subject) -> list[Finding]:
         return []
     message = f"weights are shared: {'; '.join(' = '.join(group[:3]) for group in tied[:SHOWN])}"
     return [found("OX143", message, evidence={"tied": tied})]
+
+
+def _fast_path(subject: Subject) -> list[Finding]:
+    """Encoders that leave padded positions out in eval mode, and are given some."""
+    encoders = {
+        name: module
+        for name, module in subject.module.named_modules()
+        if isinstance(module, nn.TransformerEncoder) and getattr(module, "use_nested_tensor", False)
+    }
+    if not encoders or not torch.backends.mha.get_fastpath_enabled():
+        return []
+    padded: list[str] = []
+
+    def watch(name: str) -> Any:
+        def noted(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+            mask = kwargs.get("src_key_padding_mask", args[2] if len(args) > 2 else None)
+            padded.extend([name] if mask is not None else [])
+
+        return noted
+
+    hooks = [module.register_forward_pre_hook(watch(name), with_kwargs=True) for name, module in encoders.items()]
+    try:
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+            subject.call([leaf.clone() for leaf in subject.inputs.tensors.values()])
+    except Exception:
+        return []  # a module that rejects its example says so itself when it is exported
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not padded:
+        return []
+    message = f"the transformer encoder {padded[0] or '(the module itself)'} leaves padded positions out in eval mode and answers zeros there; the graph computes them"
+    return [found("OX147", message, where=Where(module=padded[0] or None), evidence={"modules": padded})]
 
 
 # --- state that is neither parameter nor buffer -------------------------------------------------------------------------

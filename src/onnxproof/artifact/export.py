@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from onnxproof.artifact.chatter import caught
 from onnxproof.artifact.exporters import Attempt, Order, plain_error, run
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.record import Artifact, ExportOptions
+from onnxproof.artifact.specialised import Place, listening
 from onnxproof.artifact.wrapper import eval_mode, preserved, resized
 from onnxproof.diagnosis import diagnose
 from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
@@ -172,19 +173,22 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
     queue = [Attempt(first, optimize=options.optimize, strict=options.strict, opset=options.opset)]
     errors: list[Exception] = []
     tried: list[Attempt] = []
+    fixed: dict[Place, Where] = {}
     while queue:
         attempt = queue.pop(0)
         try:
-            made = run(attempt, order)
+            with listening() as heard:
+                made = run(attempt, order)
         except Exception as error:
             errors.append(error)
             tried.append(attempt)
+            fixed = {**heard.lines, **fixed}
             queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
             continue
         if made.strict and not attempt.strict:
             _report_strict(plain_error(attempt, order), report)
         _report_detours(made, errors, report)
-        _report_baked(subject, read_artifact(order.path), errors, report)
+        _report_baked(subject, read_artifact(order.path), errors, {**heard.lines, **fixed}, report)
         return made
     raise FindingError(_failed(subject, tried, errors)) from errors[0]
 
@@ -271,17 +275,23 @@ def _report_strict(error: Exception | None, report: Report) -> None:
     report(found("OX138", message, where=reason.where, evidence={"reason": reason.message, "error": str(error)[:2000]}))
 
 
-def _report_baked(subject: Subject, artifact: Artifact, errors: list[Exception], report: Report) -> None:
-    """Compare the artifact's dims with the wish."""
+def _report_baked(
+    subject: Subject, artifact: Artifact, errors: list[Exception], fixed: Mapping[Place, Where], report: Report
+) -> None:
+    """Compare the artifact's dims with the wish; `fixed` has the lines that were heard of."""
     ports = {port.name: port for port in artifact.inputs}
     baked: dict[str, list[str]] = {}
-    for name, dims in subject.dynamic.items():
+    lines: dict[str, Where] = {}
+    for place, (name, tensor) in enumerate(subject.inputs.tensors.items()):
         shape = ports[name].shape if name in ports else None
-        for dim, size in dims.items():
-            if shape is not None and isinstance(shape[dim], int):
+        for dim, size in subject.dynamic.get(name, {}).items():
+            if shape is not None and isinstance(shape[dim], int) and dim < tensor.ndim:
                 baked.setdefault(size, []).append(f"{name}[{dim}] = {shape[dim]}")
-    where = location(errors[0]) if errors else Where()
+                if (place, dim) in fixed:
+                    lines.setdefault(size, fixed[place, dim])
+    said = location(errors[0]) if errors else Where()
     for size, places in baked.items():
+        where = lines.get(size, said)
         evidence: dict[str, Any] = {"dimension": size, "places": places}
         if errors:
             evidence["error"] = shortest(str(errors[0]))

@@ -28,6 +28,7 @@ FOREIGN = (
     "/onnx/",
     "/sympy/",
     "/contextlib.py",
+    "/logging/__init__.py",
     "/copy.py",
     "/onnxproof/artifact/",
     "/onnxproof/worker/",

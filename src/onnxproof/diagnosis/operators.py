@@ -190,6 +190,10 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, froze
         "onnxruntime loses NaN here: test for it with `x.isnan().any(dim)`",
         NAN,
     ),
+    (
+        re.compile(r"scatter_reduce\(.*mean"),
+        "divide a `scatter_add` of the values by one of ones: `o.scatter_add(d, i, x) / o.scatter_add(d, i, torch.ones_like(x)).clamp(min=1)`",
+    ),
     (re.compile(r"bernoulli|rand"), "make the random numbers an input"),
     (re.compile(r"adaptive_\w+_pool"), "pool to size 1, or export for one input size (`--dynamic none`)"),
     (re.compile(r"int\(.*(?:shape|size)"), "stay with `x.shape[i]` and integer arithmetic: `x.shape[1] // 2`"),

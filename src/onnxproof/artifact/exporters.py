@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -117,22 +118,35 @@ def _wished(subject: Subject, attempt: Attempt) -> tuple[dict[int, str] | None, 
     )
 
 
+@contextmanager
+def _unprinted() -> Iterator[None]:
+    """Without the graphs that a verbose export writes to the terminal behind Python's back."""
+    switch = torch._C._jit_set_onnx_log_enabled
+    torch._C._jit_set_onnx_log_enabled = lambda enabled: None
+    try:
+        yield
+    finally:
+        torch._C._jit_set_onnx_log_enabled = switch
+
+
 def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
     import onnx_ir as ir
 
     subject = order.subject
     # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
     scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
-    torch.onnx.export(
-        subject.module if scripted else FlatModule(subject),
-        order.leaves,
-        str(order.path),
-        dynamo=False,
-        input_names=list(subject.inputs.tensors),
-        output_names=order.outputs,
-        dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
-        opset_version=attempt.opset,
-    )
+    with _unprinted():
+        torch.onnx.export(
+            subject.module if scripted else FlatModule(subject),
+            order.leaves,
+            str(order.path),
+            dynamo=False,
+            verbose=True,  # notes on each node the calls that led to it
+            input_names=list(subject.inputs.tensors),
+            output_names=order.outputs,
+            dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
+            opset_version=attempt.opset,
+        )
     model = ir.load(order.path)
     for initializer in list(model.graph.initializers.values()):
         if initializer.const_value is not None:  # read now: the file is about to be written again
@@ -164,7 +178,9 @@ def _name_and_map(model: Any, modules: Collection[str]) -> dict[str, sourcemap.O
             node.name = f"{node.name or node.op_type}_{i}"
         described = any(key.startswith("pkg.torch.onnx") for key in node.metadata_props)
         origins[node.name] = (
-            sourcemap.origin_of(node.metadata_props) if described else sourcemap.origin_of_scope(node.name, modules)
+            sourcemap.origin_of(node.metadata_props)
+            if described
+            else sourcemap.origin_of_scope(node.name, modules, node.doc_string)
         )
     return origins
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import json
+import linecache
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from onnxproof.findings import Where
 PREFIX = "model"
 """Name of the wrapped module inside the wrapper of an export: the first part of every scope, removed here."""
 FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n?(?P<text>[^\n]*)')
+TRACED = re.compile(r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?P<function>\S+)", re.M)
+WRAPPER = "/onnxproof/artifact/wrapper.py"
+"""What calls the user's module in an export."""
 TARGET = re.compile(r"target=(?:torch\.ops\.)?([\w.]+)")
 FOREIGN = (
     "/torch/",
@@ -83,14 +87,33 @@ def _foreign(file: str) -> bool:
     return any(part in file if part.startswith("/") else file.startswith(part) for part in FOREIGN)
 
 
-def origin_of_scope(name: str, modules: Collection[str] = ()) -> Origin:
-    """TorchScript keeps scopes in node names: `/model/fc1/Gemm`, and `/model/fc1_2/Gemm` where a module is called again."""
+def origin_of_scope(name: str, modules: Collection[str] = (), trace: str | None = None) -> Origin:
+    """TorchScript keeps scopes in node names: `/model/fc1/Gemm`, and `/model/fc1_2/Gemm` where a module is called again.
+
+    `trace`: the calls that led to the node, as tracing notes them.
+    """
+    frame = traced_frame(trace or "")
+    place = Origin(
+        file=frame["file"] if frame else None,
+        line=int(frame["line"]) if frame else None,
+        text=(frame["text"] or None) if frame else None,
+    )
     parts = [part for part in name.split("/") if part]
     if len(parts) < 2:
-        return Origin()
+        return place
     path = unwrapped(parts[-2] if "." in parts[-2] else ".".join(parts[:-1]))
     again = re.sub(r"_\d+(?=\.|$)", "", path or "")
-    return Origin(module=again if path not in modules and again in modules else path)
+    return replace(place, module=again if path not in modules and again in modules else path)
+
+
+def traced_frame(trace: str) -> Mapping[str, str] | None:
+    """The innermost frame of the user's in `file.py(12): forward` lines, which come innermost first and end in who called the model."""
+    for match in TRACED.finditer(trace):
+        if match["file"].endswith(WRAPPER):
+            return None
+        if not _foreign(match["file"]):
+            return {**match.groupdict(), "text": linecache.getline(match["file"], int(match["line"])).strip()}
+    return None
 
 
 def unwrapped(path: str) -> str | None:

@@ -6,7 +6,7 @@ import re
 import traceback
 from typing import Any
 
-from onnxproof.artifact.sourcemap import unwrapped, user_frame
+from onnxproof.artifact.sourcemap import traced_frame, unwrapped, user_frame
 from onnxproof.findings import Where
 
 
@@ -20,7 +20,7 @@ def location(error: BaseException) -> Where:
     node = _translated(error)
     if node is not None:
         return _origin(node)
-    frame = user_frame(chain(error))
+    frame = user_frame(chain(error)) or traced_frame(_traced(error))
     for link in links(error):
         if frame is None:
             frame = user_frame("".join(traceback.format_tb(link.__traceback__)))
@@ -47,6 +47,16 @@ def _translated(error: BaseException) -> Any:
             if hasattr(node, "meta") and hasattr(node, "target"):
                 return node
     return None
+
+
+def _traced(error: BaseException) -> str:
+    """The calls that led to the node that the TorchScript exporter was translating."""
+    for link in links(error):
+        for frame, _ in traceback.walk_tb(link.__traceback__):
+            node = frame.f_locals.get("node")
+            if node is not None and hasattr(node, "sourceRange"):
+                return str(node.sourceRange())
+    return ""
 
 
 def called(error: BaseException) -> str | None:

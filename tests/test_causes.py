@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import random
 
@@ -13,6 +14,7 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import onnxproof
+from onnxproof.artifact import sourcemap
 from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.artifact.record import Port
 from onnxproof.artifact.sourcemap import origin_of_scope
@@ -184,6 +186,57 @@ def test_padded_positions_that_only_the_fast_path_leaves_out(tmp_path):
 def test_a_module_that_is_called_again_keeps_its_name():
     assert origin_of_scope("/model/conv_2/Add", {"conv"}).module == "conv"
     assert origin_of_scope("/model/conv_2/Add", {"conv", "conv_2"}).module == "conv_2"
+
+
+class Positioned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(4, 8))
+
+    def forward(self, x):
+        doubled = x * 2
+        return doubled + self.table
+
+
+def line_of(model, text):
+    lines, first = inspect.getsourcelines(type(model).forward)
+    return first + next(i for i, line in enumerate(lines) if text in line)
+
+
+def test_a_dimension_that_is_baked_in_has_the_line_that_does_it(tmp_path):
+    model = Positioned().eval()
+    found = onnxproof.export(model, (X[None],), dynamic={"x": {0: "batch", 1: "length"}}, out=tmp_path).findings
+    finding = next(f for f in found if f.code == "OX104")
+    assert (finding.where.file, finding.where.line) == (__file__, line_of(model, "self.table"))
+
+
+class Middle(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(8, 2)
+
+    def forward(self, x):
+        centred = x - x.median(-1, keepdim=True).values
+        return self.last(centred)
+
+
+def test_an_operator_that_tracing_refuses_has_its_line(tmp_path, capfd):
+    model = Middle().eval()
+    finding = onnxproof.export(model, (X,), exporter="torchscript", out=tmp_path).findings[0]
+    assert (finding.code, finding.where.line) == ("OX108", line_of(model, "median"))
+    pooled = nn.Sequential(nn.Conv3d(1, 2, 3), nn.AdaptiveAvgPool3d(2)).eval()
+    finding = onnxproof.export(pooled, (torch.randn(1, 1, 7, 7, 7),), exporter="torchscript", out=tmp_path).findings[0]
+    assert (finding.code, finding.where.module, finding.where.file) == ("OX128", "1", None)
+
+
+def test_a_traced_file_has_lines_in_its_source_map_and_none_in_itself(tmp_path, capfd):
+    model = Scaled().eval()
+    made = onnxproof.export(model, (X,), exporter="torchscript", out=tmp_path)
+    origins = sourcemap.read(tmp_path / "model.sourcemap.json")
+    assert {origin.line for origin in origins.values()} == {line_of(model, "math.sqrt")}
+    assert __file__.encode() not in (tmp_path / "model.onnx").read_bytes()
+    assert not made.findings
+    assert "graph(" not in capfd.readouterr().out
 
 
 def test_an_evaluator_that_ignores_sequence_lengths_is_not_asked():

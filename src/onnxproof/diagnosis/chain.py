@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from dataclasses import replace
 from typing import Any
 
 from onnxproof.artifact.sourcemap import traced_frame, unwrapped, user_frame
@@ -20,11 +21,14 @@ def location(error: BaseException) -> Where:
     node = _translated(error)
     if node is not None:
         return _origin(node)
-    frame = user_frame(chain(error)) or traced_frame(_traced(error))
+    traced = _traced(error)
+    module = unwrapped(traced.scopeName().rpartition("::")[2]) if traced is not None else None
+    frame = user_frame(chain(error)) or (traced_frame(traced.sourceRange()) if traced is not None else None)
     for link in links(error):
         if frame is None:
             frame = user_frame("".join(traceback.format_tb(link.__traceback__)))
-    return Where(file=frame["file"], line=int(frame["line"])) if frame else Where()
+    place = Where(module=module or None)
+    return replace(place, file=frame["file"], line=int(frame["line"])) if frame else place
 
 
 def links(error: BaseException) -> list[BaseException]:
@@ -49,14 +53,14 @@ def _translated(error: BaseException) -> Any:
     return None
 
 
-def _traced(error: BaseException) -> str:
-    """The calls that led to the node that the TorchScript exporter was translating."""
+def _traced(error: BaseException) -> Any:
+    """The node that the TorchScript exporter was translating, with its scope and the calls that led to it."""
     for link in links(error):
         for frame, _ in traceback.walk_tb(link.__traceback__):
             node = frame.f_locals.get("node")
             if node is not None and hasattr(node, "sourceRange"):
-                return str(node.sourceRange())
-    return ""
+                return node
+    return None
 
 
 def called(error: BaseException) -> str | None:

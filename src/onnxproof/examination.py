@@ -95,8 +95,11 @@ def _written_at(subject: Subject, changed: Collection[str]) -> Where:
     fed = {name: tensor.clone() for name, tensor in subject.inputs.tensors.items()}
     watched = {**dict(subject.module.named_buffers()), **fed}
     watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
-    with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watch:
-        _outputs(subject, list(fed.values()))
+    try:
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watch:
+            _outputs(subject, list(fed.values()))
+    except Exception:
+        return Where()  # torch.cond does not run while it is watched
     return Where(file=watch.frame["file"], line=int(watch.frame["line"])) if watch.frame else Where()
 
 

@@ -154,7 +154,7 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
 
 
 def _frozen(finding: Finding, traced: Finding | None) -> Finding:
-    """The finding with what the default exporter could not capture: tracing froze it, and has no line for its nodes."""
+    """The finding with what the default exporter could not capture, and tracing froze."""
     if traced is None or finding.code not in LOCATABLE or not finding.weight:
         return finding
     where, place = finding.where, f" at {traced.where.file}:{traced.where.line}" if traced.where.file else ""

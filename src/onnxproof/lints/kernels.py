@@ -63,11 +63,11 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
     nowhere: dict[str, list[onnx.NodeProto]] = {}
     elsewhere: dict[str, list[onnx.NodeProto]] = {}
     for node in graph.running:
-        missing = [lack for provider in order if (lack := _lack(graph, node, provider))]
-        if len(missing) == len(order):
-            nowhere.setdefault(missing[-1], []).append(node)
-        elif _lack(graph, node, order[0]):
-            elsewhere.setdefault(missing[0], []).append(node)
+        first, *others = (_lack(graph, node, provider) for provider in order)
+        if first is not None and None not in others:
+            nowhere.setdefault(first, []).append(node)
+        elif first is not None:
+            elsewhere.setdefault(first, []).append(node)
     findings = [_nowhere(graph, nowhere, order)] if nowhere else []
     return [*findings, _elsewhere(elsewhere, order[0])] if elsewhere else findings
 

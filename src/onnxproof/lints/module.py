@@ -186,14 +186,15 @@ FILLED = r"\b{}\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|set
 
 
 def _of_hooks(module: nn.Module) -> set[str]:
-    """Attributes that PyTorch's own hooks set anew before each forward: the weight under weight or spectral normalisation."""
+    """Attributes that PyTorch's own hooks set anew before each forward: a weight that is normalised or pruned."""
     hooks = [
         (path, hook)
         for path, child in module.named_modules()
         for hook in getattr(child, "_forward_pre_hooks", {}).values()
     ]
-    names = [(path, hook.name) for path, hook in hooks if type(hook).__module__.startswith("torch.nn.utils")]
-    return {f"{path}.{name}" if path else name for path, name in names}
+    own = [(path, hook) for path, hook in hooks if type(hook).__module__.startswith("torch.nn.utils")]
+    names = [(path, getattr(hook, "name", getattr(hook, "_tensor_name", None))) for path, hook in own]
+    return {f"{path}.{name}" if path else str(name) for path, name in names if name}
 
 
 def _filled(module: nn.Module) -> set[str]:

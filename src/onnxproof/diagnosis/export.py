@@ -365,7 +365,7 @@ SPECIFIC: tuple[Pattern, ...] = (
         r"unexpected tensor scalar type|Unknown (?:torch or )?scalar type|Scalar type .{0,20}cannot be converted to ONNX|"
         r"Unsupported (?:attribute|constant|tensor) type|Required parameter '\w+' is not provided|name 'L' is not defined|"
         r"We don't have an op for (aten::\w+)|does not forward tuples|required keyword attribute '\w+' is undefined|tracing state not found|was not in the map\b|"
-        r"invalid unordered_map<K, ?T> key|ONNX export only |"
+        r"ArrayRef: invalid index|invalid unordered_map<K, ?T> key|ONNX export only |"
         r"\b[a-z]s?_\(\): incompatible function arguments|\w+ must be constant\b|Unknown type for data|(?:Input|Output) names cannot be duplicated|"
         r"SpecViolationError|No matching (?:overload|signature).{0,60}onnx",
         "OX128",

@@ -54,7 +54,7 @@ PATTERNS: tuple[Pattern, ...] = (
     pattern(
         r"mat1 and mat2 shapes cannot be multiplied|Sizes of tensors must match except in dimension|Tensors must have same number of dimensions|"
         r"The size of tensor a \(\d+\) must match the size of tensor b|The expanded size of the tensor \(\d+\) must match|"
-        r"forward\(\) (?:missing \d+ required|takes \d+|takes from|got an unexpected|got multiple)|\w+\(\) takes \d+ positional arguments? but \d+ w|"
+        r"forward(?:\(\))? (?:missing \d+ required|takes \d+|takes from|got an unexpected|got multiple)|\w+\(\) takes \d+ positional arguments? but \d+ w|"
         r"Given (?:groups|transposed)=\d+, weight of size|Given input size per channel|Calculated padded input size per channel|"
         r"[Ee]xpected \d(?:D|-D|-dimensional).{0,60}(?:input|tensor).{0,60}(?:got|but)|Expected \d+D \(unbatched\)|expected input\[[\d, ]+\] to have|"
         r"shape '\[[-\d, ]+\]' is invalid for input of size|expected scalar type \w+ but found \w+|[Ee]xpected .{0,20}[Tt]ensor for argument #\d+|"

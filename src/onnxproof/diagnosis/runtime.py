@@ -33,7 +33,7 @@ LIBRARIES = pattern(
     r"initialize) (?:library )?.{0,60}(?:CUDA|TensorRT|cudnn|OpenVINO|providers?)|"
     r"lib(?:cu\w+|nvinfer\w*|openvino\w*|amdhip\w*|migraphx\w*)\.so|CUDA driver version is insufficient|CUDA_PATH is set but|"
     r"(?:CUDNN|CUBLAS)_STATUS_(?:NOT_INITIALIZED|ARCH_MISMATCH|VERSION_MISMATCH|SUBLIBRARY\w*)|no CUDA-capable device|"
-    r"no kernel image is available|the provided PTX was compiled|Specified provider '(\w+)' is not in available provider names|EP Error|"
+    r"no kernel image is available|the provided PTX was compiled|Specified provider '(\w+)' is not in available provider\s+names|EP Error|"
     r"does not contain a subset of available providers|Provider not available, can't get interface|could not open shared library|"
     r"Init provider bridge failed|TryGetProviderInfo_\w+|ProviderLibrary::Get|argument --execution-providers?: invalid choice|"
     r"Please install (?:TensorRT|CUDA|the correct version of CUDA|\w+ libraries)|"

@@ -239,6 +239,17 @@ def test_a_traced_file_has_lines_in_its_source_map_and_none_in_itself(tmp_path, 
     assert "graph(" not in capfd.readouterr().out
 
 
+class Cut(nn.Module):
+    def forward(self, x):
+        return torch.div(x, 3, rounding_mode="trunc")
+
+
+def test_a_node_that_the_exporter_says_nothing_of_comes_from_where_its_input_does(tmp_path):
+    onnxproof.export(Cut().eval(), (torch.arange(8).reshape(4, 2),), out=tmp_path)
+    origins = sourcemap.read(tmp_path / "model.sourcemap.json")
+    assert {origin.line for origin in origins.values()} == {line_of(Cut(), "trunc")}
+
+
 def test_an_evaluator_that_ignores_sequence_lengths_is_not_asked():
     sizes = {"x": (5, 3, 8), "w": (1, 12, 8), "r": (1, 12, 4), "b": (1, 24)}
     ends = [onnx.helper.make_tensor_value_info(name, onnx.TensorProto.DOUBLE, size) for name, size in sizes.items()]

@@ -182,7 +182,17 @@ def _name_and_map(model: Any, modules: Collection[str]) -> dict[str, sourcemap.O
             if described
             else sourcemap.origin_of_scope(node.name, modules, node.doc_string)
         )
+    for node in model.graph.all_nodes():
+        if origins[node.name] == sourcemap.Origin():
+            origins[node.name] = _before(node, origins)
     return origins
+
+
+def _before(node: Any, origins: Mapping[str, sourcemap.Origin]) -> sourcemap.Origin:
+    """Where a node comes from that the exporter wrote nothing on: the last one of an operator's translation, after the others."""
+    makers = [value.producer() for value in node.inputs if value is not None]
+    known = (origins.get(maker.name) for maker in makers if maker is not None)
+    return next((origin for origin in known if origin is not None and origin.file is not None), sourcemap.Origin())
 
 
 def _unwrap_names(model: Any) -> None:

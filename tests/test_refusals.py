@@ -16,9 +16,13 @@ from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import onnxproof
 from conftest import codes
+from onnxproof.artifact.file import read_artifact
 from onnxproof.errors import UserError
+from onnxproof.findings import found
+from onnxproof.job import SessionSettings
 from onnxproof.lints.module import lint_module
 from onnxproof.subject import make_subject
+from onnxproof.worker.refusal import refusal
 
 BF16, DOUBLE, FLOAT = TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT
 
@@ -183,6 +187,17 @@ def test_what_onnxruntime_runs_in_place_of_an_operator_is_traced_to_the_line(tmp
     assert (finding.where.node, finding.where.module) == ("node_gelu", "act")
     assert finding.where.file == __file__
     assert finding.where.line is not None
+
+
+def test_what_a_session_refuses_blocks_whatever_the_lint_thinks_of_it(tmp_path):
+    made = file([node("Relu", ["x"])])
+    made.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 7
+    onnx.save(made, tmp_path / "m.onnx")
+    noted = next(f for f in onnxproof.lint(tmp_path / "m.onnx").findings if f.code == "OX306")
+    assert noted.severity == "note"
+    refused = found("OX306", "the session says no", severity="block")
+    told = refusal(refused, read_artifact(tmp_path / "m.onnx"), SessionSettings())
+    assert (told.severity, told.message) == ("block", "the session says no")
 
 
 def test_a_long_chain_is_sorted_in_no_time(tmp_path):

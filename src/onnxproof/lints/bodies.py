@@ -39,13 +39,9 @@ def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
 
 
 def _of_file(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:
-    """A function that the file itself brings."""
-    for function in graph.model.functions:
-        if (function.domain, function.name) == (node.domain, node.op_type):
-            copied = onnx.FunctionProto()
-            copied.CopyFrom(function)
-            return copied
-    return None
+    """A copy of a function that the file itself brings."""
+    function = graph.function(node)
+    return onnx.FunctionProto.FromString(function.SerializeToString()) if function is not None else None
 
 
 def _of_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:

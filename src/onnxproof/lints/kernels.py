@@ -182,16 +182,12 @@ def _lack(graph: Graph, node: onnx.NodeProto, provider: str) -> str | None:
     return f"{told} (it runs as other operators: {lack})" if lack else None
 
 
-def _of_file(graph: Graph, node: onnx.NodeProto) -> bool:
-    return any((f.domain, f.name) == (node.domain, node.op_type) for f in graph.model.functions)
-
-
 def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
     """Whether a kernel fits; in doubt (unknown types or operators) the answer is yes."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     if node.op_type == "Constant":
         return True  # it becomes a stored tensor before kernels are looked for
-    if _of_file(graph, node):
+    if graph.function(node) is not None:
         return False
     schema = _schema(graph, node)
     if schema is None:

@@ -99,6 +99,10 @@ class Graph:
         """Inputs that are not weights."""
         return real_inputs(self.graph)
 
+    def function(self, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+        """The function of the file that a node calls, if it calls one."""
+        return next((f for f in self.model.functions if (f.domain, f.name) == (node.domain, node.op_type)), None)
+
     def where(self, node: onnx.NodeProto) -> Where:
         """A node, and the module and line it comes from."""
         origin = self.origins.get(node.name, sourcemap.Origin())

@@ -14,7 +14,6 @@ from onnxproof.lints.graph import lint_file
 REFUSALS = frozenset({"OX306", "OX307", "OX308", "OX311"})
 """What the lint sees as well, and with a node."""
 
-
 BETTER_TOLD = frozenset({"OX308", "OX311"})
 """Of which onnxruntime names no dtype, or no operator."""
 
@@ -24,10 +23,12 @@ def refusal(finding: Finding, artifact: Artifact, session: SessionSettings) -> F
     where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
     if finding.code not in REFUSALS or (where.line is not None and finding.code not in BETTER_TOLD):
         return replace(finding, where=where)
-    same = next((one for one in _lint(artifact, session) if one.code == finding.code), None)
+    seen = [one for one in _lint(artifact, session) if one.code == finding.code]
+    same = next((one for one in seen if one.where.node is not None or one.code in BETTER_TOLD), None)
     if same is None:
         return replace(finding, where=where)
-    return replace(same, evidence={**same.evidence, **finding.evidence}, help=finding.help)
+    # That the session refuses it is certain, whatever the lint thinks of it.
+    return replace(same, severity=finding.severity, evidence={**same.evidence, **finding.evidence}, help=finding.help)
 
 
 def _lint(artifact: Artifact, session: SessionSettings) -> list[Finding]:

@@ -156,10 +156,8 @@ def run_lint(job: Job, emit: Emit, subject: Subject | None = None) -> None:
 def _examine(subject: Subject, job: Job, report: Callable[[Finding], None]) -> None:
     if subject.cast is not None:
         report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
-    for look in (
-        lambda subject: lint_module(subject, job.target),
-        examine,
-    ):  # a cache is seen before the first run fills it
+    # The lint first: it sees a cache before a run fills it.
+    for look in (lambda subject: lint_module(subject, job.target), examine):
         try:
             findings = look(subject)
         except Exception:

@@ -81,9 +81,9 @@ def located(good: Path, bad: Path, rows: int, memory: int | None = None) -> dict
     """Locate in this process: what is blamed, how long it took, and by how much memory grew meanwhile."""
     from onnxproof.artifact.file import read_artifact
     from onnxproof.blame.locate import MEMORY, Locator
-    from onnxproof.graphmodule import GraphModule, example_inputs
-    from onnxproof.job import SessionSettings
-    from onnxproof.subject import make_subject
+    from onnxproof.request.request import SessionSettings
+    from onnxproof.subject.onnx_module import GraphModule, example_inputs
+    from onnxproof.subject.subject import make_subject
 
     subject = make_subject(GraphModule(str(good)), example_inputs(str(good)))
     artifact = read_artifact(bad)

@@ -63,11 +63,11 @@ class Lane:
 
     def __init__(self, folder: Path, threads: int | None) -> None:
         from onnxproof.artifact.file import read_artifact
-        from onnxproof.job import SessionSettings
         from onnxproof.quality.engine import Engine
-        from onnxproof.quality.settings import EvaluateSettings
         from onnxproof.quality.sources import open_source
-        from onnxproof.subject import make_subject
+        from onnxproof.request.evaluation import EvaluateSettings
+        from onnxproof.request.request import SessionSettings
+        from onnxproof.subject.subject import make_subject
 
         data, artifact = str(folder / "rows.npy"), read_artifact(folder / "model.onnx")
         settings = EvaluateSettings(data, labels=str(folder / "labels.npy"), batch_size=BATCH)

@@ -28,13 +28,13 @@ import torch
 from torch import nn
 
 from onnxproof.artifact.export import export
-from onnxproof.artifact.record import Artifact, ExportOptions
-from onnxproof.job import SessionSettings
 from onnxproof.latency import machine
 from onnxproof.latency.harness import Harness, Need, Timed, run_block
-from onnxproof.latency.slow import profile
+from onnxproof.latency.profile import profile
 from onnxproof.latency.statistics import ratio_interval
-from onnxproof.subject import make_subject
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import ExportOptions, SessionSettings
+from onnxproof.subject.subject import make_subject
 
 REPETITIONS = 100
 NEED = Need(min_time=0.15, min_count=64, budget=20.0)

@@ -20,12 +20,11 @@ import torch
 from torch import nn
 
 from onnxproof.artifact.export import export
-from onnxproof.artifact.record import ExportOptions
 from onnxproof.cases.plan import Case
-from onnxproof.job import VerifySettings
-from onnxproof.runners.tensors import to_torch
-from onnxproof.subject import Subject, make_subject
-from onnxproof.verification import Listener, Verifier, verify
+from onnxproof.parity.verification import Listener, Verifier, verify
+from onnxproof.request.request import ExportOptions, VerifySettings
+from onnxproof.subject.subject import Subject, make_subject
+from onnxproof.tensors.conversion import to_torch
 
 REPEATS = 3
 SILENT = Listener(lambda finding: None, lambda names: None, lambda case, stage: None, lambda result: None)

@@ -18,7 +18,7 @@ import torch
 from torch import nn
 
 import onnxproof
-from onnxproof.digits import digits
+from onnxproof.cli.digits import digits
 
 IMAGES = Path(__file__).parent / "images"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.blame.record import Blame, Culprit, Step
-from onnxproof.comparison import Comparison, Noise, compare, measure_noise, unit_roundoff
 from onnxproof.findings import Finding, found
-from onnxproof.policy import Policy, judge
-from onnxproof.proof import Proof
-from onnxproof.verified import CaseResult
+from onnxproof.parity.comparison import compare, measure_noise, unit_roundoff
+from onnxproof.policy.policy import Policy, judge
+from onnxproof.proof.blame import Blame, Culprit, Step
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison, Noise
+from onnxproof.proof.proof import Proof
 
 PROFILES = ("normal", "uniform", "zeros", "ones", "tiny", "large", "negative", "mixed")
 

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import target
 from onnxproof.findings import Finding, Where, found
-from onnxproof.known import WORSE, known_of, recognise
-from onnxproof.proof import Proof, schema
+from onnxproof.policy.baseline_findings import WORSE, known_of, recognise
+from onnxproof.proof.proof import Proof, schema
 from proofs import make_proof
 
 

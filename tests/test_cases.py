@@ -17,7 +17,7 @@ from onnxproof.cases.plan import generated, make_inputs, make_plan
 from onnxproof.cases.roles import Use, uses
 from onnxproof.cases.values import PROFILES, UNFAIR, fill
 from onnxproof.errors import InputError
-from onnxproof.specs import Range
+from onnxproof.request.specs import Range
 
 
 def domain(example, declared=None, use=None, name="x", role=None):

@@ -28,9 +28,9 @@ from onnxproof import rewrites
 from onnxproof.diagnosis import recognise
 from onnxproof.findings import CATALOGUE
 from onnxproof.lints.module import lint_module
-from onnxproof.policy import verdict_of
-from onnxproof.proof import Proof
-from onnxproof.subject import make_subject
+from onnxproof.policy.policy import verdict_of
+from onnxproof.proof.proof import Proof
+from onnxproof.subject.subject import make_subject
 
 HERE = Path(__file__).parent
 VERDICTS = ("ship", "review", "block")

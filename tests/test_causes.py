@@ -14,17 +14,16 @@ from torch import nn
 from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import onnxproof
-from onnxproof.artifact import sourcemap
 from onnxproof.artifact.pairing import pair_inputs
-from onnxproof.artifact.record import Port
-from onnxproof.artifact.sourcemap import origin_of_scope
 from onnxproof.diagnosis import recognise
-from onnxproof.errors import InputError, TargetError
-from onnxproof.examination import examine
+from onnxproof.errors import InputError, Rejected, TargetError
+from onnxproof.graph import sourcemap
+from onnxproof.graph.evaluator import ReferenceRunner
+from onnxproof.graph.sourcemap import origin_of_scope
 from onnxproof.lints.module import lint_module
-from onnxproof.runners.base import Rejected
-from onnxproof.runners.reference import ReferenceRunner
-from onnxproof.subject import make_subject
+from onnxproof.proof.artifact import Port
+from onnxproof.subject.examination import examine
+from onnxproof.subject.subject import make_subject
 
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 

@@ -69,7 +69,7 @@ def test_junit_names_the_outputs_that_fail_and_the_sizes():
 
 
 def test_junit_fails_a_size_whose_finding_is_told_by_a_graver_one():
-    from onnxproof.comparison import Exactness
+    from onnxproof.proof.comparison import Exactness
 
     proof = make_proof(wrong=1)
     inexact = replace(proof.cases[0].outputs[0], exactness=Exactness(1e-4, 1e-9, 1e5))

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from onnxproof.comparison import (
-    Comparison,
+from onnxproof.parity.comparison import (
     allowance,
     compare,
     local_scale,
@@ -22,6 +21,7 @@ from onnxproof.comparison import (
     unexplained_pattern,
     unit_roundoff,
 )
+from onnxproof.proof.comparison import Comparison
 
 FLOATS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=5), elements=st.floats(-1e6, 1e6, width=32))
 

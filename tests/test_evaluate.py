@@ -15,7 +15,7 @@ import evaluated
 import onnxproof
 from conftest import codes
 from onnxproof.errors import UserError
-from onnxproof.proof import schema
+from onnxproof.proof.proof import schema
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples" / "fraud.py"

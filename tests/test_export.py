@@ -12,7 +12,7 @@ from benchmarks.failures import models as failing
 import models
 import onnxproof
 from conftest import codes
-from onnxproof.healing import settings_of
+from onnxproof.heal.healing import settings_of
 
 
 def ports(path):
@@ -106,7 +106,7 @@ def test_saved_targets(tmp_path):
     torch.export.save(
         torch.export.export(module, inputs, dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "m.pt2"
     )
-    from onnxproof.subject import load_target, make_subject, resolve
+    from onnxproof.subject.subject import load_target, make_subject, resolve
 
     loaded, inputs_again = resolve(*load_target(str(tmp_path / "m.pt2")))
     assert make_subject(loaded, inputs_again).inputs.tensors["input"].shape == (4, 10)

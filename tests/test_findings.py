@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from onnxproof.findings import CATALOGUE, FAMILIES, JUDGED, Finding, Where, found
-from onnxproof.policy import verdict_of
+from onnxproof.policy.policy import verdict_of
 
 SOURCES = Path(__file__).parents[1] / "src" / "onnxproof"
 

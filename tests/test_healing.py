@@ -13,9 +13,9 @@ from benchmarks.failures import silent
 from torch import nn
 
 import onnxproof
-from onnxproof.healing import settings_of
-from onnxproof.job import Job
-from onnxproof.remedies import remedies
+from onnxproof.heal.healing import settings_of
+from onnxproof.heal.remedies import remedies
+from onnxproof.request.request import Job
 
 HERE = Path(__file__).parent
 SILENT = HERE.parent / "benchmarks" / "failures" / "silent.py"

@@ -11,7 +11,7 @@ import pytest
 
 from browser import Watched, started
 from onnxproof.findings import found
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report.html import LIMIT, render_html, to_script_json
 from proofs import full_proof, make_proof, make_quality
 

@@ -17,9 +17,13 @@ import onnxproof
 from conftest import codes, target
 from onnxproof.errors import UserError
 from onnxproof.findings.latency import ENTRIES
-from onnxproof.latency import harness, scenarios, slow
+from onnxproof.latency import harness, scenarios
+from onnxproof.latency import profile as slow
 from onnxproof.latency.harness import Harness, Need, Timed
-from onnxproof.latency.record import (
+from onnxproof.latency.statistics import needed, percentile, ratio_interval
+from onnxproof.policy.latency import LatencyPolicy, parse_latency
+from onnxproof.policy.policy import Policy
+from onnxproof.proof.latency import (
     KEPT_SAMPLES,
     Absent,
     Bound,
@@ -33,11 +37,8 @@ from onnxproof.latency.record import (
     Tuned,
     thinned,
 )
-from onnxproof.latency.settings import Variant, levels, parse_lengths, parse_variant
-from onnxproof.latency.statistics import needed, percentile, ratio_interval
-from onnxproof.policy import Policy
-from onnxproof.policy_latency import LatencyPolicy, parse_latency
-from onnxproof.proof import Proof, schema
+from onnxproof.proof.proof import Proof, schema
+from onnxproof.request.benchmark import Variant, levels, parse_lengths, parse_variant
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
@@ -671,12 +672,12 @@ def test_without_a_compiler_torch_compile_is_a_note(tmp_path, monkeypatch):
 
 def test_tuning_offers_only_what_passes(tmp_path, exported):
     from onnxproof.artifact.file import read_artifact
-    from onnxproof.job import Job
     from onnxproof.latency.bench import Bench
-    from onnxproof.latency.settings import BenchSettings
     from onnxproof.latency.tune import settings_to_try, tune
-    from onnxproof.subject import make_subject
-    from onnxproof.worker.stages import SILENT
+    from onnxproof.pipeline.stages import SILENT
+    from onnxproof.request.benchmark import BenchSettings
+    from onnxproof.request.request import Job
+    from onnxproof.subject.subject import make_subject
 
     assert len(settings_to_try(10**9, 4)) == 6
     assert len(settings_to_try(1000, 2)) == 32

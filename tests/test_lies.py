@@ -11,9 +11,9 @@ from onnx import TensorProto, helper
 import models
 import onnxproof
 from conftest import codes
-from onnxproof.comparison import compare
-from onnxproof.policy import Policy, judge, verdict_of
-from onnxproof.verified import CaseResult
+from onnxproof.parity.comparison import compare
+from onnxproof.policy.policy import Policy, judge, verdict_of
+from onnxproof.proof.case_result import CaseResult
 
 
 def verdict(*pairs: tuple[np.ndarray, np.ndarray]) -> tuple[str, set[str]]:
@@ -285,7 +285,7 @@ def test_no_case_is_an_error(tmp_path):
 
 
 def test_only_rejected_cases_are_nothing_compared():
-    from onnxproof.conductor import Progress, Record, _coverage
+    from onnxproof.pipeline.conduct import Progress, Record, _coverage
 
     record = Record(Progress())
     assert {f.code for f in _coverage(record)} == {"OX004"}
@@ -326,7 +326,7 @@ def test_accepting_a_failed_export_is_not_a_pass(tmp_path):
 def test_an_explained_nan_does_not_hide_a_wrong_value_beside_it():
     from dataclasses import replace
 
-    from onnxproof.comparison import Noise
+    from onnxproof.proof.comparison import Noise
 
     comparison = compare("x", np.array([np.nan, 1.0, 2.0], np.float32), np.array([0.0, 6.0, 2.0], np.float32))
     pattern = replace(comparison.pattern, unexplained=0)
@@ -336,7 +336,7 @@ def test_an_explained_nan_does_not_hide_a_wrong_value_beside_it():
 
 
 def test_a_flip_far_beyond_what_rounding_reaches_is_not_explained():
-    from onnxproof.comparison import unexplained_mismatches
+    from onnxproof.parity.comparison import unexplained_mismatches
 
     baseline, sample = np.array([10_000_000]), np.array([10_000_001])
     assert unexplained_mismatches(baseline, np.array([10_000_001]), [sample]) == 0
@@ -344,7 +344,7 @@ def test_a_flip_far_beyond_what_rounding_reaches_is_not_explained():
 
 
 def test_a_truth_that_overflows_excuses_nothing():
-    from onnxproof.comparison import unexplained_error
+    from onnxproof.parity.comparison import unexplained_error
 
     baseline, candidate, truth = np.array([1e5, 1.0]), np.array([2e5, 1.0]), np.array([np.inf, 1.0])
     assert unexplained_error(baseline, candidate, truth, [truth], 6e-8) > 1
@@ -353,7 +353,7 @@ def test_a_truth_that_overflows_excuses_nothing():
 
 
 def test_only_unfair_cases_are_nothing_compared():
-    from onnxproof.conductor import Progress, Record, _coverage
+    from onnxproof.pipeline.conduct import Progress, Record, _coverage
 
     record = Record(Progress())
     same = compare("x", np.ones(2, np.float32), np.ones(2, np.float32))

@@ -26,7 +26,11 @@ def test_help_is_light():
 
 
 def test_the_supervising_parent_is_light():
-    assert not loaded_after("import onnxproof.conductor, onnxproof.report.text") & {"torch", "onnxruntime", "onnx"}
+    assert not loaded_after("import onnxproof.pipeline.conduct, onnxproof.report.text") & {
+        "torch",
+        "onnxruntime",
+        "onnx",
+    }
 
 
 def test_public_names_exist():

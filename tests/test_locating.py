@@ -17,7 +17,7 @@ import models
 import onnxproof
 from onnxproof.blame.align import by_structure, share_by_name
 from onnxproof.blame.nodes import distance, follow
-from onnxproof.blame.runtime import chunks, showing
+from onnxproof.blame.session_values import chunks, showing
 from onnxproof.blame.store import Store
 from test_faults import one_percent, other_epsilon, tanh_gelu
 

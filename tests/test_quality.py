@@ -13,14 +13,14 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from onnxproof.errors import InputError, UserError
-from onnxproof.policy_quality import QualityPolicy, check_gates, judge_quality
+from onnxproof.policy.quality import QualityPolicy, check_gates, judge_quality
 from onnxproof.quality import intervals
 from onnxproof.quality.accumulate import Shard, merge
 from onnxproof.quality.assemble import assemble
 from onnxproof.quality.metrics import measure
-from onnxproof.quality.settings import EvaluateSettings, parse_cost, parse_gates, parse_goal
 from onnxproof.quality.task import Plan, decide, encode, make_plan, score_columns
 from onnxproof.quality.thresholds import Sweep
+from onnxproof.request.evaluation import EvaluateSettings, parse_cost, parse_gates, parse_goal
 
 
 def scores_of(labels, baseline, candidate=None, settings=None, **plan_options):

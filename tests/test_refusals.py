@@ -19,10 +19,10 @@ from conftest import codes
 from onnxproof.artifact.file import read_artifact
 from onnxproof.errors import UserError
 from onnxproof.findings import found
-from onnxproof.job import SessionSettings
 from onnxproof.lints.module import lint_module
-from onnxproof.subject import make_subject
-from onnxproof.worker.refusal import refusal
+from onnxproof.lints.refusal import refusal
+from onnxproof.request.request import SessionSettings
+from onnxproof.subject.subject import make_subject
 
 BF16, DOUBLE, FLOAT = TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT
 

@@ -15,12 +15,12 @@ import torch
 
 import onnxproof
 import onnxproof.errors
-from onnxproof.cases import keep
+from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
+from onnxproof.request.specs import Range
 from onnxproof.search.goals import Coverage, numbers, off_half, split
 from onnxproof.search.shrink import Budget, Shrinker, in_full
-from onnxproof.specs import Range
 
 
 class DeadRow(torch.nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxproof.errors import UserError
-from onnxproof.settings import Settings, from_environment, merged, write
+from onnxproof.request.configuration import Settings, from_environment, merged, write
 
 OPTIONS = {"target": "m.py:build", "exporter": "auto", "opset": None, "accept": None, "reason": None, "atol": None}
 

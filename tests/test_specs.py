@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from onnxproof import specs
 from onnxproof.errors import UserError
+from onnxproof.request import specs
 
 
 def test_inputs():

@@ -7,8 +7,8 @@ import torch
 
 import models
 from onnxproof.errors import InputError
-from onnxproof.structure import flatten
-from onnxproof.subject import flatten_call, make_subject
+from onnxproof.subject.structure import flatten
+from onnxproof.subject.subject import flatten_call, make_subject
 
 
 def test_paths_and_the_way_back():

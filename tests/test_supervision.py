@@ -16,8 +16,8 @@ import torch
 from torch import nn
 
 import onnxproof
-from onnxproof.twin import twin
-from onnxproof.worker import supervisor
+from onnxproof.process import supervisor
+from onnxproof.subject.module_copy import twin
 
 HEADER = "import os, signal, time\nimport torch\nfrom torch import nn\n"
 

@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 import models
-from onnxproof.runners.double import DoubleRunner
-from onnxproof.runners.reference import ReferenceRunner, digests, nudge_constants, widen
-from onnxproof.runners.tensors import to_numpy, to_torch
-from onnxproof.subject import make_subject
+from onnxproof.graph.evaluator import ReferenceRunner, digests, nudge_constants, widen
+from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.subject.subject import make_subject
+from onnxproof.tensors.conversion import to_numpy, to_torch
 
 
 def runner(module, *inputs):

@@ -22,7 +22,7 @@ import torch
 from benchmarks.faults import ARCHITECTURES, FAULTS, Fault
 from benchmarks.faults.build import Built, build, export_of
 from benchmarks.faults.inputs import draw, example
-from onnxproof.structure import flatten
+from onnxproof.subject.structure import flatten
 
 ATOL, RTOL = 1e-4, 1e-3
 LEAST_NOISE = 2e-6

@@ -10,8 +10,8 @@ import onnxproof
 from benchmarks.faults import FAULTS
 from benchmarks.faults.build import build, dynamic_of
 from benchmarks.zoo import ZOO
-from onnxproof.artifact import sourcemap
-from onnxproof.artifact.sourcemap import Origin
+from onnxproof.graph import sourcemap
+from onnxproof.graph.sourcemap import Origin
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ import torch
 
 import onnxproof
 from benchmarks.power.items import Item
-from onnxproof.artifact.wrapper import FlatModule, eval_mode
-from onnxproof.runners.tensors import to_numpy, to_torch
-from onnxproof.subject import Subject, make_subject
+from onnxproof.artifact.wrapper import FlatModule
+from onnxproof.subject.mode import eval_mode
+from onnxproof.subject.subject import Subject, make_subject
+from onnxproof.tensors.conversion import to_numpy, to_torch
 
 Arrays = dict[str, np.ndarray]
 POLYGRAPHY = Path(".venv-polygraphy/bin/python")

@@ -12,8 +12,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from onnxproof.api import bench, evaluate, export, lint, locate, prove, verify
     from onnxproof.findings import Finding
-    from onnxproof.policy import Policy, Tolerance
-    from onnxproof.proof import Proof
+    from onnxproof.policy.policy import Policy, Tolerance
+    from onnxproof.proof.proof import Proof
 
 _HOMES = {
     "prove": "onnxproof.api",
@@ -23,10 +23,10 @@ _HOMES = {
     "evaluate": "onnxproof.api",
     "locate": "onnxproof.api",
     "bench": "onnxproof.api",
-    "Proof": "onnxproof.proof",
+    "Proof": "onnxproof.proof.proof",
     "Finding": "onnxproof.findings",
-    "Policy": "onnxproof.policy",
-    "Tolerance": "onnxproof.policy",
+    "Policy": "onnxproof.policy.policy",
+    "Tolerance": "onnxproof.policy.policy",
 }
 
 __all__ = [

@@ -7,17 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.artifact.record import Exporter, ExportOptions
-from onnxproof.blame.record import Blame
-from onnxproof.conductor import Progress, conduct
 from onnxproof.errors import FindingError, UserError
-from onnxproof.job import CPU, Job, Limits, SessionSettings, VerifySettings
-from onnxproof.latency.settings import BenchSettings, Scenario, parse_variant
-from onnxproof.policy import Policy, Tolerance, judge
-from onnxproof.policy_latency import LatencyPolicy, share_of
-from onnxproof.proof import Proof
-from onnxproof.quality.settings import EvaluateSettings, checked
-from onnxproof.specs import ProviderSpec, Role, parse_provider, parse_range, parse_seconds, parse_sizes
+from onnxproof.pipeline.conduct import Progress, conduct
+from onnxproof.policy.latency import LatencyPolicy, share_of
+from onnxproof.policy.policy import Policy, Tolerance, judge
+from onnxproof.proof.blame import Blame
+from onnxproof.proof.proof import Proof
+from onnxproof.request.benchmark import BenchSettings, Scenario, parse_variant
+from onnxproof.request.evaluation import EvaluateSettings, checked
+from onnxproof.request.request import CPU, Exporter, ExportOptions, Job, Limits, SessionSettings, VerifySettings
+from onnxproof.request.specs import ProviderSpec, Role, parse_provider, parse_range, parse_seconds, parse_sizes
 
 Threshold = float | Mapping[str, float] | None
 
@@ -181,7 +180,7 @@ def prove(
     )
     proof = conduct(job, policy, isolate=isolate, verify=verify_cases, progress=progress)
     if heal:
-        from onnxproof.healing import heal as try_to_heal
+        from onnxproof.heal.healing import heal as try_to_heal
 
         proof = try_to_heal(job, proof, policy, isolate=isolate, progress=progress)
     return proof

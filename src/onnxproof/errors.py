@@ -6,7 +6,8 @@
     │   ├── InputError       an input, range, dimension or data file is not what the model takes
     │   ├── ProviderError    an execution provider is not there
     │   └── NothingToVerify  no case, no output: nothing compared is never a pass
-    └── FindingError         a stage ended with a finding: it belongs in the proof
+    ├── FindingError         a stage ended with a finding: it belongs in the proof
+    └── Rejected             a side refuses an input: not a crash, an answer
 
 Anything else that escapes is a bug of onnxproof and says so.
 """
@@ -49,6 +50,10 @@ class FindingError(OnnxproofError):
     def __init__(self, finding: Finding) -> None:
         super().__init__(finding.message)
         self.finding = finding
+
+
+class Rejected(OnnxproofError):
+    """A side refuses an input: not a crash, an answer."""
 
 
 def listed(names: object) -> str:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.errors import UserError
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report.text import describe_finding
-from onnxproof.report.words import grave, headline
+from onnxproof.report.wording import grave, headline
 
 if TYPE_CHECKING:
     import pytest

@@ -9,8 +9,8 @@ from onnx import helper
 from torch import nn
 
 import onnxproof
-from onnxproof.refusals import refusals
-from onnxproof.verified import CaseResult
+from onnxproof.policy.refusals import refusals
+from onnxproof.proof.case_result import CaseResult
 
 
 class Ties(nn.Module):

@@ -9,18 +9,20 @@ from typing import Any
 
 import torch
 
-from onnxproof.artifact.chatter import caught
+from onnxproof.artifact.exporter_output import caught
 from onnxproof.artifact.exporters import Attempt, Order, plain_error, run
 from onnxproof.artifact.file import read_artifact
-from onnxproof.artifact.record import Artifact, ExportOptions
 from onnxproof.artifact.specialised import Place, listening
-from onnxproof.artifact.wrapper import eval_mode, preserved, resized
+from onnxproof.artifact.wrapper import resized
 from onnxproof.diagnosis import diagnose
 from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, Severity, Where, found
-from onnxproof.structure import Flat, flatten
-from onnxproof.subject import Subject, condensed
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import ExportOptions
+from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.structure import Flat, flatten
+from onnxproof.subject.subject import Subject, condensed
 
 OLDEST_OPSET = 7
 Report = Callable[[Finding], None]

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from onnxproof.artifact import sourcemap
 from onnxproof.artifact.file import SIGNATURE
-from onnxproof.artifact.sourcemap import PREFIX
 from onnxproof.artifact.wrapper import FlatModule
-from onnxproof.subject import Subject
+from onnxproof.findings.frames import PREFIX
+from onnxproof.graph import sourcemap
+from onnxproof.subject.subject import Subject
 
 EXTERNAL_ABOVE = 1_500_000_000
 """Bytes of weights above which they go to a file of their own (a protobuf holds 2 GB at most)."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from onnxproof.artifact.record import Port
 from onnxproof.findings import Finding, Where, found
+from onnxproof.proof.artifact import Port
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from onnxproof.artifact.sourcemap import user_frame
 from onnxproof.findings import Where
+from onnxproof.findings.frames import user_frame
 
 LOG = "torch.fx.experimental.symbolic_shapes"
 MADE = re.compile(r"create_symbol (\w+) = .*?\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]")

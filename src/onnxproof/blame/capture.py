@@ -11,13 +11,15 @@ import onnx
 import torch
 from numpy.typing import NDArray
 
-from onnxproof.artifact.chatter import caught
-from onnxproof.artifact.sourcemap import Origin, unwrapped, user_frame
-from onnxproof.artifact.wrapper import FlatModule, eval_mode, preserved, resized
-from onnxproof.runners.base import Arrays
-from onnxproof.runners.double import Unavailable, widened
-from onnxproof.runners.tensors import to_numpy, to_torch
-from onnxproof.subject import Subject
+from onnxproof.artifact.exporter_output import caught
+from onnxproof.artifact.wrapper import FlatModule, resized
+from onnxproof.findings.frames import unwrapped, user_frame
+from onnxproof.graph.sourcemap import Origin
+from onnxproof.parity.float64 import Unavailable, widened
+from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.conversion import to_numpy, to_torch
 
 Values = MutableMapping[str, NDArray[Any]]
 

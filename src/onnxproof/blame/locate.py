@@ -13,26 +13,27 @@ import onnx
 import torch
 from numpy.typing import NDArray
 
-from onnxproof.artifact import sourcemap
-from onnxproof.artifact.file import load_model, real_inputs
-from onnxproof.artifact.record import Artifact
-from onnxproof.artifact.sourcemap import Origin
-from onnxproof.blame import runtime
+from onnxproof.blame import session_values as runtime
 from onnxproof.blame.align import ENOUGH, SOME, by_structure, share_by_name, values_of
 from onnxproof.blame.capture import Captured, capture, first_nonfinite_call, traced_outputs, true_values
 from onnxproof.blame.nodes import WORTH_TELLING, Introduced, dependents, distance, follow, suspects
-from onnxproof.blame.record import Birth, Blame, Culprit
 from onnxproof.blame.reproduce import NotAlone, reproduce
 from onnxproof.blame.rewrites import healing_rewrite
 from onnxproof.blame.store import Store
+from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.errors import Rejected
 from onnxproof.findings import Stage
-from onnxproof.graphmodule import GraphModule
-from onnxproof.job import CPU, SessionSettings
-from onnxproof.runners.base import Arrays, Rejected
-from onnxproof.runners.double import DoubleRunner, Unavailable
-from onnxproof.runners.eager import EagerRunner
-from onnxproof.runners.session import SessionRunner
-from onnxproof.subject import Subject
+from onnxproof.graph import sourcemap
+from onnxproof.graph.file import load_model, real_inputs
+from onnxproof.graph.sourcemap import Origin
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.float64 import DoubleRunner, Unavailable
+from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.blame import Birth, Blame, Culprit
+from onnxproof.request.request import CPU, SessionSettings
+from onnxproof.subject.onnx_module import GraphModule
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
 
 PARTED = 1e-4
 """Relative difference that counts as the same fault when steps of the ladder are compared."""

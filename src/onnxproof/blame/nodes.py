@@ -15,12 +15,12 @@ import onnx
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
-from onnxproof.artifact.file import subgraphs
-from onnxproof.artifact.sourcemap import Origin
-from onnxproof.blame.record import Culprit
-from onnxproof.comparison import as_float64, classify, local_scale, plain
-from onnxproof.runners.reference import last_uses, widen
-from onnxproof.runners.reference_ops import FAITHFUL_OPS, FAST_OPS
+from onnxproof.graph.evaluator import last_uses, widen
+from onnxproof.graph.file import subgraphs
+from onnxproof.graph.operators import FAITHFUL_OPS, FAST_OPS
+from onnxproof.graph.sourcemap import Origin
+from onnxproof.parity.comparison import as_float64, classify, local_scale, plain
+from onnxproof.proof.blame import Culprit
 
 Values = MutableMapping[str, NDArray[Any]]
 WORTH_TELLING = 3e-7

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.comparison import is_narrow_float
 from onnxproof.errors import InputError, listed
+from onnxproof.tensors.arrays import is_narrow_float
 
 Table = dict[str, NDArray[Any]]
 LABELS = ("labels", "y", "label", "target")
@@ -138,7 +138,7 @@ def _columns(columns: Table) -> Table:
 
 
 def _from_object(source: str) -> Table:
-    from onnxproof.subject import load_target
+    from onnxproof.subject.subject import load_target
 
     value, _ = load_target(source)
     value = value() if callable(value) and not hasattr(value, "__iter__") else value

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.roles import Use
-from onnxproof.comparison import is_narrow_float
-from onnxproof.specs import Range, Role
+from onnxproof.request.specs import Range, Role
+from onnxproof.tensors.arrays import is_narrow_float
 
 WIDE_INTEGERS = Range(-100, 100)
 """Tried first for integers of unknown meaning; PyTorch says whether it accepts them."""

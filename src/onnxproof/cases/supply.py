@@ -10,11 +10,9 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from onnxproof.artifact.file import load_model
 from onnxproof.artifact.pairing import pair_inputs
-from onnxproof.artifact.record import Artifact
+from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases import data as user_data
-from onnxproof.cases import keep
 from onnxproof.cases.coverage import cover, spread
 from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed, with_lengths
 from onnxproof.cases.plan import Case, Inputs, generated, make_inputs, make_plan
@@ -22,9 +20,11 @@ from onnxproof.cases.roles import Use, scalar_constants, uses
 from onnxproof.cases.values import FAIR_LIMIT, NONFINITE
 from onnxproof.errors import InputError, NothingToVerify, listed
 from onnxproof.findings import Finding, found
-from onnxproof.job import VerifySettings
-from onnxproof.runners.tensors import to_numpy
-from onnxproof.subject import Subject
+from onnxproof.graph.file import load_model
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import VerifySettings
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.conversion import to_numpy
 
 DATA_ROWS = 32
 DATA_CASES = 16

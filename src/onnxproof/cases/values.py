@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.domain import FULLY_MASKED, WIDE_INTEGERS, Domain
-from onnxproof.specs import Range, Role
+from onnxproof.request.specs import Range, Role
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator

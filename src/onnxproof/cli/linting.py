@@ -11,8 +11,8 @@ from onnxproof.cli.options import Accept, Input, Json, Provider, Quiet, Reason
 from onnxproof.cli.work import finish, job_of, policy_of
 
 if TYPE_CHECKING:
-    from onnxproof.policy import Policy
-    from onnxproof.proof import Proof
+    from onnxproof.policy.policy import Policy
+    from onnxproof.proof.proof import Proof
 
 
 @app.command()
@@ -49,8 +49,8 @@ def _of_file(options: dict[str, Any], policy: Policy) -> Proof:
 
 
 def _of_module(options: dict[str, Any], policy: Policy) -> Proof:
-    from onnxproof.conductor import conduct_lint
-    from onnxproof.progress import shown
+    from onnxproof.cli.progress import shown
+    from onnxproof.pipeline.conduct import conduct_lint
 
     if options["runtime"] is not None:
         from onnxproof.errors import UserError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from onnxproof.proof import Proof
+    from onnxproof.proof.proof import Proof
 
 FLAGS = ("html", "junit", "markdown", "github")
 BY_DEFAULT = ("prove", "demo")
@@ -31,7 +31,7 @@ def check(options: dict[str, Any]) -> None:
 
 def load_baseline(options: dict[str, Any]) -> Proof:
     """The proof that `--baseline` names."""
-    from onnxproof.proof import Proof
+    from onnxproof.proof.proof import Proof
 
     return Proof.load(str(options["baseline"]))
 

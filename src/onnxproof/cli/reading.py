@@ -60,8 +60,8 @@ def report(
     verbose: Verbose = False,
 ) -> None:
     """Show a saved proof again, or judge it under another policy, without running anything."""
-    from onnxproof.policy_quality import check_gates
-    from onnxproof.proof import Proof
+    from onnxproof.policy.quality import check_gates
+    from onnxproof.proof.proof import Proof
 
     options = dict(locals())
     loaded = Proof.load(proof)
@@ -129,7 +129,7 @@ def demo(
     options = dict(locals())
     from importlib.util import find_spec
 
-    spec = find_spec("onnxproof.digits")
+    spec = find_spec("onnxproof.cli.digits")
     assert spec is not None  # it lies beside this file
     data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
-    work({**options, **data, "target": "onnxproof.digits:digits", "verb": "demo"})
+    work({**options, **data, "target": "onnxproof.cli.digits:digits", "verb": "demo"})

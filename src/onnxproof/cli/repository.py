@@ -15,7 +15,7 @@ import typer
 from onnxproof.cli.app import app
 
 if TYPE_CHECKING:
-    from onnxproof.proof import Proof
+    from onnxproof.proof.proof import Proof
 
 OWN = ("--json", "--html", "--junit", "--markdown", "--onnx", "--baseline")
 """Options that name one file: with --all each subject has a folder of its own."""
@@ -55,7 +55,7 @@ def init(
 ) -> None:
     """Write a commented configuration to begin with: into pyproject.toml where there is one, else into onnxproof.toml."""
     from onnxproof.errors import UserError
-    from onnxproof.settings import FILES, Settings
+    from onnxproof.request.configuration import FILES, Settings
 
     found = Settings.find(Path.cwd())
     if found.file is not None and found.file.parent == Path.cwd():
@@ -74,7 +74,7 @@ def init(
 def prove_all(arguments: list[str], given: set[str], out: str, jobs: int | None) -> None:
     """Prove every subject, some at a time, each in a process of its own; exit by the worst."""
     from onnxproof.errors import UserError
-    from onnxproof.settings import Settings
+    from onnxproof.request.configuration import Settings
 
     subjects = list(Settings.find(Path.cwd()).subjects)
     if not subjects:
@@ -116,8 +116,8 @@ def _prove(name: str, flags: list[str], out: Path) -> Outcome:
 
 
 def _told(file: Path) -> tuple[str, str]:
-    from onnxproof.proof import Proof
-    from onnxproof.report.words import reason
+    from onnxproof.proof.proof import Proof
+    from onnxproof.report.wording import reason
 
     proof: Proof = Proof.load(file)
     return proof.verdict, reason(proof).removeprefix(": ")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from onnxproof.latency.settings import BenchSettings
-    from onnxproof.policy_latency import LatencyPolicy
+    from onnxproof.policy.latency import LatencyPolicy
+    from onnxproof.request.benchmark import BenchSettings
 
 BenchBatches = Annotated[
     str | None,
@@ -73,9 +73,9 @@ MaxMemory = Annotated[
 def bench_of(options: dict[str, Any]) -> BenchSettings | None:
     """What is to be timed; None where no times are asked for."""
     from onnxproof.errors import UserError
-    from onnxproof.latency.record import SHOWN_PERCENTILES
-    from onnxproof.latency.settings import SCENARIOS, BenchSettings, parse_lengths, parse_variant
-    from onnxproof.specs import parse_seconds
+    from onnxproof.proof.latency import SHOWN_PERCENTILES
+    from onnxproof.request.benchmark import SCENARIOS, BenchSettings, parse_lengths, parse_variant
+    from onnxproof.request.specs import parse_seconds
 
     get = options.get
     limits = limits_of(options)
@@ -112,8 +112,8 @@ def bench_of(options: dict[str, Any]) -> BenchSettings | None:
 def limits_of(options: dict[str, Any]) -> dict[str, Any]:
     """Limits as they were given; None for those that were not."""
     from onnxproof.errors import UserError
-    from onnxproof.policy_latency import parse_latency
-    from onnxproof.specs import parse_bytes
+    from onnxproof.policy.latency import parse_latency
+    from onnxproof.request.specs import parse_bytes
 
     given, speedup, memory = options.get("max_latency"), options.get("min_speedup"), options.get("max_memory")
     if speedup is not None and not speedup > 0:

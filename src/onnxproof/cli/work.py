@@ -14,9 +14,9 @@ import typer
 from onnxproof.cli import outputs
 
 if TYPE_CHECKING:
-    from onnxproof.policy import Policy
-    from onnxproof.proof import Proof
-    from onnxproof.quality.settings import EvaluateSettings
+    from onnxproof.policy.policy import Policy
+    from onnxproof.proof.proof import Proof
+    from onnxproof.request.evaluation import EvaluateSettings
 
 
 def stop(message: str) -> None:
@@ -29,7 +29,7 @@ def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> None
     import platform
 
     from onnxproof import __version__
-    from onnxproof.bundle import write_bundle
+    from onnxproof.pipeline.bug_report import write_bundle
 
     versions = {"onnxproof": __version__, "python": platform.python_version(), "platform": platform.platform()}
     folder = write_bundle(Path(out), message=message.splitlines()[0], trace=trace, environment=versions)
@@ -37,12 +37,12 @@ def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> None
 
 
 def work(options: dict[str, Any], *, verify: bool = True) -> None:
-    from onnxproof.conductor import InternalError, conduct, require_something
+    from onnxproof.cli.progress import shown
     from onnxproof.errors import UserError
-    from onnxproof.progress import shown
-    from onnxproof.settings import Settings, merged
-    from onnxproof.specs import parse_target
-    from onnxproof.worker.supervisor import nursery
+    from onnxproof.pipeline.conduct import InternalError, conduct, require_something
+    from onnxproof.process.supervisor import nursery
+    from onnxproof.request.configuration import Settings, merged
+    from onnxproof.request.specs import parse_target
 
     options = merged(options, options.pop("given", set(options)), Settings.find(Path.cwd()))
     outputs.check(options)
@@ -60,7 +60,7 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
         with shown(bool(options.get("quiet"))) as progress, prepared:
             proof = conduct(job, policy, isolate=isolate, verify=verify, progress=progress)
             if options.get("heal"):
-                from onnxproof.healing import heal
+                from onnxproof.heal.healing import heal
 
                 proof = heal(job, proof, policy, isolate=isolate, progress=progress)
     except InternalError as error:
@@ -77,8 +77,8 @@ def work(options: dict[str, Any], *, verify: bool = True) -> None:
 
 def _fix(proof: Proof, options: dict[str, Any]) -> None:
     """Write the settings that were found to work into the configuration."""
-    from onnxproof.healing import settings_of
-    from onnxproof.settings import write
+    from onnxproof.heal.healing import settings_of
+    from onnxproof.request.configuration import write
 
     changes = settings_of(proof, options)
     if not changes:
@@ -147,8 +147,8 @@ def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
     from onnxproof.cli.timing import with_limits
     from onnxproof.errors import UserError
     from onnxproof.findings import CATALOGUE
-    from onnxproof.quality.settings import parse_gates
-    from onnxproof.specs import parse_threshold
+    from onnxproof.request.evaluation import parse_gates
+    from onnxproof.request.specs import parse_threshold
 
     thresholds: dict[str, Any] = {}
     for name in ("atol", "rtol", "max_abs"):
@@ -169,11 +169,10 @@ def policy_of(options: dict[str, Any], base: Policy | None) -> Policy:
 
 
 def job_of(options: dict[str, Any], policy: Policy) -> Any:
-    from onnxproof import specs
     from onnxproof.api import limits_of
-    from onnxproof.artifact.record import ExportOptions
     from onnxproof.cli.timing import bench_of
-    from onnxproof.job import CPU, Job, SessionSettings, VerifySettings
+    from onnxproof.request import specs
+    from onnxproof.request.request import CPU, ExportOptions, Job, SessionSettings, VerifySettings
 
     get = options.get
     exporter: Any = get("exporter") or "auto"
@@ -217,7 +216,7 @@ def job_of(options: dict[str, Any], policy: Policy) -> Any:
 
 def evaluation_of(options: dict[str, Any]) -> EvaluateSettings | None:
     """What is asked about a data set with labels: by `evaluate`, and by `prove --data` where there are labels."""
-    from onnxproof.quality.settings import EvaluateSettings, checked
+    from onnxproof.request.evaluation import EvaluateSettings, checked
 
     get = options.get
     if get("verb") not in ("prove", "evaluate", "demo") or get("data") is None or get("evaluate") is False:

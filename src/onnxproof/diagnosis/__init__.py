@@ -9,7 +9,7 @@ from dataclasses import replace
 from onnxproof.diagnosis import export, general, pasted, prose, runtime
 from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
 from onnxproof.diagnosis.operators import nearest
-from onnxproof.diagnosis.record import Pattern
+from onnxproof.diagnosis.pattern import Pattern
 from onnxproof.findings import CATALOGUE, Finding, Where, found
 
 OF_OPERATORS = frozenset({"OX108", "OX109", "OX128"})

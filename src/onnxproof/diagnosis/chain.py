@@ -7,8 +7,8 @@ import traceback
 from dataclasses import replace
 from typing import Any
 
-from onnxproof.artifact.sourcemap import traced_frame, unwrapped, user_frame
 from onnxproof.findings import Where
+from onnxproof.findings.frames import traced_frame, unwrapped, user_frame
 
 
 def chain(error: BaseException) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxproof.diagnosis.record import Pattern, pattern
+from onnxproof.diagnosis.pattern import Pattern, pattern
 
 SINCE = {
     10: "flip|fmod|isfinite|isinf|nan_to_num",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from onnxproof.diagnosis.record import Pattern, pattern
+from onnxproof.diagnosis.pattern import Pattern, pattern
 
 MEMORY = pattern(
     r"Failed to allocate memory|bad[_ ]alloc\b|bad allocation|\bout of memory\b|OutOfMemory|CUDA_ERROR_OUT_OF_MEMORY|(?:CUDNN|CUBLAS)_STATUS_ALLOC_FAILED|"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxproof.findings import data, export, graph, latency, parity, quality, run
-from onnxproof.findings.record import Entry, Finding, Severity, Stage, Where
+from onnxproof.findings.finding import Entry, Finding, Severity, Stage, Where
 
 FAMILIES = (run, export, parity, graph, latency, quality, data)
 ENTRIES = [entry for family in FAMILIES for entry in family.ENTRIES]

@@ -1,6 +1,6 @@
 """OX6xx: the data, and how they are prepared."""
 
-from onnxproof.findings.record import Entry
+from onnxproof.findings.finding import Entry
 
 ENTRIES = (
     Entry(

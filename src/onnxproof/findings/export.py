@@ -1,6 +1,6 @@
 """OX1xx: the model before and during export."""
 
-from onnxproof.findings.record import Entry
+from onnxproof.findings.finding import Entry
 
 ENTRIES = (
     Entry(

@@ -1,6 +1,6 @@
 """OX3xx: the file, the graph, the session."""
 
-from onnxproof.findings.record import Entry
+from onnxproof.findings.finding import Entry
 
 ENTRIES = (
     Entry(

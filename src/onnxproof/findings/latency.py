@@ -1,6 +1,6 @@
 """OX4xx: what the clock says."""
 
-from onnxproof.findings.record import Entry
+from onnxproof.findings.finding import Entry
 
 ENTRIES = (
     Entry(

@@ -1,6 +1,6 @@
 """OX2xx: what the two sides answer."""
 
-from onnxproof.findings.record import Entry
+from onnxproof.findings.finding import Entry
 
 HEAL = " `--heal` tries the settings that may remove it."
 

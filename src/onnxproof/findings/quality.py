@@ -1,6 +1,6 @@
 """OX5xx: task quality."""
 
-from onnxproof.findings.record import Entry
+from onnxproof.findings.finding import Entry
 
 ENTRIES = (
     Entry(

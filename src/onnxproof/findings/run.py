@@ -1,6 +1,6 @@
 """OX0xx: the run itself."""
 
-from onnxproof.findings.record import Entry
+from onnxproof.findings.finding import Entry
 
 ENTRIES = (
     Entry(

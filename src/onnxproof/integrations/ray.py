@@ -8,12 +8,12 @@ from typing import Any
 
 from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import Finding
+from onnxproof.pipeline.evaluating import Piece, Work, run_piece
 from onnxproof.quality.accumulate import Shard
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.shardrun import ShardRun
 from onnxproof.quality.sources import ArraySource, Source, open_source
-from onnxproof.worker.evaluating import Piece, Work, run_piece
 
 RETRIES = 5
 """Times that a shard is run again because its worker or node was lost."""
@@ -113,7 +113,7 @@ def _run(work: Work, piece: Piece, table: Any) -> Shard | Finding:
     """In a worker: one shard, with one thread, as a local process would."""
     from dataclasses import replace
 
-    from onnxproof.worker.stages import seed_everything
+    from onnxproof.pipeline.stages import seed_everything
 
     if work.mark not in _engines:
         seed_everything()

@@ -12,17 +12,20 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from onnxproof.artifact.record import Artifact
-from onnxproof.artifact.wrapper import eval_mode, preserved
 from onnxproof.cases.plan import Case
-from onnxproof.errors import ProviderError
-from onnxproof.job import Job
+from onnxproof.errors import ProviderError, Rejected
 from onnxproof.latency import machine
+from onnxproof.latency.contender_factory import Field
 from onnxproof.latency.contenders import CompiledContender, Contender, Unavailable
-from onnxproof.latency.field import Field
 from onnxproof.latency.harness import Harness, Measured, Need, Timed
 from onnxproof.latency.points import Point, Points
-from onnxproof.latency.record import (
+from onnxproof.latency.profile import profile
+from onnxproof.latency.scenarios import Bursts, arrivals, serve
+from onnxproof.latency.statistics import needed, percentile, ratio_interval
+from onnxproof.parity.verification import Listener, Verifier
+from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.latency import (
     BASELINE,
     SHIPPED,
     SHOWN_PERCENTILES,
@@ -35,14 +38,10 @@ from onnxproof.latency.record import (
     Tuned,
     thinned,
 )
-from onnxproof.latency.scenarios import Bursts, arrivals, serve
-from onnxproof.latency.settings import BenchSettings, levels
-from onnxproof.latency.slow import profile
-from onnxproof.latency.statistics import needed, percentile, ratio_interval
-from onnxproof.runners.base import Rejected
-from onnxproof.subject import Subject
-from onnxproof.verification import Listener, Verifier
-from onnxproof.verified import CaseResult
+from onnxproof.request.benchmark import BenchSettings, levels
+from onnxproof.request.request import Job
+from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.subject import Subject
 
 SERVER_SHARE = 0.7
 """Of what one worker can do: the default rate of arrivals."""

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 import torch
 from numpy.typing import NDArray
 
-from onnxproof.errors import FindingError
-from onnxproof.job import SessionSettings
-from onnxproof.latency.record import BASELINE
-from onnxproof.runners.base import Arrays, Rejected
-from onnxproof.runners.session import SessionRunner
-from onnxproof.runners.tensors import to_numpy, to_torch
-from onnxproof.structure import flatten
-from onnxproof.subject import Subject
+from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.errors import FindingError, Rejected
+from onnxproof.proof.latency import BASELINE
+from onnxproof.request.request import SessionSettings
+from onnxproof.subject.structure import flatten
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.conversion import to_numpy, to_torch
 
 
 class Unavailable(Exception):

@@ -10,9 +10,9 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onnxproof.job import SessionSettings
 from onnxproof.latency.harness import overhead, resolution
-from onnxproof.latency.record import Machine
+from onnxproof.proof.latency import Machine
+from onnxproof.request.request import SessionSettings
 
 PROC, SYS = Path("/proc"), Path("/sys")
 

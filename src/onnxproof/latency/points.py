@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onnxproof.artifact.pairing import pair_inputs
-from onnxproof.artifact.record import Artifact
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.cases.supply import Supply
 from onnxproof.errors import InputError, listed
-from onnxproof.job import VerifySettings
-from onnxproof.latency.settings import BATCHES, BenchSettings
-from onnxproof.subject import Subject
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.benchmark import BATCHES, BenchSettings
+from onnxproof.request.request import VerifySettings
+from onnxproof.subject.subject import Subject
 
 
 @dataclass(frozen=True)

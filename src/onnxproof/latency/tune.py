@@ -9,22 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.errors import FindingError, UserError
+from onnxproof.errors import FindingError, Rejected, UserError
 from onnxproof.findings import Finding
-from onnxproof.job import SessionSettings, VerifySettings
 from onnxproof.latency import machine
 from onnxproof.latency.bench import Bench
 from onnxproof.latency.contenders import SessionContender, Unavailable
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.points import Point
-from onnxproof.latency.record import Tuned
-from onnxproof.latency.settings import EXECUTIONS, LEVELS, Variant, levels
 from onnxproof.latency.statistics import Interval, ratio_interval, trimmed_mean
-from onnxproof.policy import Policy, judge, verdict_of
-from onnxproof.policy_latency import LatencyPolicy
-from onnxproof.runners.base import Rejected
-from onnxproof.verification import Listener, Verifier, verify
-from onnxproof.verified import CaseResult
+from onnxproof.parity.verification import Listener, Verifier, verify
+from onnxproof.policy.latency import LatencyPolicy
+from onnxproof.policy.policy import Policy, judge, verdict_of
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.latency import Tuned
+from onnxproof.request.benchmark import EXECUTIONS, LEVELS, Variant, levels
+from onnxproof.request.request import SessionSettings, VerifySettings
 
 FIRST_ROUNDS = 8
 MANY_SESSIONS_UP_TO = 100_000_000

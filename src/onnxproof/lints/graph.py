@@ -9,11 +9,11 @@ from pathlib import Path
 
 import onnx
 
-from onnxproof.artifact.file import complaint
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, found
+from onnxproof.graph.file import complaint
+from onnxproof.graph.model import Graph
 from onnxproof.lints.kernels import ill_typed, missing_kernels, unknown_operators
-from onnxproof.lints.model import Graph
 from onnxproof.lints.weights import lint_weights
 from onnxproof.lints.wiring import lint_wiring
 

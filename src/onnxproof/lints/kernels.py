@@ -10,8 +10,8 @@ from functools import lru_cache
 import onnx
 
 from onnxproof.findings import Finding, found
-from onnxproof.lints.bodies import inlined
-from onnxproof.lints.model import Graph
+from onnxproof.graph.bodies import inlined
+from onnxproof.graph.model import Graph
 
 CPU = "CPUExecutionProvider"
 ONE_TYPE = "tensor({})"

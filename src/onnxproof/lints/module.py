@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from onnxproof.artifact.sourcemap import user_frame
-from onnxproof.artifact.wrapper import eval_mode, preserved
 from onnxproof.findings import Finding, Where, found
+from onnxproof.findings.frames import user_frame
 from onnxproof.lints.source import Spot, fixed_spots, preprocessing_spots
-from onnxproof.subject import Subject
+from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.subject import Subject
 
 OWN_STATE = frozenset(nn.Module().__dict__)
 """Attributes that every module has; what else is there is the user's."""

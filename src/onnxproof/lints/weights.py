@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 
 from onnxproof.findings import Finding, Severity, found
-from onnxproof.lints.model import Graph
+from onnxproof.graph.model import Graph
 
 MANY = 1024
 """Elements from which a stored tensor counts as a weight."""

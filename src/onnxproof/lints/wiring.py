@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import onnx
 
-from onnxproof.artifact.file import subgraphs
 from onnxproof.findings import Finding, found
-from onnxproof.lints.model import Graph
+from onnxproof.graph.file import subgraphs
+from onnxproof.graph.model import Graph
 
 
 def lint_wiring(graph: Graph) -> list[Finding]:

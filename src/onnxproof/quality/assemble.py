@@ -9,14 +9,14 @@ import numpy as np
 
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import found
+from onnxproof.proof.quality import Quality
 from onnxproof.quality.accumulate import SPOKEN, Scores, measurable, missing_answers, missing_labels
 from onnxproof.quality.flips import changed
 from onnxproof.quality.intervals import clean_examples_needed, examples_needed, mcnemar, tango, upper_bound, wilson
 from onnxproof.quality.metrics import Measured, custom, measure
-from onnxproof.quality.record import Quality
-from onnxproof.quality.settings import EvaluateSettings, Goal, parse_cost, parse_goal
 from onnxproof.quality.task import Plan, raw_threshold
 from onnxproof.quality.thresholds import Sweep
+from onnxproof.request.evaluation import EvaluateSettings, Goal, parse_cost, parse_goal
 
 MOST_FLIPS = 10_000
 """Flips that a proof lists."""

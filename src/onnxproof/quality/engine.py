@@ -10,25 +10,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
-from onnxproof.artifact.record import Artifact
+from onnxproof.candidates.onnxruntime import SessionRunner
 from onnxproof.cases.data import Table, select_inputs
-from onnxproof.comparison import is_narrow_float
-from onnxproof.errors import FindingError, InputError
+from onnxproof.errors import FindingError, InputError, Rejected
 from onnxproof.findings import Finding, found
-from onnxproof.job import SessionSettings
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.float64 import DoubleRunner, Unavailable
+from onnxproof.proof.artifact import Artifact
 from onnxproof.quality.accumulate import SIDES
 from onnxproof.quality.batches import length
 from onnxproof.quality.preprocessing import Preprocessing
 from onnxproof.quality.rows import Rows, layout_finding, stacked, told_columns
-from onnxproof.quality.settings import EvaluateSettings
 from onnxproof.quality.sources import Source
 from onnxproof.quality.task import Plan, make_plan
-from onnxproof.runners.base import Rejected
-from onnxproof.runners.double import DoubleRunner, Unavailable
-from onnxproof.runners.eager import EagerRunner
-from onnxproof.runners.session import SessionRunner
-from onnxproof.runners.tensors import to_numpy
-from onnxproof.subject import Subject
+from onnxproof.request.evaluation import EvaluateSettings
+from onnxproof.request.request import SessionSettings
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import is_narrow_float
+from onnxproof.tensors.conversion import to_numpy
 
 Array = NDArray[Any]
 BATCH_ELEMENTS = 2_000_000

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.errors import Rejected
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
 from onnxproof.quality.task import Plan, raw_threshold, score_columns
-from onnxproof.runners.base import Arrays, Rejected
-from onnxproof.runners.double import DoubleRunner, Unavailable, nudged
-from onnxproof.runners.eager import EagerRunner
+from onnxproof.tensors.arrays import Arrays
 
 Array = NDArray[Any]
 SIDES = ("baseline", "candidate")

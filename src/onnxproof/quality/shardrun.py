@@ -15,9 +15,9 @@ from onnxproof.cases.data import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
 from onnxproof.quality.accumulate import SPOKEN, Shard, summary_columns
-from onnxproof.quality.apart import Farthest
 from onnxproof.quality.batches import read_ahead
 from onnxproof.quality.engine import Engine
+from onnxproof.quality.farthest_scores import Farthest
 from onnxproof.quality.flips import Explainer, changed
 from onnxproof.quality.inputs import Watch
 from onnxproof.quality.rows import Batch

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.errors import InputError, listed
-from onnxproof.quality.settings import TASKS, EvaluateSettings
+from onnxproof.request.evaluation import TASKS, EvaluateSettings
 
 Array = NDArray[Any]
 UNKNOWN = 255

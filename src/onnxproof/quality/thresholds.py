@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.quality.settings import Goal
+from onnxproof.request.evaluation import Goal
 
 Floats = NDArray[np.float64]
 CURVE_POINTS = 512

@@ -12,11 +12,11 @@ from typing import Any, Literal
 
 import altair as alt
 
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report import points
 from onnxproof.report.groups import natural
 from onnxproof.report.points import FAINT, Judged, Row
-from onnxproof.report.words import BORN, baseline_name, short
+from onnxproof.report.wording import BORN, baseline_name, short
 
 Width = int | Literal["container"]
 Chart = alt.Chart | alt.LayerChart

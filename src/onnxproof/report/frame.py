@@ -10,7 +10,7 @@ from onnxproof.report.points import Judged, judged, sizes_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from onnxproof.proof import Proof
+    from onnxproof.proof.proof import Proof
 
 NUMBERS = ("size", "compared", "max_abs", "mean_abs", "max_rel", "mean_rel", "max_ulp", "cosine", "scale", "outside")
 COLUMNS = (

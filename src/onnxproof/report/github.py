@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxproof.findings import CATALOGUE, Finding
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report.markdown import render_markdown
-from onnxproof.report.words import mark, place, subject_name, voiced
+from onnxproof.report.wording import mark, place, subject_name, voiced
 
 COMMANDS = {"block": "error", "review": "warning", "note": "notice"}
 SHOWN = 10

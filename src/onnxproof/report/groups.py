@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report.points import Judged, judged, sizes_of, top
 
 

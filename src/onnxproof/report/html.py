@@ -13,7 +13,7 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from onnxproof.proof import Proof, finite
+from onnxproof.proof.proof import Proof, finite
 from onnxproof.report.extras import PAGE, require
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _resource(name: str) -> str:
 def _environment() -> jinja2.Environment:
     import jinja2
 
-    from onnxproof.report.words import number
+    from onnxproof.report.wording import number
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_resource),

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
 from onnxproof.findings import Finding
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report.points import Judged, judged, sizes_of
-from onnxproof.report.words import baseline_name, mark, number, place, subject_name, voiced, worst_elements
+from onnxproof.report.wording import baseline_name, mark, number, place, subject_name, voiced, worst_elements
 
 FAMILIES = {
     "OX0": "run",

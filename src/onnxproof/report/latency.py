@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from onnxproof.latency.doubt import doubts
-from onnxproof.latency.record import BASELINE, SHIPPED, Latency, Run, Speedup
-from onnxproof.policy_latency import LatencyPolicy, judged_runs, shipped_speedups
-from onnxproof.proof import Proof
+from onnxproof.policy.latency import LatencyPolicy, judged_runs, shipped_speedups
+from onnxproof.policy.reliability import doubts
+from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup
+from onnxproof.proof.proof import Proof
 
 SHOWN_ROWS = 10
 SHOWN_NODES = 5

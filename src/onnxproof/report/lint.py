@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onnxproof.findings import Finding
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 
 WORDS = {"ship": "CLEAN", "review": "REVIEW", "block": "BLOCK"}
 SHOWN = 12

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from onnxproof.findings import Finding
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report.groups import groups
 from onnxproof.report.points import batch_rows, speedups
-from onnxproof.report.words import (
+from onnxproof.report.wording import (
     baseline_name,
     grave,
     number,

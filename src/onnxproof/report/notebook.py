@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 
 from onnxproof.findings import Finding
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report.groups import Group, groups
-from onnxproof.report.words import number, place, reason, short, standing, subject_name, verdict_word, voiced
+from onnxproof.report.wording import number, place, reason, short, standing, subject_name, verdict_word, voiced
 
 COLORS = {"ship": "#1a7f37", "review": "#9a6700", "block": "#cf222e"}
 SHOWN = 8

@@ -9,13 +9,13 @@ from typing import Any
 
 from onnxproof import __version__
 from onnxproof.findings import CATALOGUE, Finding
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report import charts, points, quality_page
 from onnxproof.report.figure import Content, Figure
 from onnxproof.report.groups import groups
 from onnxproof.report.points import Judged, Row, top
 from onnxproof.report.reproduce import commands
-from onnxproof.report.words import (
+from onnxproof.report.wording import (
     baseline_name,
     grave,
     number,

@@ -8,7 +8,7 @@ from onnxproof.errors import UserError
 from onnxproof.report.extras import require
 
 if TYPE_CHECKING:
-    from onnxproof.proof import Proof
+    from onnxproof.proof.proof import Proof
     from onnxproof.report.charts import Chart
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxproof.comparison import Comparison
-from onnxproof.policy import Policy, judge
-from onnxproof.proof import Proof
-from onnxproof.report.words import BORN, short
-from onnxproof.verified import CaseResult
+from onnxproof.policy.policy import Policy, judge
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.proof import Proof
+from onnxproof.report.wording import BORN, short
 
 Row = dict[str, Any]
 STATES = ("agrees", "note", "review", "block", "rejected")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnxproof.policy_quality import imbalanced
-from onnxproof.quality.record import Quality
+from onnxproof.policy.quality import imbalanced
+from onnxproof.proof.quality import Quality
 
 SHOWN_METRICS = 6
 SHOWN_CLASSES = 5

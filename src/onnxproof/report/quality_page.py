@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from onnxproof.proof import Proof
+from onnxproof.proof.proof import Proof
 from onnxproof.report import charts, points
 from onnxproof.report.figure import Content, Figure
 from onnxproof.report.points import Row
-from onnxproof.report.words import number, short
+from onnxproof.report.wording import number, short
 
 SMALL = 12
 """Classes up to which a confusion matrix is a table; beyond, a chart and the pairs that are confused most."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onnxproof.proof import Proof
-from onnxproof.report.words import grave
+from onnxproof.proof.proof import Proof
+from onnxproof.report.wording import grave
 
 
 def commands(proof: Proof) -> list[tuple[str, str]]:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from onnxproof.blame.record import Blame
-from onnxproof.comparison import Comparison
 from onnxproof.findings import Finding
-from onnxproof.latency.record import Latency
-from onnxproof.proof import Proof
+from onnxproof.proof.blame import Blame
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.latency import Latency
+from onnxproof.proof.proof import Proof
 from onnxproof.report import latency, quality
-from onnxproof.report.words import (
+from onnxproof.report.wording import (
     BORN,
     WORDS,
     grave,
@@ -25,7 +26,6 @@ from onnxproof.report.words import (
     value,
     worst_elements,
 )
-from onnxproof.verified import CaseResult
 
 UNHEALABLE = frozenset({"OX218", "OX301", "OX302", "OX304", "OX310", "OX311", "OX324"})
 """What no other setting of the export or the session changes."""

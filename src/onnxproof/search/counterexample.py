@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from onnxproof.cases import keep
+from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.findings import Finding
-from onnxproof.policy import Policy, judge
+from onnxproof.parity.verification import Verifier
+from onnxproof.policy.policy import Policy, judge
+from onnxproof.proof.case_result import CaseResult
 from onnxproof.search.script import NoScript, Sides, write_script
 from onnxproof.search.shrink import Budget, Shrinker, in_full
-from onnxproof.verification import Verifier
-from onnxproof.verified import CaseResult
 
 SURE = 2.0
 """How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""

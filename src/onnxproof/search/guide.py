@@ -9,11 +9,11 @@ import onnx
 from numpy.typing import NDArray
 
 from onnxproof.cases.plan import Inputs
-from onnxproof.job import SessionSettings
+from onnxproof.request.request import SessionSettings
 from onnxproof.search.goals import Numbers, split
-from onnxproof.search.graph import Decision, GraphWatcher
+from onnxproof.search.graph_decisions import Decision, GraphWatcher
 from onnxproof.search.watch import ModuleWatcher
-from onnxproof.subject import Subject
+from onnxproof.subject.subject import Subject
 
 
 class Guide:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from onnxproof.job import SessionSettings
-from onnxproof.subject import Subject
+from onnxproof.request.request import SessionSettings
+from onnxproof.subject.subject import Subject
 
 PIECE = Template('''"""$title
 

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 
-from onnxproof.artifact.wrapper import eval_mode, preserved
-from onnxproof.runners.base import Arrays
-from onnxproof.runners.tensors import to_numpy, to_torch
 from onnxproof.search.goals import Numbers, numbers, off_half, off_integer, split, towards
-from onnxproof.subject import Subject
+from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.conversion import to_numpy, to_torch
 
 Place = float | torch.Tensor
 Levels = Callable[[tuple[Any, ...], Mapping[str, Any]], list[tuple[Any, Any]]]

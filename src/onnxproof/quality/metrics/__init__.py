@@ -6,9 +6,9 @@ from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.intervals import Bootstrap
 from onnxproof.quality.metrics.classes import of_classes
 from onnxproof.quality.metrics.labels import of_labels
+from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.metrics.numbers import of_numbers
 from onnxproof.quality.metrics.own import custom
-from onnxproof.quality.metrics.record import Measured
 
 __all__ = ["Measured", "custom", "measure"]
 

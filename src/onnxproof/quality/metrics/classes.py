@@ -12,7 +12,7 @@ from sklearn import metrics as sk
 
 from onnxproof.quality.accumulate import Scores, Side
 from onnxproof.quality.intervals import Bootstrap, Sums, paired, percentile, wilson
-from onnxproof.quality.metrics.record import Measured
+from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.metrics.resampled import AUC_CLASSES, area_intervals, mean_intervals
 from onnxproof.quality.task import Plan, probabilities
 from onnxproof.quality.thresholds import Sweep

@@ -18,7 +18,7 @@ from onnxproof.quality.metrics.classes import (
     count_statistics,
     expected_error,
 )
-from onnxproof.quality.metrics.record import Measured
+from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.metrics.resampled import AUC_CLASSES, area_intervals, mean_intervals
 from onnxproof.quality.task import Plan, probabilities
 from onnxproof.quality.thresholds import Sweep

@@ -12,7 +12,7 @@ from sklearn import metrics as sk
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.intervals import Bootstrap, Sums, paired
-from onnxproof.quality.metrics.record import Measured
+from onnxproof.quality.metrics.measured import Measured
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.intervals import percentile
-from onnxproof.quality.metrics.record import Measured
+from onnxproof.quality.metrics.measured import Measured
 
 Array = NDArray[Any]
 CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
@@ -19,7 +19,7 @@ CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
 
 def custom(texts: Sequence[str], scores: Scores, measured: Measured, seed: int = 0) -> None:
     """Metrics of the user: `function(labels, scores) -> float`, on both sides and with a bootstrap where that is cheap."""
-    from onnxproof.subject import load_target
+    from onnxproof.subject.subject import load_target
 
     for text in texts:
         function, name = load_target(text)

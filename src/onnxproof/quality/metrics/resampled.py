@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.quality.intervals import Bootstrap, paired, percentile
-from onnxproof.quality.metrics.record import Measured
+from onnxproof.quality.metrics.measured import Measured
 
 Array = NDArray[Any]
 AUC_BINS = 1024

@@ -82,7 +82,7 @@ def as_table(batch: Any) -> Table:
 
 
 def from_object(text: str) -> Source:
-    from onnxproof.subject import load_target
+    from onnxproof.subject.subject import load_target
 
     value, _ = load_target(text)
     return from_value(value, text)

@@ -1,0 +1,142 @@
+"""Inside the runtime: inner values of a session, in chunks within a budget of memory, held against the true ones.
+
+Showing a value changes what onnxruntime fuses, so this is for locating only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from onnxproof.blame.nodes import Introduced, distance
+from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.parity.comparison import plain
+from onnxproof.proof.blame import Step
+from onnxproof.request.request import SessionSettings
+from onnxproof.tensors.arrays import Arrays
+
+DEPARTED = 1e-4
+"""Error from which on a float32 run has left the truth."""
+FACTOR = 100
+"""How many times the error of its inputs a node's error must be to be its own."""
+AMPLIFIES = 10.0
+
+
+@dataclass
+class Seen:
+    """What a run showed: the error of every value, which values hold NaN or infinities, and some worst elements."""
+
+    errors: dict[str, float] = field(default_factory=dict)
+    nonfinite: set[str] = field(default_factory=set)
+    worst: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+
+
+def chunks(names: Iterable[str], sizes: Mapping[str, int], budget: int) -> Iterator[list[str]]:
+    """Names in order, in groups whose values fit into the budget together."""
+    group: list[str] = []
+    held = 0
+    for name in names:
+        size = sizes.get(name, 0)
+        if group and held + size > budget:
+            yield group
+            group, held = [], 0
+        group.append(name)
+        held += size
+    if group:
+        yield group
+
+
+def showing(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
+    """The same graph with these values as its outputs; what they do not need is left out by onnxruntime."""
+    shown = onnx.ModelProto()
+    shown.CopyFrom(model)
+    del shown.graph.output[:]
+    shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+    return shown
+
+
+def watch(
+    model: onnx.ModelProto,
+    settings: SessionSettings,
+    renamed: Mapping[str, str],
+    inputs: Arrays,
+    truth: Mapping[str, NDArray[Any]],
+    bytes_of: Callable[[str], int],
+    budget: int,
+) -> Seen:
+    """Run the graph chunk by chunk and compare every value that has a true one."""
+    seen = Seen()
+    names = [name for node in model.graph.node for name in node.output if name and name in truth]
+    sizes = {name: bytes_of(name) for name in names}
+    for group in chunks(names, sizes, budget):
+        runner = SessionRunner(showing(model, group).SerializeToString(), settings, renamed)
+        for name, value in runner.run(inputs).items():
+            true = truth[name]
+            seen.errors[name] = distance(value, true)
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
+                seen.nonfinite.add(name)
+            if seen.errors[name] > DEPARTED and value.shape == true.shape and value.size:
+                seen.worst[name] = _element(value, true)
+    return seen
+
+
+def _element(value: NDArray[Any], true: NDArray[Any]) -> tuple[Any, Any]:
+    if value.dtype.kind != "f":
+        place = int(np.argmax(value.ravel() != true.ravel()))
+    else:
+        with np.errstate(all="ignore"):
+            place = int(np.nan_to_num(np.abs(value.ravel() - true.ravel()), nan=np.inf, posinf=np.inf).argmax())
+    return plain(true.ravel()[place]), plain(value.ravel()[place])
+
+
+def departures(model: onnx.ModelProto, seen: Seen) -> list[Introduced]:
+    """Nodes whose result is far off though their inputs were not."""
+    found = []
+    for node in model.graph.node:
+        inherited = max((seen.errors.get(name, 0.0) for name in node.input), default=0.0)
+        for name in node.output:
+            error = seen.errors.get(name, 0.0)
+            if error > DEPARTED and error > FACTOR * inherited:
+                expected, got = seen.worst.get(name, (None, None))
+                found.append(Introduced(node.name or name, node.op_type, name, error, expected, got))
+    return found
+
+
+def way(model: onnx.ModelProto, errors: Mapping[str, float], modules: Mapping[str, str | None]) -> list[Step]:
+    """The error's way through the graph: every node whose result is off, with what it inherits."""
+    steps = []
+    for node in model.graph.node:
+        error = max((errors.get(name, 0.0) for name in node.output), default=0.0)
+        inherited = max((errors.get(name, 0.0) for name in node.input), default=0.0)
+        if error > 0:
+            label = node.name or node.output[0]
+            own = max(0.0, error - inherited) if np.isfinite(error) and np.isfinite(inherited) else error
+            own = 0.0 if not np.isfinite(inherited) else own
+            steps.append(Step(label, node.op_type, min(own, 1e300), min(inherited, 1e300), modules.get(label)))
+    return steps
+
+
+def amplifiers(model: onnx.ModelProto, seen: Seen, modules: Mapping[str, str | None], least: float) -> list[Step]:
+    """Nodes that make a small error of their inputs a large one, the strongest first; `introduced` holds the factor."""
+    found = []
+    for node in model.graph.node:
+        inherited = max((seen.errors.get(name, 0.0) for name in node.input), default=0.0)
+        error = max((seen.errors.get(name, 0.0) for name in node.output), default=0.0)
+        factor = error / max(inherited, least)
+        if inherited > 0 and np.isfinite(error) and factor > AMPLIFIES and error > 100 * least:
+            label = node.name or node.output[0]
+            found.append(Step(label, node.op_type, factor, inherited, modules.get(label)))
+    return sorted(found, key=lambda step: -step.introduced)[:5]
+
+
+def first_nonfinite(model: onnx.ModelProto, seen: Seen) -> onnx.NodeProto | None:
+    """The node whose result has NaN or infinities although no input of it does."""
+    for node in model.graph.node:
+        if any(name in seen.nonfinite for name in node.output) and not any(n in seen.nonfinite for n in node.input):
+            return node
+    return None

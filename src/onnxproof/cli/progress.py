@@ -1,0 +1,52 @@
+"""Progress on stderr: a moving line on a terminal, nothing elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from onnxproof.pipeline.conduct import Progress
+
+STAGES = {
+    "import": "loading",
+    "examine": "examining the module",
+    "export": "exporting",
+    "session": "building the session",
+    "search": "searching",
+    "locate": "looking for the cause",
+    "evaluate": "evaluating",
+    "measure": "measuring",
+    "shrink": "making the failing input small",
+}
+
+
+@contextmanager
+def shown(quiet: bool) -> Iterator[Progress]:
+    """Progress as a spinner with the stage, then the case."""
+    if quiet or not sys.stderr.isatty():
+        yield Progress()
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as status:
+        yield Progress(
+            stage=lambda stage: status.update(STAGES.get(stage, stage)),
+            case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {name}"),
+            search=lambda outcome: status.update(_searched(outcome)),
+            rows=lambda done: status.update(_evaluated(done)),
+        )
+
+
+def _searched(outcome: Mapping[str, Any]) -> str:
+    return (
+        f"searching: {outcome['seconds']:.0f} of {outcome['budget']:.0f} s, {outcome['inputs']} inputs, {outcome['reached']} of "
+        f"{outcome['regimes']} regimes, worst {outcome['worst']:.2g} of what rounding explains"
+    )
+
+
+def _evaluated(done: Mapping[str, Any]) -> str:
+    of = f" of {done['total']:,}" if done["total"] else ""
+    left = f", {done['left']:.0f} s left" if done["left"] is not None else ""
+    return f"evaluating: {done['done']:,}{of} rows, {done['rate']:,.0f} rows/s{left}"

@@ -1,0 +1,61 @@
+"""The user's own line in a stack trace, among frames of torch, of the exporter and of onnxproof."""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+PREFIX = "model"
+"""Name of the wrapped module inside the wrapper of an export: the first part of every scope, removed here."""
+FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)\n?(?P<text>[^\n]*)')
+TRACED = re.compile(r"^(?P<file>[^\n(]+)\((?P<line>\d+)\): (?P<function>\S+)", re.M)
+WRAPPER = "/onnxproof/artifact/wrapper.py"
+"""What calls the user's module in an export."""
+OWN = str(Path(__file__).resolve().parents[1])
+MODELS = ("/rewrites.py", "/cli/digits.py")
+"""Of our own files, those that are code of models."""
+FOREIGN = (
+    "/torch/",
+    "torch/",
+    "/onnxscript/",
+    "/onnx_ir/",
+    "/onnx/",
+    "/sympy/",
+    "/contextlib.py",
+    "/logging/__init__.py",
+    "/copy.py",
+    "<",
+)
+
+
+def user_frame(trace: str) -> Mapping[str, str] | None:
+    """The innermost frame that is the user's code rather than torch's or ours."""
+    frames = [match.groupdict() for match in FRAME.finditer(trace)]
+    mine = [frame for frame in frames if not _foreign(frame["file"])]
+    return mine[-1] if mine else None
+
+
+def _foreign(file: str) -> bool:
+    if file.startswith(OWN):
+        return not file.endswith(MODELS)
+    return any(part in file if part.startswith("/") else file.startswith(part) for part in FOREIGN)
+
+
+def traced_frame(trace: str) -> Mapping[str, str] | None:
+    """The innermost frame of the user's in `file.py(12): forward` lines, which come innermost first and end in who called the model."""
+    for match in TRACED.finditer(trace):
+        if match["file"].endswith(WRAPPER):
+            return None
+        if not _foreign(match["file"]):
+            return {**match.groupdict(), "text": linecache.getline(match["file"], int(match["line"])).strip()}
+    return None
+
+
+def unwrapped(path: str) -> str | None:
+    """A scope without the wrapper's part of it."""
+    if path.startswith("_empty_nn_module_stack"):
+        return None
+    stripped = path.removeprefix(PREFIX).removeprefix(".") if path == PREFIX or path.startswith(PREFIX + ".") else path
+    return stripped

@@ -1,0 +1,99 @@
+"""The source map: node → module path, class, file, line, ATen operator.
+
+The exporter writes absolute paths and the user's source text into every node's metadata. The shipped file is stripped of
+them; this map, kept beside it, is what locating needs.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onnxproof.findings import Where
+from onnxproof.findings.frames import traced_frame, unwrapped, user_frame
+
+TARGET = re.compile(r"target=(?:torch\.ops\.)?([\w.]+)")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a node of the graph comes from."""
+
+    module: str | None = None
+    cls: str | None = None
+    file: str | None = None
+    line: int | None = None
+    text: str | None = None
+    op: str | None = None
+    rule: str | None = None
+    """The exporter's rewrite rule that made the node, if one did."""
+
+
+def origin_of(metadata: Mapping[str, str]) -> Origin:
+    """Read what the exporter wrote on a node."""
+    frame = user_frame(metadata.get("pkg.torch.onnx.stack_trace", ""))
+    scopes = _list(metadata.get("pkg.torch.onnx.name_scopes"))
+    classes = _list(metadata.get("pkg.torch.onnx.class_hierarchy"))
+    target = TARGET.search(metadata.get("pkg.torch.onnx.fx_node", ""))
+    return Origin(
+        module=unwrapped(scopes[-2]) if len(scopes) > 1 else None,
+        cls=classes[-2] if len(classes) > 1 else None,
+        file=frame["file"] if frame else None,
+        line=int(frame["line"]) if frame else None,
+        text=(frame["text"].strip() or None) if frame else None,
+        op=target.group(1) if target else None,
+        rule=metadata.get("pkg.onnxscript.rewriter.rule_name"),
+    )
+
+
+def origin_of_scope(name: str, modules: Collection[str] = (), trace: str | None = None) -> Origin:
+    """TorchScript keeps scopes in node names: `/model/fc1/Gemm`, and `/model/fc1_2/Gemm` where a module is called again.
+
+    `trace`: the calls that led to the node, as tracing notes them.
+    """
+    frame = traced_frame(trace or "")
+    place = Origin(
+        file=frame["file"] if frame else None,
+        line=int(frame["line"]) if frame else None,
+        text=(frame["text"] or None) if frame else None,
+    )
+    parts = [part for part in name.split("/") if part]
+    if len(parts) < 2:
+        return place
+    path = unwrapped(parts[-2] if "." in parts[-2] else ".".join(parts[:-1]))
+    again = re.sub(r"_\d+(?=\.|$)", "", path or "")
+    return replace(place, module=again if path not in modules and again in modules else path)
+
+
+def _list(text: str | None) -> list[str]:
+    try:
+        value = ast.literal_eval(text) if text else []
+    except (ValueError, SyntaxError):
+        return []
+    return [str(item) for item in value]
+
+
+def placed(node: str | None, sourcemap: str | None) -> Where:
+    """A node by its name, and the module and line that the source map knows of it."""
+    origin = read(Path(sourcemap)).get(node or "", Origin()) if sourcemap else Origin()
+    return Where(node=node, module=origin.module, file=origin.file, line=origin.line)
+
+
+def write(path: Path, origins: Mapping[str, Origin]) -> None:
+    """Write the side file."""
+    nodes = {name: {k: v for k, v in asdict(origin).items() if v is not None} for name, origin in origins.items()}
+    path.write_text(json.dumps({"schema": "onnxproof.sourcemap/1", "nodes": nodes}, indent=1), encoding="utf-8")
+
+
+def read(path: Path) -> dict[str, Origin]:
+    """Read the side file; nothing where there is none."""
+    if not path.is_file():
+        return {}
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    known = Origin.__dataclass_fields__
+    return {name: Origin(**{k: v for k, v in o.items() if k in known}) for name, o in data["nodes"].items()}

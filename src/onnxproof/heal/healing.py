@@ -1,0 +1,206 @@
+"""Healing: other export and session settings, each verified from scratch, until one passes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from onnxproof.errors import OnnxproofError
+from onnxproof.findings import Finding, found
+from onnxproof.findings.parity import HEAL
+from onnxproof.heal.remedies import Remedy, remedies, short
+from onnxproof.pipeline.conduct import Progress, conduct
+from onnxproof.policy.policy import Policy
+from onnxproof.proof.proof import Proof
+from onnxproof.request.request import Job
+
+PARITY = ("OX0", "OX2", "OX3")
+"""Families of findings that other settings may remove."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What became of one remedy."""
+
+    what: str
+    passed: bool
+    reason: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+
+def heal(job: Job, proof: Proof, policy: Policy, *, isolate: bool, progress: Progress | None = None) -> Proof:
+    """The proof of the first setting that passes; the given one, with what was tried, where none does."""
+    if not _worth(proof):
+        return proof
+    tried: list[Tried] = []
+    for remedy in remedies(job, proof):
+        if progress is not None:
+            progress.stage(f"heal: {remedy.what}")
+        out = Path(job.out) / "heal" / remedy.name
+        try:
+            attempt = conduct(replace(remedy.apply(job), out=str(out)), policy, isolate=isolate, progress=progress)
+        except OnnxproofError as error:
+            tried.append(Tried(remedy.what, False, str(error).splitlines()[0][:200]))
+            continue
+        reason = _remaining(proof, attempt)
+        tried.append(Tried(remedy.what, reason is None, reason or "passes"))
+        if reason is None:
+            return _healed(job, proof, attempt, remedy, tried)
+    return _unhealed(proof, tried)
+
+
+def _worth(proof: Proof) -> bool:
+    return any(f.weight and f.code.startswith(PARITY) for f in proof.findings)
+
+
+def _remaining(before: Proof, after: Proof) -> str | None:
+    """What still gates: any finding about parity, and any that was not there before."""
+    known = {finding.code for finding in before.findings if finding.weight and not finding.code.startswith(PARITY)}
+    left = [finding for finding in after.findings if finding.weight and finding.code not in known]
+    return f"{left[0].code}: {left[0].message[:200]}" if left else None
+
+
+# --- the outcome ----------------------------------------------------------------------------------------------------------
+
+
+def _healed(job: Job, before: Proof, after: Proof, remedy: Remedy, tried: Sequence[Tried]) -> Proof:
+    """The proof of what passes; its artifact takes the place of the faulty one."""
+    cost = _cost(before, after, job, remedy.apply(job))
+    artifact = dict(after.artifact or {})
+    if job.onnx is None:
+        artifact = _put_in_place(Path(job.out), artifact)
+    wrong = next(f for f in before.findings if f.weight and f.code.startswith(PARITY))
+    record = {
+        "healed": True,
+        "change": remedy.what,
+        **remedy.to_json(),
+        "tried": [one.to_json() for one in tried],
+        "before": wrong.to_json(),
+        "cost": cost,
+    }
+    note = found(
+        "OX008",
+        f"healed by {remedy.what}{_priced(cost)}; before: {wrong.message}",
+        evidence=record,
+        help=remedy.recipe(),
+    )
+    return replace(after, artifact=artifact, findings=(*after.findings, note), healing=record)
+
+
+def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
+    worst = next(f for f in proof.findings if f.weight and f.code.startswith(PARITY))
+    place = f" at {worst.where.file}:{worst.where.line}" if worst.where.file else ""
+    advice = _advice(worst)
+    message = (
+        f"none of {len(tried)} settings heals it: the model has to change{place}{f' ({advice})' if advice else ''}"
+    )
+    record = {"healed": False, "tried": [one.to_json() for one in tried]}
+    note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=record)
+    findings = [replace(f, help=f.help.replace(HEAL, "")) if f.help else f for f in proof.findings]
+    return replace(proof, findings=(*findings, note), healing=record)
+
+
+def _advice(finding: Finding) -> str | None:
+    """What to write instead, where the culprit's operator is known for it."""
+    from onnxproof.diagnosis.operators import rewritten
+
+    culprits = finding.evidence.get("culprits") or [{}]
+    return rewritten(str(culprits[0].get("text") or ""), finding.code)
+
+
+def _put_in_place(out: Path, artifact: dict[str, Any]) -> dict[str, Any]:
+    """Move the healed files to where the artifact is expected, and the faulty ones aside."""
+    source, aside = Path(artifact["path"]), out / "heal" / "before"
+    aside.mkdir(parents=True, exist_ok=True)
+    for old in out.glob("model.*"):
+        shutil.move(old, aside / old.name)
+    for new in source.parent.glob("model.*"):
+        shutil.copy2(new, out / new.name)
+    side = out / Path(artifact["sourcemap"]).name if artifact.get("sourcemap") else None
+    return {**artifact, "path": str(out / source.name), "sourcemap": str(side) if side else None}
+
+
+def settings_of(proof: Proof, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with which a run worked, where they are not the ones it was asked for."""
+    changes: dict[str, Any] = {}
+    made = proof.artifact or {}
+    healing = proof.healing or {}
+    if made.get("exporter") == "torchscript" and options.get("exporter") == "auto":
+        changes["exporter"] = "torchscript"
+    if made.get("optimized") is False and not options.get("no_optimize"):
+        changes["no_optimize"] = True
+    if made.get("strict") and not options.get("strict"):
+        changes["strict"] = True
+    export, session = healing.get("export", {}), healing.get("session", {})
+    changes |= {key: export[key] for key in ("exporter", "opset") if export.get(key)}
+    changes |= {"strict": True} if export.get("strict") else {}
+    changes |= {"dynamic": "none"} if healing.get("static") else {}
+    changes |= _ranges(healing.get("limits") or {}, options)
+    changes |= {"optimization": session["optimization"]} if session.get("optimization") else {}
+    changes |= {"disable": list(session["disabled_optimizers"])} if session.get("disabled_optimizers") else {}
+    changes |= {"provider": [short(name) for name in session["providers"][:1]]} if session.get("providers") else {}
+    return changes
+
+
+def _ranges(limits: Mapping[str, Sequence[int]], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Sizes join the ranges that were given."""
+    if not limits:
+        return {}
+    return {"range": [*(options.get("range") or ()), *(f"{name}:{low},{high}" for name, (low, high) in limits.items())]}
+
+
+# --- the price --------------------------------------------------------------------------------------------------------------
+
+
+def _priced(cost: Mapping[str, Any]) -> str:
+    parts = []
+    if cost.get("latency_ratio") is not None:
+        parts.append(f"{cost['latency_ratio']:.2f} times the latency")
+    if cost.get("size_ratio") is not None:
+        parts.append(f"{cost['size_ratio']:.2f} times the size")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _cost(before: Proof, after: Proof, old: Job, new: Job) -> dict[str, Any]:
+    """Latency and size of the healed artifact and session against those before, where there was a session before."""
+    old_size, new_size = ((proof.artifact or {}).get("bytes") or 0 for proof in (before, after))
+    cost: dict[str, Any] = {"size_ratio": new_size / old_size if old_size else None, "latency_ratio": None}
+    try:
+        calls = [_call(proof, job) for proof, job in ((before, old), (after, new))]
+    except Exception:
+        return cost  # the one before has no session, or takes other inputs: there is nothing to compare with
+    cost["latency_ratio"] = _ratio(calls[0], calls[1])
+    return cost
+
+
+def _call(proof: Proof, job: Job) -> Callable[[], Any]:
+    """One run of a session on ones of the example's shapes, which every model accepts."""
+    import numpy as np
+
+    from onnxproof.candidates.onnxruntime import SessionRunner
+
+    inputs = proof.subject["inputs"]
+    session = SessionRunner(str((proof.artifact or {})["path"]), job.verify.session)
+    feed = {name: np.ones(facts["shape"], facts["dtype"]) for name, facts in inputs.items()}
+    session.run(feed)
+    return lambda: session.run(feed)
+
+
+def _ratio(first: Callable[[], Any], second: Callable[[], Any], rounds: int = 60) -> float:
+    """Median time of the second by that of the first; taken in turns, so that drift hits both alike."""
+    import numpy as np
+
+    times = np.empty((rounds, 2))
+    for row in times:
+        for column, call in enumerate((first, second)):
+            began = time.perf_counter_ns()
+            call()
+            row[column] = time.perf_counter_ns() - began
+    return float(np.median(times[:, 1]) / np.median(times[:, 0]))

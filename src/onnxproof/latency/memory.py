@@ -1,0 +1,69 @@
+"""Peak memory of one contender, in a process of its own."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from onnxproof.cases.plan import Inputs
+from onnxproof.errors import Rejected
+from onnxproof.latency.contenders import Contender
+from onnxproof.subject.subject import Subject
+
+CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+RESET_PEAK = "5"
+
+
+def weights(subject: Subject) -> int:
+    """Bytes of a module's parameters and buffers, shared ones once."""
+    tensors = {t.data_ptr(): t for t in (*subject.module.parameters(), *subject.module.buffers())}
+    return sum(t.numel() * t.element_size() for t in tensors.values())
+
+
+def reset_peak() -> None:
+    """Let the peak start again from what is used now, where the system can do that."""
+    try:
+        CLEAR.write_text(RESET_PEAK, encoding="ascii")
+    except OSError:
+        return
+
+
+def now() -> int:
+    """Bytes used now."""
+    return _status("VmRSS") or peak()
+
+
+def peak() -> int:
+    """The most that was used since the last reset."""
+    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _status(key: str) -> int | None:
+    try:
+        lines = STATUS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(key + ":")), None)
+
+
+def weigh(make: Callable[[], Contender], inputs: Sequence[Inputs], subject: Subject | None) -> list[int | None]:
+    """Build a contender and run it on each input in turn (small ones first): how far the peak has grown until then.
+
+    PyTorch's weights are there before it starts and are added; a session reads its own.
+    """
+    reset_peak()
+    before = now()
+    contender = make()
+    there = weights(subject) if subject is not None else 0
+    grown: list[int | None] = []
+    for one in inputs:
+        try:
+            call = contender.prepare(one)
+            with contender.around():
+                call()
+        except Rejected:
+            grown.append(None)
+            continue
+        grown.append(max(0, peak() - before) + there)
+    return grown

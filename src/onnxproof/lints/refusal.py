@@ -1,0 +1,38 @@
+"""A file that onnxruntime does not load: where in the user's code that comes from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from onnxproof.findings import Finding
+from onnxproof.graph.sourcemap import placed
+from onnxproof.lints.graph import lint_file
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import SessionSettings
+
+REFUSALS = frozenset({"OX306", "OX307", "OX308", "OX311"})
+"""What the lint sees as well, and with a node."""
+
+BETTER_TOLD = frozenset({"OX308", "OX311"})
+"""Of which onnxruntime names no dtype, or no operator."""
+
+
+def refusal(finding: Finding, artifact: Artifact, session: SessionSettings) -> Finding:
+    """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
+    where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
+    if finding.code not in REFUSALS or (where.line is not None and finding.code not in BETTER_TOLD):
+        return replace(finding, where=where)
+    seen = [one for one in _lint(artifact, session) if one.code == finding.code]
+    same = next((one for one in seen if one.where.node is not None or one.code in BETTER_TOLD), None)
+    if same is None:
+        return replace(finding, where=where)
+    # That the session refuses it is certain, whatever the lint thinks of it.
+    return replace(same, severity=finding.severity, evidence={**same.evidence, **finding.evidence}, help=finding.help)
+
+
+def _lint(artifact: Artifact, session: SessionSettings) -> list[Finding]:
+    try:
+        return lint_file(Path(artifact.path), [provider.name for provider in session.providers])
+    except Exception:
+        return []  # a file that nobody can read is told by the session

@@ -1,0 +1,382 @@
+"""Numbers about one output of one case: never an opinion.
+
+`compare` sets two arrays side by side. `measure_noise` puts their distance in relation to the float64 truth, and
+`explain` in relation to what rounding may do to this model (samples of the truth with legal rounding errors injected).
+Arrays of different shape or dtype are never broadcast or cast: they have no numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.proof.comparison import Comparison, Element, Exactness, Kind, Noise, Pattern
+from onnxproof.tensors.arrays import is_narrow_float
+
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""
+SHOWN = 3
+BLOCK = 2048
+TRIM = 0.99
+"""Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it."""
+
+
+def _quiet(function: Callable[..., T]) -> Callable[..., T]:
+    """Overflow and NaN are values here, not accidents."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> T:
+        with np.errstate(all="ignore"):
+            return function(*args, **kwargs)
+
+    return call
+
+
+@_quiet
+def compare(output: str, baseline: Array, candidate: Array, *, atol: float = 1e-4, rtol: float = 1e-3) -> Comparison:
+    """Set two arrays side by side."""
+    form: dict[str, Any] = {
+        "output": output,
+        "kind": kind_of(baseline),
+        "baseline_dtype": str(baseline.dtype),
+        "candidate_dtype": str(candidate.dtype),
+        "baseline_shape": baseline.shape,
+        "candidate_shape": candidate.shape,
+        "size": int(baseline.size),
+    }
+    if baseline.shape != candidate.shape or baseline.dtype != candidate.dtype:
+        return Comparison(**form)
+    if form["kind"] == "discrete":
+        return Comparison(**form, **_discrete_numbers(baseline, candidate))
+    return Comparison(**form, **_float_numbers(baseline, candidate, atol, rtol))
+
+
+def kind_of(array: Array) -> Kind:
+    """Whether values are compared by distance (floats, complex) or by equality."""
+    return "float" if array.dtype.kind in "fc" or is_narrow_float(array.dtype) else "discrete"
+
+
+def unit_roundoff(dtype: np.dtype[Any]) -> float:
+    """Half the distance from 1 to the next number of a float dtype."""
+    if is_narrow_float(dtype):
+        import ml_dtypes
+
+        return float(ml_dtypes.finfo(dtype).eps) / 2
+    return float(np.finfo(dtype).eps) / 2
+
+
+def as_float64(array: Array) -> Floats:
+    """Widen to float64; a complex array becomes its real and imaginary parts in a last axis."""
+    if array.dtype.kind == "c":
+        parts = np.stack([array.real, array.imag], axis=-1)
+        return parts.astype(np.float64)
+    return array.astype(np.float64)
+
+
+# --- side by side ---------------------------------------------------------------------------------------------------
+
+
+def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
+    b, c = as_float64(baseline), as_float64(candidate)
+    pattern, both = _pattern(b, c)
+    difference = np.abs(c - b) if both is None else np.abs(np.subtract(c, b, out=np.zeros_like(b), where=both))
+    magnitude = np.abs(b) if both is None else np.where(both, np.abs(b), 0.0)
+    ranked = difference if not pattern.differing else np.where(classify(b) == classify(c), difference, np.inf)
+    numbers: dict[str, Any] = {
+        "pattern": pattern,
+        "compared": b.size if both is None else int(both.sum()),
+        "worst": _worst(ranked, baseline, candidate),
+    }
+    if not numbers["compared"]:
+        return numbers
+    relative = np.divide(difference, magnitude, out=np.zeros_like(difference), where=magnitude > 0)
+    return {
+        **numbers,
+        "max_abs": float(difference.max()),
+        "mean_abs": float(difference.sum()) / numbers["compared"],
+        "max_rel": float(relative.max()),
+        "mean_rel": float(relative.sum()) / numbers["compared"],
+        "max_ulp": _max_ulp(difference, magnitude, baseline.dtype),
+        "cosine": _cosine(b, c) if both is None else _cosine(b[both], c[both]),
+        "scale": float(magnitude.max()),
+        "outside": int(np.count_nonzero(difference > atol + rtol * magnitude)) + pattern.differing,
+        "envelope": _envelope(magnitude, difference, rtol),
+    }
+
+
+def classify(values: Floats) -> NDArray[np.int8]:
+    """0 finite, 1 NaN, 2 +inf, 3 −inf."""
+    classes = np.zeros(values.shape, np.int8)
+    finite = np.isfinite(values)
+    if not finite.all():
+        classes[np.isnan(values)] = 1
+        classes[np.isposinf(values)] = 2
+        classes[np.isneginf(values)] = 3
+    return classes
+
+
+def _pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_] | None]:
+    """Where NaN and infinities are, and which pairs are finite (None: all of them, the usual case)."""
+    if np.isfinite(b).all() and np.isfinite(c).all():
+        return Pattern(), None
+    kinds_b, kinds_c = classify(b), classify(c)
+    pattern = Pattern(
+        baseline=int((kinds_b != 0).sum()),
+        candidate=int((kinds_c != 0).sum()),
+        differing=int((kinds_b != kinds_c).sum()),
+    )
+    return pattern, (kinds_b == 0) & (kinds_c == 0)
+
+
+def _max_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) -> float:
+    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    if is_narrow_float(real):
+        return float((difference / (2 * unit_roundoff(real) * magnitude + np.finfo(np.float32).tiny)).max())
+    return float((difference / np.spacing(magnitude.astype(real)).astype(np.float64)).max())
+
+
+def _cosine(b: Floats, c: Floats) -> float | None:
+    norms = rms(b) * rms(c)
+    if not norms or not np.isfinite(norms):
+        return None
+    return _inner(b.ravel() / rms(b), c.ravel() / rms(c)) / b.size
+
+
+def _envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
+    m, d = magnitude.ravel(), difference.ravel()
+    rough = _blocks(m, d)
+    places = {_place_of_largest(m, d, slope, rough) for slope in {*SLOPES, rtol}}
+    return tuple(sorted((float(m[i]), float(d[i])) for i in places))
+
+
+def _blocks(m: Floats, d: Floats) -> tuple[Floats, Floats]:
+    """Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach."""
+    starts = np.arange(0, d.size, BLOCK)
+    return np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
+
+
+def _place_of_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Floats]) -> int:
+    """Where d − slope·m is largest; only blocks that can beat what was found are looked at."""
+    bounds = rough[1] - slope * rough[0]
+    best, place = -np.inf, 0
+    for block in np.argsort(-bounds, kind="stable"):
+        if bounds[block] <= best:
+            break
+        start = int(block) * BLOCK
+        values = d[start : start + BLOCK] - slope * m[start : start + BLOCK]
+        top = int(np.argmax(values))
+        if values[top] > best:
+            best, place = float(values[top]), start + top
+    return place
+
+
+def _worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, ...]:
+    # For complex arrays the ranking has a last axis of parts; it counts for the element as a whole.
+    if ranked.ndim > baseline.ndim:
+        ranked = ranked.max(axis=-1)
+    flat = ranked.ravel()
+    if not flat.size:
+        return ()
+    count = min(SHOWN, flat.size)
+    places = np.argpartition(flat, -count)[-count:]
+    places = places[np.argsort(-flat[places], kind="stable")]
+    return tuple(_element(int(i), baseline, candidate) for i in places if flat[i] > 0)
+
+
+def _element(flat: int, baseline: Array, candidate: Array) -> Element:
+    index = np.unravel_index(flat, baseline.shape) if baseline.ndim else ()
+    return Element(tuple(int(i) for i in index), plain(baseline[index]), plain(candidate[index]))
+
+
+def plain(value: Any) -> Any:
+    """A numpy scalar as something JSON can hold (NaN and infinities by name)."""
+    if isinstance(value, np.ndarray):
+        value = value[()]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (str, bytes)):
+        return str(value)
+    if isinstance(value, (complex, np.complexfloating)):
+        return str(complex(value))
+    number = float(value)
+    return number if np.isfinite(number) else str(number)
+
+
+def _discrete_numbers(baseline: Array, candidate: Array) -> dict[str, Any]:
+    differs = np.asarray(baseline != candidate)
+    distance = _distance(baseline, candidate)
+    numbers: dict[str, Any] = {
+        "compared": int(baseline.size),
+        "mismatched": int(differs.sum()),
+        "worst": _worst(np.where(differs, np.maximum(distance, 1.0), 0.0), baseline, candidate),
+    }
+    if baseline.dtype.kind in "iub" and baseline.size:
+        numbers["max_abs"] = float(distance.max())
+        numbers["mean_abs"] = float(distance.mean())
+    return numbers
+
+
+def _distance(baseline: Array, candidate: Array) -> Floats:
+    """|candidate − baseline| of integers without wrap-around: 1 where values have no distance."""
+    if baseline.dtype.kind not in "iub":
+        return np.asarray(baseline != candidate).astype(np.float64)
+    # Two's complement: the difference modulo 2^64 of the larger minus the smaller is the true distance.
+    high, low = np.maximum(baseline, candidate), np.minimum(baseline, candidate)
+    if baseline.dtype.kind == "b":
+        return (high != low).astype(np.float64)
+    wide = np.int64 if baseline.dtype.kind == "i" else np.uint64
+    return (high.astype(wide).view(np.uint64) - low.astype(wide).view(np.uint64)).astype(np.float64)
+
+
+# --- noise ----------------------------------------------------------------------------------------------------------
+
+
+def _inner(a: Floats, b: Floats) -> float:
+    """Σ a·b without BLAS, whose threads spin for a while after a call and slow down the forwards that follow."""
+    return float(np.einsum("i,i->", a, b))
+
+
+def rms(values: Floats) -> float:
+    """Root mean square; 0 for nothing. Scaled where squares would overflow or vanish."""
+    if not values.size:
+        return 0.0
+    flat = values.ravel()
+    total = _inner(flat, flat)
+    if 1e-200 < total < 1e300:
+        return float(np.sqrt(total / flat.size))
+    top = float(np.abs(flat).max())
+    if top == 0 or not np.isfinite(top):
+        return top
+    return top * float(np.sqrt(np.mean(np.square(flat / top))))
+
+
+def local_scale(truth: Floats) -> Floats:
+    """|value| plus the rms of its row: what an element's error is measured against."""
+    values = truth if np.isfinite(truth).all() else np.where(np.isfinite(truth), truth, 0.0)
+    sizes = np.abs(values)
+    if values.ndim and values.shape[-1] > 1:
+        top = float(sizes.max(initial=0.0)) or 1.0
+        scaled = values / top if not 1e-100 < top < 1e100 else values
+        row = np.sqrt(np.einsum("...i,...i->...", scaled, scaled) / values.shape[-1])[..., None]
+        sizes += row * top if scaled is not values else row
+    else:
+        sizes += rms(values)
+    return sizes + np.finfo(np.float64).tiny
+
+
+@_quiet
+def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, unit: float) -> Noise | None:
+    """Distances from the truth, and their ratio; None where the truth has another shape or nothing is finite."""
+    b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
+    if t.shape != b.shape or c.shape != b.shape:
+        return None
+    scale = local_scale(t)
+    finite = np.isfinite(b + c + t)
+    if not finite.any():
+        return None
+    if not finite.all():
+        scale, b, c, t = scale[finite], b[finite], c[finite], t[finite]
+    error_b, error_c = np.abs(b - t), np.abs(c - t)
+    rms_b, rms_c = rms(error_b), rms(error_c)
+    floor = 2 * unit * rms(t) + np.finfo(np.float64).tiny
+    worst = max(
+        float(error_c.max()) / max(float(error_b.max()), 4 * unit * float(np.abs(t).max()), floor),
+        float((error_c / scale).max()) / max(float((error_b / scale).max()), 4 * unit),
+    )
+    return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
+
+
+@_quiet
+def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: float) -> Floats:
+    """Per element: how far legal rounding may carry the value from the truth.
+
+    Each sample is the truth with legal rounding errors injected. Four times the farthest sample at that element (this
+    follows discontinuities), or eight times the pooled noise of all elements (this follows large tensors' tails).
+    """
+    errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
+    if not errors:
+        return 4 * unit * scale
+    farthest = np.max(errors, axis=0)
+    pooled = np.concatenate([(e / scale).ravel() for e in errors])
+    keep = np.sort(pooled[np.isfinite(pooled)])[: max(1, int(np.ceil(TRIM * pooled.size)))]
+    return np.asarray(np.maximum(4 * farthest, (8 * rms(keep) + 4 * unit) * scale))
+
+
+@_quiet
+def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> float:
+    """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
+    b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
+    if t.shape != b.shape:
+        return 0.0
+    finite = np.isfinite(b) & np.isfinite(c)
+    if not finite.any():
+        return 0.0
+    # Where the truth overflows and the baseline does not, the baseline is the best truth there is.
+    known, scale = np.isfinite(t), local_scale(t)
+    t = np.where(known, t, b)
+    scale = np.where(known, scale, np.abs(t) + np.finfo(np.float64).tiny)
+    legal = [np.where(known, s, b) for s in map(as_float64, samples) if s.shape == t.shape]
+    allowed = allowance(legal, t, scale, unit)
+    excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
+    return float(np.nan_to_num(excess, nan=0.0).max())
+
+
+def credible(baseline: Array, truth: Array, samples: Sequence[Array], unit: float) -> bool:
+    """Whether the baseline itself lies where legal rounding of the truth may lie: else it is no truth for it."""
+    return unexplained_error(baseline, baseline, truth, samples, unit) <= 4
+
+
+def unexplained_pattern(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
+    """Of the NaN and infinities that differ, how many no sample shows."""
+    kinds_b, kinds_c = classify(as_float64(baseline)), classify(as_float64(candidate))
+    differs = kinds_b != kinds_c
+    for sample in samples:
+        kinds = classify(as_float64(sample))
+        if kinds.shape == differs.shape:
+            differs &= kinds == kinds_b
+    return int(differs.sum())
+
+
+def unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
+    """Of the discrete values that differ, how many stay the same in every legal rounding."""
+    differs = np.asarray(baseline != candidate)
+    same_form = [sample for sample in samples if sample.shape == baseline.shape and sample.dtype == baseline.dtype]
+    flips = np.zeros(differs.shape, bool)
+    for sample in same_form:
+        flips |= np.asarray(sample != baseline)
+    return int((differs & ~(flips & _reachable(baseline, candidate, same_form))).sum())
+
+
+def _reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -> NDArray[np.bool_]:
+    """Whether an integer lies about as far from the baseline as some sample does.
+
+    Indices jump anywhere at a tie, so distances count only against the widest jump of the whole output.
+    """
+    if baseline.dtype.kind not in "iu" or not samples:
+        return np.ones(baseline.shape, bool)
+    widest = max(float(_distance(baseline, sample).max(initial=0.0)) for sample in samples)
+    return _distance(baseline, candidate) <= 4 * widest
+
+
+@_quiet
+def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
+    """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element."""
+    e, t = as_float64(exact), as_float64(truth)
+    finite = np.isfinite(e) & np.isfinite(t)
+    if not finite.any():
+        return Exactness(0.0, 0.0, 0.0)
+    scale = local_scale(t)
+    error = np.where(finite, np.abs(e - t), 0.0)
+    ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.finfo(np.float64).max)
+    place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    return Exactness(float((error / scale).max()), float((allowed / scale)[place]), float(ratio[place]))

@@ -1,0 +1,45 @@
+"""PyTorch as the user runs it: the baseline."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+
+from onnxproof.errors import Rejected
+from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.structure import flatten, named
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.conversion import to_numpy, to_torch
+
+
+class EagerRunner:
+    """The user's module in eager, eval, inference mode. Its buffers are put back if a forward changes them."""
+
+    name = "pytorch"
+
+    def __init__(self, subject: Subject, *, stateful: bool = False) -> None:
+        self._subject = subject
+        self._names = list(subject.inputs.tensors)
+        self._stateful = stateful
+        self.named = False
+        """Whether the module itself names its outputs, as seen in the last run."""
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        leaves = [to_torch(inputs[name]) for name in self._names]
+        module = self._subject.module
+        try:
+            with eval_mode(module), preserved(module) if self._stateful else nullcontext(), torch.no_grad():
+                value = self._subject.call(leaves)
+                outputs = flatten(value)
+        except MemoryError:
+            raise
+        except Exception as error:
+            if "can't allocate memory" in str(error):
+                raise MemoryError(str(error)) from error
+            raise Rejected(f"{type(error).__name__}: {error}") from error
+        self.named = named(value)
+        return {name: to_numpy(tensor) for name, tensor in outputs.tensors.items()}

@@ -1,0 +1,252 @@
+"""The truth: the same module run in float64, and its legal roundings.
+
+`.double()` alone is not enough: modules cast to float32 by name, ask for `x.dtype`, build constants. Two modes around the
+copy make every float a float64 while the module still believes to be in its own dtype. A third injects, after every
+operation, the rounding error that a kernel in the module's own dtype may make there (see `rounding.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from onnxproof.parity.rounding import Injector
+from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.module_copy import twin
+from onnxproof.subject.onnx_module import GraphModule
+from onnxproof.subject.structure import flatten
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.conversion import to_numpy, to_torch
+
+WIDE = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex64: torch.complex128,
+}
+
+
+class Unavailable(Exception):
+    """The module cannot be run in float64."""
+
+
+class DoubleRunner:
+    """A float64 copy of the module."""
+
+    name = "float64"
+
+    def __init__(self, subject: Subject) -> None:
+        self._names = list(subject.inputs.tensors)
+        self.believed = believed_dtype(subject)
+        try:
+            self._module = twin(subject.module)
+            _widen_module(self._module)
+            if isinstance(self._module, GraphModule):
+                self._module.exactly = True
+        except Exception as error:
+            raise Unavailable(f"{type(error).__name__}: {error}") from error
+        self._subject = subject
+        self.called: set[str] = set()
+        """Operations the module calls, as seen while it ran under the modes."""
+        self._plain: bool | None = None
+        """Whether the copy gives the same without the modes: then they are left away, they cost time on every operation."""
+        self.narrowest = self.believed
+        """The narrowest float dtype the module asked for, seen while it ran: the unit of its rounding."""
+
+    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        if self._plain:
+            return self._run_plain(inputs)
+        outputs = self._run(inputs, None)
+        if self._plain is None:
+            self._plain = self.narrowest in (torch.float32, torch.float64) and self._same_without_modes(inputs, outputs)
+        return outputs
+
+    def _in_range(self, array: NDArray[Any]) -> NDArray[Any]:
+        """What the module's own dtype cannot hold is infinite there."""
+        if array.dtype != np.float64:
+            return array
+        largest = torch.finfo(self.believed).max
+        with np.errstate(invalid="ignore"):
+            return np.where(np.abs(array) > largest, np.copysign(np.inf, array), array)
+
+    def _same_without_modes(self, inputs: Arrays, outputs: Arrays) -> bool:
+        try:
+            plain = self._run_plain(inputs)
+        except Unavailable:
+            return False
+        return plain.keys() == outputs.keys() and all(_agree(value, outputs[name]) for name, value in plain.items())
+
+    def _run_plain(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        leaves = [_widen(to_torch(inputs[name])) for name in self._names]
+        try:
+            with eval_mode(self._module), preserved(self._module), torch.no_grad():
+                outputs = flatten(self._subject.call(leaves, self._module))
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise Unavailable(f"{type(error).__name__}: {error}") from error
+        return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
+
+    def sample(
+        self, inputs: Arrays, seed: int, *, constants_only: bool = False, unit: float | None = None
+    ) -> dict[str, NDArray[Any]] | None:
+        """The truth with legal rounding errors; None if `constants_only` and the module computes no constants."""
+        unit = torch.finfo(self.narrowest).eps / 2 if unit is None else unit
+        if isinstance(self._module, GraphModule):
+            return None if constants_only else self._module.rounded(_wide_arrays(inputs), seed, unit)
+        leaves = [_widen(to_torch(inputs[name])) for name in self._names]
+        injector = Injector(unit, self.narrowest, seed, tainted=leaves if constants_only else None)
+        outputs = self._run(inputs, injector, leaves)
+        return None if constants_only and not injector.injected else outputs
+
+    def _run(
+        self, inputs: Arrays, injector: Injector | None, leaves: list[torch.Tensor] | None = None
+    ) -> dict[str, NDArray[Any]]:
+        leaves = leaves if leaves is not None else [_widen(to_torch(inputs[name])) for name in self._names]
+        widening = _Widening(injector)
+        try:
+            with (
+                eval_mode(self._module),
+                preserved(self._module),
+                torch.no_grad(),
+                _default_dtype(),
+                ExitStack() as stack,
+            ):
+                stack.enter_context(_Belief(self.believed))
+                stack.enter_context(widening)
+                outputs = flatten(self._subject.call(leaves, self._module))
+        except MemoryError:
+            raise
+        except Exception as error:
+            _forget_compiled()
+            raise Unavailable(f"{type(error).__name__}: {error}") from error
+        self.called |= widening.called
+        for dtype in widening.asked:
+            if torch.finfo(dtype).eps > torch.finfo(self.narrowest).eps:
+                self.narrowest = dtype
+        return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
+
+
+def _forget_compiled() -> None:
+    """torch.cond compiles its branches even in eager mode; what failed under our modes would fail ever after."""
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()
+
+
+def _wide_arrays(inputs: Arrays) -> dict[str, NDArray[Any]]:
+    return {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in inputs.items()}
+
+
+def _agree(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Equal up to float64's own rounding: torch may choose another kernel without the modes."""
+    if a.shape != b.shape or a.dtype != b.dtype or a.dtype.kind not in "fc":
+        return np.array_equal(a, b)
+    scale = float(np.abs(b[np.isfinite(b)]).max(initial=0.0))
+    return np.allclose(a, b, rtol=1e-12, atol=1e-13 * scale, equal_nan=True)
+
+
+def believed_dtype(subject: Subject) -> torch.dtype:
+    """The float dtype of the module: of its parameters, else of its inputs, else float32."""
+    tensors = [*subject.module.parameters(), *subject.module.buffers(), *subject.inputs.tensors.values()]
+    floats = [t.dtype for t in tensors if t.is_floating_point()]
+    return max(floats, key=lambda dtype: torch.finfo(dtype).eps) if floats else torch.float32
+
+
+def _widen(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(WIDE.get(tensor.dtype, tensor.dtype))
+
+
+def _widen_module(module: torch.nn.Module) -> None:
+    for child in module.modules():
+        for name, parameter in child._parameters.items():
+            if parameter is not None and parameter.dtype in WIDE:
+                child._parameters[name] = torch.nn.Parameter(_widen(parameter.detach()), requires_grad=False)
+        for name, buffer in child._buffers.items():
+            if buffer is not None:
+                child._buffers[name] = _widen(buffer)
+        for name, value in list(vars(child).items()):
+            if isinstance(value, torch.Tensor):  # constants kept as plain attributes
+                setattr(child, name, _widen(value))
+
+
+@contextmanager
+def _default_dtype() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+class _Belief(TorchFunctionMode):
+    """Tensors say they have the module's own dtype, so that code which asks takes the same branches."""
+
+    def __init__(self, believed: torch.dtype) -> None:
+        super().__init__()
+        self._believed = believed
+
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if result is torch.float64 and func == torch.Tensor.dtype.__get__:  # type: ignore[attr-defined]  # a getset descriptor
+            return self._believed
+        return result
+
+
+class _Widening(TorchDispatchMode):
+    """Every request for a narrow float dtype gets float64; optionally each result its legal rounding error."""
+
+    def __init__(self, injector: Injector | None) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's mode has no types
+        self._injector = injector
+        self.asked: set[torch.dtype] = set()
+        self.called: set[str] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten._assert_tensor_metadata.default:
+            return None
+        self.called.add(func.overloadpacket.__name__)
+        args, kwargs = tree_map(self._wide, args), tree_map(self._wide, kwargs or {})
+        if self._injector is not None:
+            return self._injector.call(func, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _wide(self, value: Any) -> Any:
+        if isinstance(value, torch.dtype):
+            if value in WIDE and value.is_floating_point:
+                self.asked.add(value)
+            return WIDE.get(value, value)
+        if isinstance(value, torch.Tensor) and value.dtype in WIDE:
+            return value.to(WIDE[value.dtype])  # a tensor built from Python data or kept outside the module
+        return value
+
+
+@contextmanager
+def widened(believed: torch.dtype) -> Iterator[None]:
+    """Everything inside computes in float64 while it believes to be in its own dtype."""
+    with torch.no_grad(), _default_dtype(), _Belief(believed), _Widening(None):
+        yield
+
+
+def nudged(inputs: Arrays, seed: int) -> dict[str, NDArray[Any]]:
+    """Inputs moved by up to two ulp: the stand-in for rounding noise where there is no float64 truth."""
+    generator = np.random.default_rng(seed)
+    moved = {}
+    for name, array in inputs.items():
+        if array.dtype.kind == "f":
+            step = generator.integers(-2, 3, array.shape).astype(array.dtype)
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved[name] = (array + step * np.finfo(array.dtype).eps * np.abs(array)).astype(array.dtype)
+        else:
+            moved[name] = array
+    return moved

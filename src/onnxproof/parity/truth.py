@@ -1,0 +1,330 @@
+"""What rounding explains: the truth of a case, its legal roundings, and the exactness of the graph.
+
+Asked in order of cost. Every case is held against the float64 truth. Only a case that looks suspicious asks for samples (the
+truth with legal rounding errors injected), and only as many as it takes to explain the difference or to be sure.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from onnxproof.errors import Rejected
+from onnxproof.graph.evaluator import ReferenceRunner, digests, nudge_constants, widen
+from onnxproof.graph.operators import IMPRECISE
+from onnxproof.parity.comparison import (
+    allowance,
+    as_float64,
+    credible,
+    local_scale,
+    measure_exactness,
+    measure_noise,
+    unexplained_error,
+    unexplained_mismatches,
+    unexplained_pattern,
+    unit_roundoff,
+)
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
+from onnxproof.proof.comparison import Comparison
+from onnxproof.request.request import Limits
+from onnxproof.tensors.arrays import Arrays
+
+Outputs = Mapping[str, NDArray[Any]]
+SAMPLES = (3, 8, 24)
+"""How many legal roundings are tried before a difference counts as unexplained."""
+HOPELESS = 50.0
+"""A difference this many times beyond the first samples is not explained by more of them."""
+EXACT_ENOUGH = 1e-13
+DOUBLE_UNIT = 2.0**-50
+"""Rounding of float64 itself, with room for long sums."""
+EXACTNESS_SHARE = 0.1
+"""Share of the time spent on forwards that the reference evaluator may take, and seconds it always has."""
+GRACE = 0.4
+FIRST_RUN = 10.0
+"""Seconds after which one evaluation is given up."""
+
+
+@contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise `Rejected` in the main thread after some time: the evaluator's Python loops can take for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def expire(*_: object) -> None:
+        raise Rejected(f"not done within {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class Truth:
+    """The float64 truth of a subject, or the best stand-in there is."""
+
+    def __init__(
+        self,
+        eager: EagerRunner,
+        double: DoubleRunner | None,
+        limits: Limits,
+        counts: tuple[int, ...] = SAMPLES,
+    ) -> None:
+        self.counts = counts
+        self._eager = eager
+        self._double = double
+        self._limits = limits
+        self.method = "float64" if double is not None else "ulp"
+
+    def of(self, inputs: Arrays) -> Outputs | None:
+        """The outputs in float64; None where the module cannot run so."""
+        if self._double is None:
+            return None
+        try:
+            return self._double.run(inputs)
+        except Unavailable:
+            return None
+
+    def judge_case(
+        self,
+        inputs: Arrays,
+        truth: Outputs | None,
+        baseline: Outputs,
+        candidate: Outputs,
+        comparisons: Sequence[Comparison],
+    ) -> tuple[list[Comparison], Outputs | None]:
+        """The comparisons with their noise, and the truth where it deserves the name."""
+        samples = _Samples(self, inputs, baseline, truth)
+        judged = [self._with_noise(c, baseline, candidate, samples) for c in comparisons]
+        return judged, truth if samples.doubled else None
+
+    def sample(self, inputs: Arrays, seed: int, doubled: bool) -> Outputs | None:
+        """One legal rounding of the outputs."""
+        try:
+            if doubled and self._double is not None:
+                return self._double.sample(inputs, seed)
+            return self._eager.run(nudged(inputs, seed))
+        except (Unavailable, Rejected):
+            return None
+
+    def _with_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
+        if not c.same_form or not c.size:
+            return c
+        b, k = baseline[c.output], candidate[c.output]
+        if c.kind == "discrete":
+            return _explain_discrete(c, b, k, samples)
+        unit = max(unit_roundoff(_real(b.dtype)), self.unit())
+        truth = samples.truth.get(c.output)
+        noise = None
+        if samples.doubled and truth is not None:
+            noise = measure_noise(b, k, truth, "float64", unit)
+        elif c.compared:
+            noise = measure_noise(b, k, b, "ulp", unit)
+        c = replace(c, noise=noise)
+        if not self._suspicious(c):
+            return c
+        return _explain_float(c, b, k, samples, unit)
+
+    def unit(self) -> float:
+        """The unit roundoff of the narrowest dtype the module computes in."""
+        import torch
+
+        return torch.finfo(self._double.narrowest).eps / 2 if self._double is not None else 0.0
+
+    def _suspicious(self, c: Comparison) -> bool:
+        if c.pattern.differing or (c.noise is None and c.max_abs):
+            return True
+        if c.noise is not None and max(c.noise.ratio, c.noise.worst_ratio) > self._limits.noise:
+            return True
+        broken = c.excess(self._limits.atol, self._limits.rtol) > 0
+        return c.max_abs is not None and (broken or c.max_abs > self._limits.max_abs)
+
+
+class _Samples:
+    """Legal roundings of one case, made when asked for."""
+
+    def __init__(self, source: Truth, inputs: Arrays, baseline: Outputs, truth: Outputs | None) -> None:
+        self._source = source
+        self._inputs = inputs
+        self._baseline = baseline
+        self._made: list[Outputs] = []
+        self.counts = source.counts
+        self.truth = baseline if truth is None else truth
+        self.doubled = truth is not None
+
+    def take(self, count: int, output: str) -> list[NDArray[Any]]:
+        """The first `count` samples of an output (fewer where the module refuses)."""
+        while len(self._made) < count:
+            made = self._source.sample(self._inputs, len(self._made) + 1, self.doubled)
+            if made is None:
+                break
+            self._made.append(made)
+        return [made[output] for made in self._made[:count] if output in made]
+
+    def distrust(self) -> None:
+        """The truth is none for this case (the module means something else in float64): perturb the inputs instead."""
+        self.truth, self.doubled, self._made = self._baseline, False, []
+
+
+def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _explain_discrete(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Samples) -> Comparison:
+    if not c.mismatched:
+        return c
+    left = c.mismatched
+    for count in samples.counts:
+        legal = [*samples.take(count, c.output), samples.truth[c.output]]
+        left = unexplained_mismatches(b, k, legal)
+        if not left:
+            break
+    return replace(c, unexplained_mismatches=left)
+
+
+def _explain_float(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Samples, unit: float) -> Comparison:
+    first = samples.take(samples.counts[0], c.output)
+    truth = samples.truth[c.output]
+    if samples.doubled and first and not credible(b, truth, first, unit):
+        more = samples.take(samples.counts[1], c.output)
+        if not credible(b, truth, more, unit):
+            samples.distrust()
+            truth = b
+            c = replace(c, noise=measure_noise(b, k, b, "ulp", unit))
+    excess, pattern = np.inf, c.pattern.differing
+    for count in samples.counts:
+        legal = samples.take(count, c.output)
+        # The baseline is one legal rounding too, where the truth is another thing than the baseline.
+        known = [*legal, b] if samples.doubled else legal
+        excess = unexplained_error(b, k, truth, known, unit)
+        pattern = unexplained_pattern(b, k, [*legal, truth]) if c.pattern.differing else 0
+        if (excess <= 1 and not pattern) or excess > HOPELESS:
+            break
+    noise = replace(c.noise, unexplained=float(excess)) if c.noise is not None else None
+    return replace(c, noise=noise, pattern=replace(c.pattern, unexplained=int(pattern)))
+
+
+HALVES = {onnx.TensorProto.FLOAT16: 2.0**-13, onnx.TensorProto.BFLOAT16: 2.0**-10}
+"""A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves no trace in
+the file: its weight is the module's own, and yet an epsilon is gone."""
+
+
+def _folding_unit(model: onnx.ModelProto) -> float:
+    return max((HALVES.get(tensor.data_type, 0.0) for tensor in model.graph.initializer), default=0.0)
+
+
+class GraphInFloat64:
+    """The ONNX graph evaluated exactly, and what its folded constants excuse."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        renamed: Mapping[str, str],
+        weights: Sequence[NDArray[Any]],
+        keep_lossy_casts: bool,
+    ) -> None:
+        self._wide = widen(model, keep_lossy_casts=keep_lossy_casts)
+        self._renamed = dict(renamed)
+        self._known = digests(weights)
+        self._runner = ReferenceRunner(self._wide, renamed)
+        self._moved: list[ReferenceRunner] | None = None
+        imprecise = any(node.op_type in IMPRECISE for node in self._wide.graph.node)
+        self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(model))
+        self.spent = 0.0
+        self._rate = 0.0
+        """Seconds per input element of the dearest run so far."""
+
+    def affordable(self, forwards: float, elements: int) -> bool:
+        """Whether the reference evaluator has time for an input of this size, given what the forwards took so far."""
+        expected = self._rate * elements
+        return not self.spent or self.spent + expected <= EXACTNESS_SHARE * forwards + GRACE
+
+    def measure(
+        self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str], double: DoubleRunner
+    ) -> dict[str, Any]:
+        """Exactness per output of the module; nothing where the evaluator cannot run the graph."""
+        began = time.perf_counter()
+        try:
+            with time_limit(FIRST_RUN):
+                exact = self._runner.run(inputs)
+            return {
+                name: measured
+                for name, graph in outputs.items()
+                if (measured := self._measure_output(inputs, truth, exact, name, graph, double)) is not None
+            }
+        finally:
+            took = time.perf_counter() - began
+            self.spent += took
+            self._rate = max(self._rate, took / max(1, sum(array.size for array in inputs.values())))
+
+    def _measure_output(
+        self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner
+    ) -> Any:
+        t, e = truth.get(name), exact.get(graph)
+        if (
+            t is None
+            or e is None
+            or t.shape != e.shape
+            or t.dtype.kind not in "fc"
+            or e.dtype.kind not in "fc"
+            or not t.size
+        ):
+            return None
+        wide_t, wide_e = as_float64(t), as_float64(e)
+        scale = local_scale(wide_t)
+        allowed = np.asarray(EXACT_ENOUGH * 100 * scale)
+        result = measure_exactness(e, t, allowed)
+        if result.ratio <= 1:
+            return result
+        samples = self._constant_samples(inputs, truth, exact, name, graph, double)
+        allowed = allowance(samples, wide_t, scale, self._unit)
+        result = measure_exactness(wide_e, wide_t, allowed)
+        if result.ratio <= 1:
+            return result
+        samples += self._double_samples(inputs, name, double)
+        return measure_exactness(wide_e, wide_t, allowance(samples, wide_t, scale, self._unit))
+
+    def _constant_samples(
+        self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner
+    ) -> list[NDArray[np.float64]]:
+        """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
+        samples = []
+        wide_t, wide_e = as_float64(truth[name]), as_float64(exact[graph])
+        for runner in self._nudged_runners():
+            moved = as_float64(runner.run(inputs)[graph])
+            if moved.shape == wide_e.shape:
+                samples.append(wide_t + (moved - wide_e))
+        for seed in (1, 2, 3):
+            try:
+                folded = double.sample(inputs, seed, constants_only=True)
+            except Unavailable:
+                break
+            if folded is None:
+                break
+            samples.append(as_float64(folded[name]))
+        return samples
+
+    def _double_samples(self, inputs: Arrays, name: str, double: DoubleRunner) -> list[NDArray[np.float64]]:
+        try:
+            return [as_float64(double.sample(inputs, seed, unit=DOUBLE_UNIT)[name]) for seed in (1, 2, 3)]  # type: ignore[index]  # None only for constants_only
+        except Unavailable:
+            return []
+
+    def _nudged_runners(self) -> list[ReferenceRunner]:
+        if self._moved is None:
+            models = [nudge_constants(self._wide, self._known, seed) for seed in (1, 2, 3)]
+            self._moved = [ReferenceRunner(model, self._renamed) for model in models if model is not None]
+        return self._moved

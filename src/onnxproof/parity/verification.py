@@ -1,0 +1,367 @@
+"""Cases × runners → comparisons, one case after the other."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
+from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.cases.plan import Case, Inputs
+from onnxproof.cases.supply import Supply
+from onnxproof.diagnosis.runtime import named_node
+from onnxproof.errors import FindingError, Rejected
+from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.graph.file import load_model
+from onnxproof.graph.sourcemap import placed
+from onnxproof.parity.comparison import compare
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.float64 import DoubleRunner, Unavailable
+from onnxproof.parity.truth import SAMPLES, GraphInFloat64, Truth
+from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison
+from onnxproof.request.request import VerifySettings
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.conversion import to_numpy
+
+EXACT_UP_TO = 300_000_000
+"""Bytes of an artifact up to which its graph is evaluated in float64 as well."""
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Where results go while the work is under way."""
+
+    finding: Callable[[Finding], None]
+    plan: Callable[[Sequence[Case], Mapping[str, Any]], None]
+    """The cases, and how much of the user's data they cover."""
+    stage: Callable[[str, str], None]
+    """A case and the stage it enters: what to blame if the process dies."""
+    case: Callable[[CaseResult], None]
+    outputs: Callable[[Mapping[str, str]], None] = lambda pairs: None
+    """Module's output → graph's output, as soon as it is known."""
+
+
+class Memory:
+    """What cases cost in memory, learnt from the peak of the process: a larger one must fit into half of what is free."""
+
+    def __init__(self) -> None:
+        self._peak = self._now()
+        self._rate = 0.0
+
+    @staticmethod
+    def _now() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    def learn(self, elements: int) -> None:
+        """Note by how much a case of this size raised the peak."""
+        peak = self._now()
+        if elements > 1000:
+            self._rate = max(self._rate, (peak - self._peak) / elements)
+        self._peak = peak
+
+    def room_for(self, elements: int) -> bool:
+        """Whether a case of this size is likely to fit."""
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return self._rate * elements <= free / 2
+
+
+class Verifier:
+    """Everything needed to run a case: built once, used for all of them."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        artifact: Artifact,
+        settings: VerifySettings,
+        listener: Listener,
+        *,
+        stateful: bool = False,
+        samples: tuple[int, ...] = SAMPLES,
+        unhurried: bool = False,
+    ) -> None:
+        self._unhurried = unhurried
+        """Whether the reference evaluator may take its time: for single inputs that are looked at closely."""
+        self.subject = with_symbols(subject, artifact)
+        self._artifact = artifact
+        self._settings = settings
+        self._listener = listener
+        self.eager = EagerRunner(subject, stateful=stateful)
+        self.supply = Supply(self.subject, artifact, settings)
+        self._inputs = self._pair_inputs()
+        self.session = SessionRunner(artifact.path, settings.session, self._inputs.reverse)
+        self._report_placement()
+        self._double = self._make_double()
+        self._truth = Truth(self.eager, self._double, settings.limits, samples)
+        self._exact: GraphInFloat64 | None = None
+        self._exact_failed = self._double is None
+        self._outputs: Pairing | None = None
+        self._memory = Memory()
+        self._forwards = 0.0
+        self.stage = "start"
+        self._rate = 0.0
+        """Seconds per input element of the dearest case so far: what a larger case will cost."""
+
+    @property
+    def input_pairs(self) -> Mapping[str, str]:
+        """Module's input → graph's input."""
+        return self._inputs.pairs
+
+    @property
+    def output_pairs(self) -> Mapping[str, str]:
+        """Module's output → graph's output, once a case was run."""
+        return self._outputs.pairs if self._outputs is not None else {}
+
+    # --- before the first case
+
+    def _pair_inputs(self) -> Pairing:
+        dtypes = {d.name: d.dtype.name for d in self.supply.domains}
+        pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
+        for finding in pairing.findings:
+            self._listener.finding(finding)
+        blocking = next((f for f in pairing.findings if f.code == "OX218"), None)
+        if blocking is not None:
+            raise FindingError(blocking)
+        return pairing
+
+    def _report_placement(self) -> None:
+        finding = self.session.placement()
+        if finding is not None:
+            self._listener.finding(finding)
+
+    def _make_double(self) -> DoubleRunner | None:
+        try:
+            double = DoubleRunner(self.subject)
+            double.run(self.supply.example())
+        except Unavailable as error:
+            self._listener.finding(
+                found(
+                    "OX111",
+                    "the module cannot run in float64; its noise is estimated by moving inputs by an ulp",
+                    evidence={"reason": str(error)[:500]},
+                )
+            )
+            return None
+        return double
+
+    def calibrate(self) -> None:
+        """Ask PyTorch which integers it accepts where nothing else tells."""
+        self.supply.calibrate(self._accepts)
+
+    def _accepts(self, inputs: Inputs) -> bool:
+        try:
+            self.eager.run(inputs)
+        except Rejected:
+            return False
+        return True
+
+    def plan(self) -> list[Case]:
+        """Cases in the order they are run."""
+        return self.supply.plan(asks_for_nan=self._module_asks_for_nan())
+
+    def _module_asks_for_nan(self) -> bool:
+        """Whether the module itself deals with NaN: a file that lost the guard must not be the judge of it."""
+        names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
+        return bool(self._double is not None and self._double.called & names)
+
+    # --- one case
+
+    def run(self, case: Case) -> CaseResult | None:
+        """Run a case on both sides and compare; None where it would not fit into the budget."""
+        self._listener.stage(case.name, "inputs")
+        self.stage = "inputs"
+        inputs = self.supply.make_inputs(case)
+        elements = _elements(inputs)
+        if self._rate * elements > self._settings.budget / 4 or not self._memory.room_for(elements):
+            return None
+        return self.evaluate(case, inputs)
+
+    def evaluate(
+        self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, NDArray[Any]]] | None = None
+    ) -> CaseResult:
+        """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already."""
+        elements = _elements(inputs)
+        seconds: dict[str, float] = {}
+        result = CaseResult(case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds)
+        try:
+            baseline = self._timed("pytorch", case, seconds, lambda: self.eager.run(inputs))
+        except Rejected as error:
+            return replace(result, message=str(error)[:500])
+        if not baseline:
+            return replace(result, message="the module returned no tensor")
+        # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
+        truth = self._timed("float64", case, seconds, lambda: self._truth.of(inputs))
+        try:
+            raw = self._timed("onnxruntime", case, seconds, answer or (lambda: self.session.run(inputs)))
+        except Rejected as error:
+            where = asdict(placed(named_node(str(error)), self._artifact.sourcemap))
+            return replace(result, status="failed", message=str(error)[:1000], where=where)
+        outputs = self._pair_outputs(baseline)
+        candidate = {name: raw[graph] for name, graph in outputs.pairs.items() if graph in raw}
+        limits = self._settings.limits
+        comparisons = [
+            compare(name, baseline[name], candidate[name], atol=limits.atol, rtol=limits.rtol)
+            for name in candidate
+            if name in baseline
+        ]
+        comparisons, truth = self._timed(
+            "noise", case, seconds, lambda: self._truth.judge_case(inputs, truth, baseline, candidate, comparisons)
+        )
+        self._memory.learn(elements)
+        self._forwards += sum(seconds.values())
+        self._rate = max(self._rate, sum(seconds.values()) / max(elements, 1)) if elements > 1000 else self._rate
+        if truth is not None and case.fair:
+            comparisons = self._timed(
+                "reference", case, seconds, lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons)
+            )
+        comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
+        return replace(result, status="compared", outputs=tuple(comparisons))
+
+    def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
+        self._listener.stage(case.name, stage)
+        self.stage = stage
+        began = time.perf_counter()
+        try:
+            return work()
+        finally:
+            seconds[stage] = time.perf_counter() - began
+
+    def _pair_outputs(self, baseline: Arrays) -> Pairing:
+        if self._outputs is None:
+            ports, promised = self._artifact.outputs, self._artifact.promised_outputs
+            self._outputs = pair_outputs(list(baseline), ports, promised, named=self.eager.named)
+            for finding in self._outputs.findings:
+                self._listener.finding(finding)
+            self._listener.outputs(self._outputs.pairs)
+        return self._outputs
+
+    def _with_exactness(
+        self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison]
+    ) -> list[Comparison]:
+        graph = self._graph_in_float64()
+        if graph is None or self._double is None:
+            return comparisons
+        if not self._unhurried and not graph.affordable(self._forwards, _elements(inputs)):
+            return comparisons
+        try:
+            measured = graph.measure(inputs, truth, outputs, self._double)
+        except Rejected:
+            return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
+        return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
+
+    def _graph_in_float64(self) -> GraphInFloat64 | None:
+        if self._artifact.bytes > EXACT_UP_TO:
+            return None  # several float64 copies of the weights would not fit
+        if self._exact is None and not self._exact_failed:
+            assert self._double is not None  # without a truth, _exact_failed is set
+            import torch
+
+            weights = [to_numpy(t) for t in (*self.subject.module.parameters(), *self.subject.module.buffers())]
+            plain = torch.finfo(self._double.narrowest).eps <= torch.finfo(torch.float32).eps
+            try:
+                self._exact = GraphInFloat64(
+                    load_model(Path(self._artifact.path)), self._inputs.reverse, weights, keep_lossy_casts=plain
+                )
+            except Exception as error:
+                # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
+                self._exact_failed = True
+                evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
+                self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
+        return self._exact
+
+
+def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozenset(), budget: float = 120.0) -> None:
+    """Run the planned cases that are not done yet, until the budget is spent."""
+    verifier.calibrate()
+    cases = verifier.plan()
+    listener.plan(cases, verifier.supply.coverage(cases))
+    for finding in verifier.supply.remarks():
+        listener.finding(finding)
+    began, left_out = time.perf_counter(), []
+    for case in cases:
+        if case.name in done:
+            continue
+        if time.perf_counter() - began > budget:
+            left_out.append(case.name)
+            continue
+        try:
+            result = verifier.run(case)
+        except MemoryError as error:
+            # Only the candidate's own lack of memory is held against it.
+            severity: Severity = "block" if verifier.stage == "onnxruntime" else "note"
+            message = f"out of memory in case {case.name}, stage {verifier.stage}"
+            evidence = {"error": str(error)[:300], "stage": verifier.stage}
+            listener.finding(found("OX003", message, where=Where(case=case.name), severity=severity, evidence=evidence))
+            continue
+        if result is None:
+            left_out.append(case.name)
+            continue
+        listener.case(result)
+        if result.status == "rejected" and case.profile == "normal":
+            _try_example(verifier, case, listener, done)
+    if left_out:
+        listener.finding(
+            found(
+                "OX005",
+                f"{len(left_out)} of {len(cases)} cases were left out: they would not fit into the budget of {budget:g} s",
+                evidence={"cases": left_out},
+            )
+        )
+
+
+def _try_example(verifier: Verifier, case: Case, listener: Listener, done: frozenset[str]) -> None:
+    """Where the module refuses random values at some sizes, its own example at those sizes may do."""
+    again = replace(case, name=case.name.replace("/normal/", "/example/"), profile="example")
+    if again.name not in done:
+        result = verifier.run(again)
+        if result is not None and result.status != "rejected":
+            listener.case(result)
+
+
+def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
+    """Dims that the artifact leaves open join the sweep, under the artifact's names."""
+    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
+    ports = {port.name: port for port in artifact.inputs}
+    dynamic = {name: dict(dims) for name, dims in subject.dynamic.items()}
+    known = {size for dims in dynamic.values() for size in dims.values()}
+    for name, graph in pairs.items():
+        shape = ports[graph].shape or ()
+        tensor = subject.inputs.tensors[name]
+        for dim, size in enumerate(shape):
+            if isinstance(size, str) and dim not in dynamic.get(name, {}) and dim < tensor.ndim and size not in known:
+                dynamic.setdefault(name, {})[dim] = size
+    return replace(subject, dynamic=dynamic)
+
+
+def _elements(inputs: Arrays) -> int:
+    return sum(array.size for array in inputs.values())
+
+
+def describe(inputs: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
+    """Shapes and dtypes, for the proof."""
+    return {name: {"shape": list(array.shape), "dtype": array.dtype.name} for name, array in inputs.items()}
+
+
+def _with_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:
+    """Note another output of the module that this output of the artifact equals, where its own it does not."""
+    value = candidate[c.output]
+    if not c.same_form or not c.size or value.dtype.kind not in "fiub" or _alike(value, baseline[c.output]):
+        return c
+    twin = next((n for n, other in baseline.items() if n != c.output and _alike(value, other)), None)
+    return replace(c, swapped_with=twin)
+
+
+def _alike(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or not a.size:
+        return False
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True))

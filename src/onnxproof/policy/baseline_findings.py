@@ -1,0 +1,82 @@
+"""What a baseline proof found already: such findings stay visible and gate only where they got worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from onnxproof.findings.finding import WEIGHT, Finding, Severity
+
+WORSE = 3.0
+"""How many times larger a known difference may be before it counts as a worse one: retraining moves it a little."""
+MEASURES = {"OX201": "max_abs", "OX204": "max_abs", "OX202": "worst_ratio", "OX205": "differing", "OX207": "mismatched"}
+"""Codes whose size is known, and where the evidence has it."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finding of the baseline: what it says, about what, and how large."""
+
+    code: str
+    severity: Severity
+    output: str | None = None
+    module: str | None = None
+    node: str | None = None
+    stage: str | None = None
+    measure: float | None = None
+
+    def covers(self, finding: Finding) -> bool:
+        """Whether a finding of today is this one, or a milder one of its family at the same place."""
+        if WEIGHT[finding.severity] > WEIGHT[self.severity] or not self._same_place(finding):
+            return False
+        if finding.code != self.code:
+            return finding.code[:3] == self.code[:3] and WEIGHT[finding.severity] < WEIGHT[self.severity]
+        today = measure(finding)
+        return today is None or self.measure is None or today <= WORSE * self.measure
+
+    def _same_place(self, finding: Finding) -> bool:
+        where = finding.where
+        if where.output != self.output or not _agree(finding.stage, self.stage):
+            return False
+        if self.module and where.module:  # the empty name is the whole model: its nodes tell more
+            return self.module == where.module
+        return _agree(where.module, self.module) and _agree(where.node, self.node)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Known:
+        """Read it back; fields of a later version are ignored."""
+        return Known(**{name: data[name] for name in Known.__dataclass_fields__ if name in data})
+
+
+def _agree(one: str | None, other: str | None) -> bool:
+    """Equal, or one of them was never found out."""
+    return one is None or other is None or one == other
+
+
+def measure(finding: Finding) -> float | None:
+    """How large the difference is that a finding speaks of, where its code has a size."""
+    if finding.code == "OX203":
+        return (finding.evidence.get("exactness") or {}).get("ratio")
+    return finding.evidence.get(MEASURES.get(finding.code, ""))
+
+
+def known_of(findings: Iterable[Finding]) -> tuple[Known, ...]:
+    """What a proof's findings say to a later one. That nothing was compared is never known, as it is never accepted."""
+    return tuple(
+        Known(f.code, f.severity, f.where.output, f.where.module, f.where.node, f.stage, measure(f))
+        for f in findings
+        if f.severity != "note" and f.code != "OX004"
+    )
+
+
+def recognise(finding: Finding, known: Iterable[Known]) -> Finding:
+    """The finding, marked where the baseline has it and it is not worse now."""
+    if finding.severity == "note" or finding.code == "OX004":
+        return finding
+    earlier = next((one for one in known if one.covers(finding)), None)
+    return finding if earlier is None else finding.know(f"the baseline has {earlier.code} there too")

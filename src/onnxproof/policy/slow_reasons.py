@@ -1,0 +1,115 @@
+"""Likely reasons why onnxruntime is slower than PyTorch, from the record alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from onnxproof.proof.latency import SHIPPED, Latency, Profile, Run, Speedup
+
+WORTH = 0.1
+"""Share of the time from which something counts as a reason."""
+MOVING = (
+    "Transpose",
+    "Cast",
+    "MemcpyToHost",
+    "MemcpyFromHost",
+    "ReorderInput",
+    "ReorderOutput",
+    "Expand",
+    "Concat",
+    "Gather",
+)
+TINY_MS = 0.05
+"""A call this short is mostly the cost of calling."""
+SMALL_MS = 1.0
+"""Work this short does not feed several threads."""
+PIECES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("GELU", ("Erf",), "BiasGelu"),
+    ("layer normalisation", ("ReduceMean", "Sqrt", "Div"), "LayerNormalization"),
+    ("attention", ("Softmax", "MatMul", "Transpose"), "MultiHeadAttention"),
+)
+"""What onnxruntime could fuse: the pattern's name, operators that show that it is there in pieces, the fused operator."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """One likely reason, and what to try."""
+
+    text: str
+    help: str
+
+
+def likely_reasons(latency: Latency, speedup: Speedup) -> list[Reason]:
+    """The likeliest first."""
+    profile = latency.profile
+    runs = [r for r in latency.of(SHIPPED, "single") if r.batch == speedup.batch]
+    found = list(_elsewhere(profile, latency)) if profile else []
+    found += [*_threads(runs, latency), *_calls(runs)]
+    if profile:
+        found += [*_moving(profile), *_unfused(profile), *_top(profile)]
+    return found
+
+
+def _elsewhere(profile: Profile, latency: Latency) -> Iterator[Reason]:
+    wanted = str((latency.settings.get("providers") or ["CPUExecutionProvider"])[0])
+    share = sum(value for name, value in profile.providers.items() if name and name != wanted)
+    if share > WORTH:
+        yield Reason(
+            f"{share:.0%} of the time is spent on other providers than {wanted}",
+            "Look which operators fall back (OX305); another opset or formulation may be supported.",
+        )
+
+
+def _threads(runs: list[Run], latency: Latency) -> Iterator[Reason]:
+    for run in runs:
+        p50, crowded = run.milliseconds("p50"), latency.machine.others or 0.0
+        if (run.threads or 1) > 1 and crowded > 0.5:
+            yield Reason(
+                f"{run.threads} threads share {latency.machine.cores} cores with other processes",
+                "Measure on a quiet machine, or with `--threads 1`.",
+            )
+        elif (run.threads or 1) > 1 and p50 is not None and p50 < SMALL_MS:
+            yield Reason(
+                f"{run.threads} threads for a call of {p50:.3g} ms: more than batch {run.batch} can feed",
+                "Try `--threads 1`.",
+            )
+
+
+def _calls(runs: list[Run]) -> Iterator[Reason]:
+    for run in runs:
+        p50 = run.milliseconds("p50")
+        if p50 is not None and p50 < TINY_MS:
+            yield Reason(
+                f"a call of {p50 * 1e3:.0f} µs is mostly the cost of calling",
+                "Send larger batches, or bind inputs and outputs.",
+            )
+
+
+def _moving(profile: Profile) -> Iterator[Reason]:
+    shares = {op: profile.ops[op]["share"] for op in MOVING if op in profile.ops}
+    if sum(shares.values()) > WORTH:
+        told = ", ".join(
+            f"{int(profile.ops[op]['nodes'])} {op}" for op in sorted(shares, key=lambda op: -shares[op])[:3]
+        )
+        yield Reason(
+            f"{sum(shares.values()):.0%} of the time only moves or converts data ({told})",
+            "Keep one layout and one dtype through the model.",
+        )
+
+
+def _unfused(profile: Profile) -> Iterator[Reason]:
+    for name, pieces, fused in PIECES:
+        share = sum(profile.ops[op]["share"] for op in pieces if op in profile.ops)
+        if all(op in profile.ops for op in pieces) and fused not in profile.ops and share > WORTH:
+            yield Reason(
+                f"{name} is not fused ({', '.join(pieces)} take {share:.0%} of the time)",
+                "Try `--optimization all`, another opset, or onnxruntime's transformer optimiser (and `onnxproof diff` after it).",
+            )
+
+
+def _top(profile: Profile) -> Iterator[Reason]:
+    if profile.nodes:
+        top = profile.nodes[0]
+        place = f" ({top.file}:{top.line})" if top.file else f" ({top.module})" if top.module else ""
+        yield Reason(f"{top.op} node {top.node}{place} takes {top.share:.0%} of the time", "Look at the slowest nodes.")

@@ -1,0 +1,119 @@
+"""The nursery: a process that has imported what every child needs, and forks them.
+
+Importing torch and its exporter takes seconds; a child forked from here has them at once and is as alone as one that
+was started anew: no operator ran here, no session was built, no code of the user's was read. onnxruntime is left out:
+importing it starts a thread, and threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import selectors
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Sequence
+
+FDS = 4
+"""What a request carries: the order, the pipe for events, the log, the pipe for the child's number and end."""
+NEEDED = ("numpy", "torch", "onnx", "onnx.reference", "onnx_ir")
+EXPORTING = ("torch._dynamo", "torch.export._trace", "torch.fx.experimental.validator", "torch.onnx")
+"""What an export imports besides; the exporter's own modules come with its registry."""
+
+
+def preload(exporting: bool) -> None:
+    """Import what children need. What cannot be imported fails again, and with its reason, in the child."""
+    for name in (*NEEDED, *(EXPORTING if exporting else ())):
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    if exporting:
+        with contextlib.suppress(Exception):  # a private name: without it the children are slower, not wrong
+            from torch.onnx._internal.exporter import _core, _registration  # noqa: F401  # loaded for the children
+
+            _registration.ONNXRegistry.from_torchlib()
+
+
+def main() -> None:
+    """Entry of `python -m onnxproof.process.fork_server FD EXPORTING`: serve until the parent closes its end."""
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    preload(sys.argv[2] == "1")
+    ended, tell = os.pipe()
+    os.set_blocking(ended, False)
+    os.set_blocking(tell, False)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    serve(channel, ended, tell)
+
+
+def serve(channel: socket.socket, ended: int, tell: int) -> None:
+    """Fork a child for each request, and say how each ended."""
+    living: dict[int, int] = {}
+    with selectors.DefaultSelector() as selector:
+        selector.register(channel, selectors.EVENT_READ)
+        selector.register(ended, selectors.EVENT_READ)
+        while True:
+            ready = {key.fileobj for key, _ in selector.select()}
+            if ended in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(ended, 4096)
+                _bury(living)
+            if channel in ready:
+                message, fds, _, _ = socket.recv_fds(channel, 1, FDS)
+                if not message:  # the parent is gone: nobody waits for its children
+                    for pid in living:
+                        os.kill(pid, signal.SIGKILL)
+                    return
+                order, events, log, status = fds
+                pid = os.fork()
+                if pid == 0:
+                    _grow_up(channel, [ended, tell, status, *living.values()], order, events, log)
+                for fd in (order, events, log):
+                    os.close(fd)
+                living[pid] = status
+                _say(status, pid)
+
+
+def _bury(living: dict[int, int]) -> None:
+    while living:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == 0:
+            return
+        fd = living.pop(pid)
+        _say(fd, os.waitstatus_to_exitcode(status))
+        os.close(fd)
+
+
+def _say(fd: int, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(fd, b"%d\n" % number)
+
+
+def _grow_up(channel: socket.socket, foreign: Sequence[int], order: int, events: int, log: int) -> None:
+    """In the child: become a process of its own, do the order, and never come back."""
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        channel.close()
+        for fd in foreign:
+            os.close(fd)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        from onnxproof.process.child import attend
+
+        attend(order, events)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+    finally:
+        os._exit(1)  # attend() has left by itself
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""All numbers about one output of one case: plain data, never an opinion."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+Kind = Literal["float", "discrete"]
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element, with both values."""
+
+    index: tuple[int, ...]
+    baseline: Any
+    candidate: Any
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Where NaN and the infinities are."""
+
+    baseline: int = 0
+    candidate: int = 0
+    differing: int = 0
+    unexplained: int | None = None
+    """Of those that differ, how many no legal rounding produces; None where that was not asked."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The candidate's and the baseline's distance from the truth."""
+
+    method: str
+    baseline_rms: float
+    candidate_rms: float
+    ratio: float
+    worst_ratio: float
+    unexplained: float | None = None
+    """Worst element's distance over what legal rounding may cost there; above 1 it is not rounding. None: not asked."""
+
+
+@dataclass(frozen=True)
+class Exactness:
+    """The graph in float64 against the module in float64, relative to the output's scale."""
+
+    error: float
+    allowance: float
+    ratio: float
+    """Worst element's error over its allowance (folded float32 constants, float64 rounding)."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All numbers about one output of one case."""
+
+    output: str
+    kind: Kind
+    baseline_dtype: str
+    candidate_dtype: str
+    baseline_shape: tuple[int, ...]
+    candidate_shape: tuple[int, ...]
+    size: int = 0
+    compared: int = 0
+    """Pairs of finite (or discrete) values: the ones the numbers below speak of."""
+    max_abs: float | None = None
+    mean_abs: float | None = None
+    max_rel: float | None = None
+    mean_rel: float | None = None
+    max_ulp: float | None = None
+    cosine: float | None = None
+    scale: float | None = None
+    outside: int | None = None
+    """Elements outside the tolerance that the run was made with."""
+    mismatched: int = 0
+    """Discrete values that differ."""
+    unexplained_mismatches: int | None = None
+    pattern: Pattern = Pattern()
+    envelope: tuple[tuple[float, float], ...] = ()
+    """(|baseline|, |difference|) points that decide |difference| ≤ atol + rtol·|baseline| for any tolerance."""
+    worst: tuple[Element, ...] = ()
+    noise: Noise | None = None
+    exactness: Exactness | None = None
+    swapped_with: str | None = None
+
+    @property
+    def same_form(self) -> bool:
+        """Whether shape and dtype agree, so that numbers exist."""
+        return self.baseline_shape == self.candidate_shape and self.baseline_dtype == self.candidate_dtype
+
+    @property
+    def noise_ratio(self) -> float | None:
+        """rms distance of the candidate from the truth over the baseline's."""
+        return None if self.noise is None else self.noise.ratio
+
+    def excess(self, atol: float, rtol: float) -> float:
+        """How far the worst pair is above atol + rtol·|baseline| (negative: inside)."""
+        return max((difference - rtol * size - atol for size, difference in self.envelope), default=-atol)
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain data, with the contract's `noise_ratio`."""
+        return {**asdict(self), "noise_ratio": self.noise_ratio}
+
+    @staticmethod
+    def from_json(data: dict[str, Any]) -> Comparison:
+        """Read a comparison back; fields of a later version are ignored."""
+        values = {name: data[name] for name in Comparison.__dataclass_fields__ if name in data}
+        values["baseline_shape"] = tuple(values["baseline_shape"])
+        values["candidate_shape"] = tuple(values["candidate_shape"])
+        values["pattern"] = Pattern(**values.get("pattern") or {})
+        values["envelope"] = tuple((a, b) for a, b in values.get("envelope") or ())
+        values["worst"] = tuple(
+            Element(tuple(w["index"]), w["baseline"], w["candidate"]) for w in values.get("worst") or ()
+        )
+        values["noise"] = Noise(**values["noise"]) if values.get("noise") else None
+        values["exactness"] = Exactness(**values["exactness"]) if values.get("exactness") else None
+        return Comparison(**values)

@@ -1,0 +1,166 @@
+"""Words and choices that all reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from onnxproof.findings import Finding
+from onnxproof.proof.proof import Proof
+from onnxproof.report import quality
+
+WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
+BORN = 1e299
+"""Errors from here on stand for NaN or infinity on one side only."""
+
+
+def grave(proof: Proof) -> list[Finding]:
+    """What gates; that nothing was compared goes without saying where the reason is there too."""
+    gating = [f for f in proof.findings if f.weight]
+    return [f for f in gating if f.code != "OX004"] or gating
+
+
+def headline(proof: Proof) -> str:
+    """The verdict and its first reason, in one line."""
+    return f"{verdict_word(proof)}  {subject_name(proof)}{reason(proof)}"
+
+
+def verdict_word(proof: Proof) -> str:
+    """SHIP, REVIEW, BLOCK; EXPORTED where nothing was asked but an export."""
+    only_exported = not proof.cases and proof.artifact is not None and not grave(proof) and _asked_nothing(proof)
+    return "EXPORTED" if only_exported else WORDS[proof.verdict]
+
+
+def _asked_nothing(proof: Proof) -> bool:
+    return proof.latency is None and proof.quality is None
+
+
+def reason(proof: Proof) -> str:
+    """Why the verdict is what it is, with its colon; empty after an export only."""
+    reasons = grave(proof)
+    if reasons:
+        more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""
+        return f": {reasons[0].message}{more}"
+    if verdict_word(proof) == "EXPORTED":
+        return ""
+    told = [_compared(proof)] if proof.cases else []
+    told += [quality.headline(proof.quality)] if proof.quality is not None else []
+    return f": {'; '.join(told) or 'nothing gates'}"
+
+
+def _compared(proof: Proof) -> str:
+    """What the cases say where nothing gates."""
+    healing = proof.healing or {}
+    healed = f", healed by {healing['change']}" if healing.get("healed") else ""
+    silenced = _silenced(proof)
+    what = f"nothing but {silenced}" if silenced else "every difference is rounding"
+    return f"{proof.compared} cases compared, {what}{healed}"
+
+
+def _silenced(proof: Proof) -> str:
+    """What would gate if it were not known or accepted."""
+    quiet = [f for f in proof.findings if f.severity != "note" and not f.weight]
+    known = sum(1 for f in quiet if f.known is not None)
+    accepted = len(quiet) - known
+    parts = [f"{known} known from the baseline"] * bool(known) + [f"{accepted} accepted"] * bool(accepted)
+    return " and ".join(parts)
+
+
+def subject_name(proof: Proof) -> str:
+    """The subject's name, or a stand-in."""
+    return str(proof.subject.get("name") or "the model")
+
+
+def baseline_name(proof: Proof) -> str:
+    """Who the candidate is held against: PyTorch, or the first file where two files are compared."""
+    target = str(proof.subject.get("target") or "")
+    return Path(target).name if target.endswith(".onnx") else "PyTorch"
+
+
+def voiced(proof: Proof) -> Proof:
+    """The same proof whose findings call the baseline by its name, where it is not PyTorch but a file."""
+    name = baseline_name(proof)
+    if name == "PyTorch":
+        return proof
+    said = [
+        replace(f, message=f.message.replace("PyTorch", name), help=f.help.replace("PyTorch", name))
+        for f in proof.findings
+    ]
+    return replace(proof, findings=tuple(said))
+
+
+def place(finding: Finding) -> str:
+    """Where, in one line."""
+    where = finding.where
+    parts = [
+        f"output {where.output}" if where.output else "",
+        f"case {where.case}" if where.case else "",
+        f"node {where.node}" if where.node else "",
+        f"module {where.module}" if where.module else "",
+        f"{where.file}:{where.line}" if where.file else "",
+    ]
+    count = finding.evidence.get("case_count", 1)
+    more = [f"and {count - 1} more cases"] if count > 1 else []
+    stage = [f"stage {finding.stage}"] if finding.stage else []
+    return ", ".join([part for part in parts if part] + more + stage)
+
+
+def worst_elements(elements: Sequence[dict[str, Any]], baseline: str = "PyTorch") -> list[str]:
+    """The worst elements with both values, a line each."""
+    rows = []
+    for element in elements[:3]:
+        b, c = element["baseline"], element["candidate"]
+        difference = f"  difference {c - b:.3g}" if _numeric(b) and _numeric(c) else ""
+        rows.append(f"{element['index']}: {baseline} {value(b)}  onnxruntime {value(c)}{difference}")
+    return rows
+
+
+def _numeric(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def value(value: Any) -> str:
+    """A tensor's element as text."""
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def short(text: str, limit: int) -> str:
+    """One line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def size(count: float) -> str:
+    """Bytes as text."""
+    for unit in ("B", "KB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def number(value: float | None) -> str:
+    """A measured number with three digits; – where there is none, ∞ where a side is not finite."""
+    if value is None:
+        return "–"
+    if abs(value) >= BORN:
+        return "∞"
+    if 1000 <= abs(value) < 1e6:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.1e}" if value and not 0.001 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def mark(finding: Finding) -> str:
+    """Why a finding does not gate although it was found: ' [accepted: …]' or ' [known: …]'."""
+    if finding.accepted is not None:
+        return f" [accepted: {finding.accepted}]"
+    return f" [known: {finding.known}]" if finding.known is not None else ""
+
+
+def standing(finding: Finding) -> str:
+    """The word for a finding's weight: its severity, `accepted` or `known`."""
+    if finding.accepted is not None:
+        return "accepted"
+    return "known" if finding.known is not None else finding.severity

@@ -1,0 +1,53 @@
+"""A search's inputs run on both sides, one after the other; what is found is written and told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from onnxproof.cases import counterexample_files as keep
+from onnxproof.cases.plan import Case, Inputs
+from onnxproof.parity.verification import Verifier
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.search.counterexample import nearness, surely_gating
+from onnxproof.search.hunt import Find, Outcome, Trial
+from onnxproof.search.look import FOUND, TRYING, Look
+
+
+class Attempts:
+    """The hunt's hands: it proposes inputs, this runs them."""
+
+    def __init__(
+        self, verifier: Verifier, look: Look, folder: Path, budget: float, emit: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        self._verifier = verifier
+        self._policy = look.policy
+        self._known = {(finding.code, finding.where.output) for finding in look.findings}
+        self._trying, self._found = folder / TRYING, folder / FOUND
+        self._budget = budget
+        self._emit = emit
+        self._last: CaseResult | None = None
+
+    def attempt(self, name: str, inputs: Inputs) -> Trial:
+        """Run one input and say how near it came; what is known already is no news."""
+        keep.write(self._trying, inputs)  # so that an input that kills the process is not lost with it
+        try:
+            result = self._last = self._verifier.evaluate(Case(name, profile="search"), inputs)
+        except MemoryError:
+            return Trial(0.0)  # too large for this machine: nothing is learnt from it
+        score, row = nearness(result, self._policy.noise)
+        news = [f for f in surely_gating(result, self._policy) if (f.code, f.where.output) not in self._known]
+        return Trial(score, row, max((f.weight for f in news), default=0))
+
+    def tell(self, outcome: Outcome, find: Find | None) -> None:
+        """Report progress, and a find before the next input may kill the process."""
+        if find is not None and self._last is not None:
+            keep.write(self._found, find.inputs)
+            self._emit({"event": "found", "case": find.name, "file": str(self._found)})
+            self._emit({"event": "case", "case": self._last.to_json()})
+        self._emit({"event": "searched", "search": {"budget": self._budget, **outcome.to_json()}})
+
+    def close(self) -> None:
+        """Nothing killed the process."""
+        self._trying.unlink(missing_ok=True)

@@ -1,0 +1,22 @@
+"""What parent and child say to each other about a closer look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from onnxproof.findings import Finding
+from onnxproof.policy.policy import Policy
+
+TRYING, FOUND = ".trying.npz", ".found.npz"
+"""The input a search is at, and the one it found, until that one is shrunk. Hidden: they are not replayed."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What to look at more closely: findings with their cases, how outputs pair up, and inputs that a search found."""
+
+    findings: tuple[Finding, ...]
+    outputs: Mapping[str, str]
+    files: Mapping[str, str]
+    policy: Policy

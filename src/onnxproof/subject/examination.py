@@ -1,0 +1,197 @@
+"""A look at the module before it is exported: its mode, its determinism, what it changes."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from onnxproof.findings import Finding, Where, found
+from onnxproof.findings.frames import user_frame
+from onnxproof.subject.determinism import HIGH, LOW, generators, watched
+from onnxproof.subject.mode import eval_mode, preserved, trained_submodules
+from onnxproof.subject.module_copy import twin
+from onnxproof.subject.structure import flatten
+from onnxproof.subject.subject import Subject
+
+
+def examine(subject: Subject) -> list[Finding]:
+    """What is wrong with the module itself, whatever the exporter does."""
+    findings = _train_mode(subject)
+    with eval_mode(subject.module), torch.no_grad():
+        before = _state(subject.module)
+        inputs = list(subject.inputs.tensors.values())
+        fed = [tensor.clone() for tensor in inputs]
+        chance = generators()
+        with preserved(subject.module):
+            first = _outputs(subject, fed)
+            findings += _mutation(subject, before, inputs, fed)
+        drawn = generators() != chance
+        others = [_again(subject), *(_rare(subject) if drawn else [])]
+    random = next(filter(None, (_randomness(first, other) for other in others)), [])
+    return findings + ([_at_line(finding, subject) for finding in random] if random else [])
+
+
+def _rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
+    """What the module answers when the rarest numbers are drawn."""
+    try:
+        return [_again(subject, LOW), _again(subject, HIGH)]
+    except Exception:
+        return []  # what it does with plain numbers it may not do while they are watched (torch.cond)
+
+
+def _again(subject: Subject, forced: float | None = None) -> dict[str, torch.Tensor]:
+    """Another run on the same inputs; with a number given, generators give it."""
+    with preserved(subject.module), watched(forced) if forced is not None else nullcontext():
+        return _outputs(subject, [tensor.clone() for tensor in subject.inputs.tensors.values()])
+
+
+STATE = (
+    "Make the state an input and an output of the module (or leave it out): a graph holds nothing between calls. "
+    "OX144 names the attributes that a forward changes."
+)
+
+
+def _outputs(subject: Subject, leaves: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {name: tensor.clone() for name, tensor in flatten(subject.call(leaves)).tensors.items()}
+
+
+def _state(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in module.named_buffers()}
+
+
+def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Equal in shape, dtype and every element; NaN equals NaN."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.is_floating_point() or a.is_complex():
+        return bool(((a == b) | ((a != a) & (b != b))).all())
+    return bool((a == b).all())
+
+
+def _mutation(
+    subject: Subject, before: dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], fed: Sequence[torch.Tensor]
+) -> list[Finding]:
+    names = list(subject.inputs.tensors)
+    changed = [name for name, a, b in zip(names, inputs, fed, strict=True) if not same(a, b)]
+    now = dict(subject.module.named_buffers())
+    buffers = [name for name, tensor in before.items() if name not in now or not same(tensor, now[name])]
+    if not changed and not buffers:
+        return []
+    what = [f"input {name}" for name in changed] + [f"buffer {name}" for name in buffers]
+    message = f"a forward in eval mode changes {', '.join(what[:5])}: an ONNX graph cannot"
+    where = _written_at(subject, {*changed, *buffers})
+    return [found("OX113", message, where=where, evidence={"inputs": changed, "buffers": buffers})]
+
+
+def _written_at(subject: Subject, changed: Collection[str]) -> Where:
+    """The first line that writes into an input or a buffer."""
+    fed = {name: tensor.clone() for name, tensor in subject.inputs.tensors.items()}
+    watched = {**dict(subject.module.named_buffers()), **fed}
+    watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
+    try:
+        with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watch:
+            _outputs(subject, list(fed.values()))
+    except Exception:
+        return Where()  # torch.cond does not run while it is watched
+    return Where(file=watch.frame["file"], line=int(watch.frame["line"])) if watch.frame else Where()
+
+
+class _Writes(TorchDispatchMode):
+    """Watches for operators that write into some storages."""
+
+    def __init__(self, storages: Collection[int]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # torch does not type it
+        self._storages = storages
+        self.frame: Mapping[str, str] | None = None
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        written = [
+            value
+            for argument, value in zip(func._schema.arguments, args, strict=False)
+            if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)
+        ]
+        if self.frame is None and any(value.untyped_storage().data_ptr() in self._storages for value in written):
+            self.frame = user_frame("".join(traceback.format_stack()))
+        return func(*args, **(kwargs or {}))
+
+
+def _randomness(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> list[Finding]:
+    findings = []
+    for name, tensor in first.items():
+        other = second.get(name)
+        if other is None or tensor.shape != other.shape or _far(tensor, other):
+            message = f"eager runs in eval mode on the same input differ in {name}: the module is random"
+            findings.append(found("OX103", message, where=Where(output=name), evidence=_distance(tensor, other)))
+    return findings
+
+
+def _at_line(finding: Finding, subject: Subject) -> Finding:
+    """The finding with the line that draws random numbers, if one does."""
+    with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watched() as watch:
+        _outputs(subject, [tensor.clone() for tensor in subject.inputs.tensors.values()])
+    if not watch.seen:
+        said = finding.message.removesuffix("the module is random")
+        return replace(
+            finding, message=f"{said}nothing draws random numbers, so it keeps state from call to call", help=STATE
+        )
+    op, frame = watch.seen[0]
+    where = replace(finding.where, file=frame["file"], line=int(frame["line"])) if frame else finding.where
+    return replace(finding, message=f"{finding.message} ({op} draws numbers)", where=where)
+
+
+def _distance(a: torch.Tensor, b: torch.Tensor | None) -> dict[str, float]:
+    if b is None or a.shape != b.shape or a.dtype == torch.bool or a.is_complex() or not a.numel():
+        return {}
+    return {"max_abs": float((a.double() - b.double()).abs().nan_to_num().max())}
+
+
+def _far(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Differing by more than threads summing in another order could explain."""
+    if same(a, b):
+        return False
+    if not a.is_floating_point():
+        return True
+    scale = a.double().abs().nan_to_num().max() if a.numel() else torch.tensor(0.0)
+    slack = float(scale) * torch.finfo(a.dtype).eps * 100
+    return bool(((a.double() - b.double()).abs().nan_to_num(nan=float("inf")) > slack).any())
+
+
+def _train_mode(subject: Subject) -> list[Finding]:
+    trained = trained_submodules(subject.module)
+    if not trained:
+        return []
+    matters = mode_matters(subject)
+    message = (
+        "the module was handed over in train mode, where it answers differently; it was exported and verified in eval mode"
+        if matters
+        else "the module was handed over in train mode; it makes no difference for this module"
+    )
+    return [
+        found(
+            "OX102",
+            message,
+            severity="review" if matters else "note",
+            evidence={"submodules": trained[:20], "count": len(trained)},
+        )
+    ]
+
+
+def mode_matters(subject: Subject) -> bool:
+    """Whether a copy of the module answers differently as it was handed over than in eval mode."""
+    try:
+        other = twin(subject.module)
+        leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            trained = flatten(subject.call([leaf.clone() for leaf in leaves], other)).tensors
+            with eval_mode(other):
+                calm = flatten(subject.call(leaves, other)).tensors
+    except Exception:
+        return True  # it cannot even run in train mode (batch of one, for instance), so the mode matters
+    return any(_far(calm[name], trained[name]) for name in calm if name in trained)

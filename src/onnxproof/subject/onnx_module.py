@@ -1,0 +1,127 @@
+"""An ONNX file as a PyTorch module, so that two files can be compared by the same machinery.
+
+It runs under onnxruntime without optimisations; as the truth it is evaluated in float64, node by node.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import torch
+from numpy.typing import NDArray
+from onnx.reference import ReferenceEvaluator
+
+from onnxproof.errors import InputError
+from onnxproof.graph.evaluator import last_uses, widen
+from onnxproof.graph.file import load_model, real_inputs
+from onnxproof.graph.operators import FAST_OPS
+from onnxproof.tensors.conversion import to_numpy, to_torch
+
+BATCH, OTHER = 2, 8
+"""Sizes of open dimensions in the example: of first ones, and of others."""
+EXACT_OPS = frozenset(
+    "Reshape Transpose Gather GatherND GatherElements Slice Concat Split Squeeze Unsqueeze Identity Relu Neg Abs Max Min Clip Where "
+    "Expand Tile Pad Flatten Shape Size Cast Not And Or Equal Greater Less GreaterOrEqual LessOrEqual ArgMax ArgMin TopK Floor "
+    "Ceil Round Sign MaxPool ReduceMax ReduceMin Constant ConstantOfShape Range ScatterND ScatterElements NonZero OneHot Trilu".split()
+)
+"""Operators whose results carry no rounding error."""
+LONG_SUMS = frozenset(
+    "MatMul Gemm Conv ConvTranspose ReduceSum ReduceMean CumSum AveragePool GlobalAveragePool Einsum LSTM GRU RNN".split()
+)
+
+
+class GraphModule(torch.nn.Module):
+    """The file behind the interface of a module: tensors by name in, tensors by name out."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self.path = path
+        self.exactly = False
+        """Whether it is the truth: evaluated in float64, else under onnxruntime in its own dtypes."""
+        self._session: Any = None
+        self._exact: Any = None
+        self._last: dict[int, list[str]] = {}
+        self.eval()
+
+    def __deepcopy__(self, memo: Any) -> GraphModule:
+        return GraphModule(self.path)
+
+    def __reduce__(self) -> Any:
+        return GraphModule, (self.path,)
+
+    def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Run it."""
+        arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
+        outputs = self._run_exactly(arrays) if self.exactly else self._run(arrays)
+        return {name: to_torch(np.ascontiguousarray(value)) for name, value in outputs.items()}
+
+    def _model(self) -> onnx.ModelProto:
+        if not hasattr(self, "_loaded"):
+            self._loaded = load_model(Path(self.path))
+        return self._loaded
+
+    def _run(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        if self._session is None:
+            options = onnxruntime.SessionOptions()
+            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+            options.log_severity_level = 4
+            self._session = onnxruntime.InferenceSession(self.path, options, providers=["CPUExecutionProvider"])
+        names = [output.name for output in self._session.get_outputs()]
+        return dict(zip(names, self._session.run(None, arrays), strict=True))
+
+    def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Any = None) -> dict[str, NDArray[Any]]:
+        if self._exact is None:
+            wide = widen(self._model(), keep_lossy_casts=True)
+            self._exact, self._last = ReferenceEvaluator(wide, new_ops=FAST_OPS), last_uses(wide)
+        values: dict[str, Any] = {"": None, **self._exact.rt_inits_, **arrays}
+        with np.errstate(all="ignore"):
+            for place, node in enumerate(self._exact.rt_nodes_):
+                arguments = [values[name] for name in node.input]
+                results = node.run(*arguments, context=values) if node.need_context() else node.run(*arguments)
+                for name, result in zip(node.output, results, strict=False):
+                    values[name] = noise(node.op_type, arguments, result) if noise is not None else result
+                for name in self._last.get(place, ()):
+                    if name not in self._exact.output_names:
+                        del values[name]
+        return {name: np.asarray(values[name]) for name in self._exact.output_names}
+
+    def rounded(self, arrays: dict[str, NDArray[Any]], seed: int, unit: float) -> dict[str, NDArray[Any]]:
+        """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
+        generator = np.random.default_rng(seed)
+
+        def noise(op: str, arguments: list[Any], result: Any) -> Any:
+            if op in EXACT_OPS or not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
+                return result
+            scale = np.abs(result)
+            if op in LONG_SUMS:
+                length = max((np.size(a) // max(1, np.shape(a)[0]) for a in arguments if np.ndim(a)), default=1)
+                finite = np.where(np.isfinite(result), result, 0.0)
+                scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
+            return result + unit * generator.uniform(-1, 1, result.shape) * 2 * scale
+
+        return self._run_exactly(arrays, noise)
+
+
+def example_inputs(path: str) -> dict[str, torch.Tensor]:
+    """Inputs that the file may take: open dimensions of the same name get the same size."""
+    generator = np.random.default_rng(0)
+    examples: dict[str, torch.Tensor] = {}
+    sizes: dict[str, int] = {}
+    for value in real_inputs(load_model(Path(path), weights=False).graph):
+        tensor = value.type.tensor_type
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        if tensor.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
+            raise InputError(f"{path}: the input {value.name} is no tensor of numbers, so there is nothing to feed it")
+        shape = [
+            int(dim.dim_value)
+            if dim.HasField("dim_value")
+            else sizes.setdefault(dim.dim_param or f"{value.name}/{i}", BATCH if i == 0 else OTHER)
+            for i, dim in enumerate(tensor.shape.dim)
+        ]
+        drawn = generator.standard_normal(shape) if dtype.kind == "f" else generator.integers(0, 2, shape)
+        examples[value.name] = to_torch(np.asarray(drawn).astype(dtype))
+    return examples

@@ -15,7 +15,7 @@ from torch import nn
 import onnxproof
 from onnxproof.heal.healing import settings_of
 from onnxproof.heal.remedies import remedies
-from onnxproof.request.request import Job
+from onnxproof.request.request import Request
 
 HERE = Path(__file__).parent
 SILENT = HERE.parent / "benchmarks" / "failures" / "silent.py"
@@ -95,7 +95,7 @@ def test_a_correct_export_is_not_treated(tmp_path):
 def test_a_given_file_is_treated_with_session_settings_only(tmp_path, exported):
     module, inputs = nn.Linear(4, 2).eval(), (torch.randn(3, 4),)
     proof = onnxproof.prove(module, inputs, budget=2.0, out=tmp_path)
-    offered = remedies(Job(memory=(module, inputs), onnx=str(tmp_path / "model.onnx")), proof)
+    offered = remedies(Request(held=(module, inputs), onnx=str(tmp_path / "model.onnx")), proof)
     assert offered
     assert all(remedy.session and not remedy.export for remedy in offered)
 

@@ -676,7 +676,7 @@ def test_tuning_offers_only_what_passes(tmp_path, exported):
     from onnxproof.latency.tune import settings_to_try, tune
     from onnxproof.pipeline.stages import SILENT
     from onnxproof.request.benchmark import BenchSettings
-    from onnxproof.request.request import Job
+    from onnxproof.request.request import Request
     from onnxproof.subject.subject import make_subject
 
     assert len(settings_to_try(10**9, 4)) == 6
@@ -685,7 +685,7 @@ def test_tuning_offers_only_what_passes(tmp_path, exported):
     bench = Bench(
         make_subject(module, inputs),
         read_artifact(exported("mlp")),
-        Job(bench=BenchSettings(min_time=0.02, min_count=20)),
+        Request(bench=BenchSettings(min_time=0.02, min_count=20)),
         SILENT,
     )
     asked = []

@@ -93,7 +93,7 @@ def test_isolate_in_python(tmp_path):
     assert proof.verdict == "ship"
 
 
-def test_children_of_one_nursery_share_nothing(cli, tmp_path):
+def test_children_of_one_fork_server_share_nothing(cli, tmp_path):
     # What one child does to its modules is not there in the next: the export's trace is not seen while verifying.
     proof = run(
         cli,
@@ -102,28 +102,6 @@ def test_children_of_one_nursery_share_nothing(cli, tmp_path):
         "def make():\n    assert not hasattr(torch, 'seen'), 'another child was here'\n    return Net(), (torch.randn(2, 3),)\n",
     )
     assert proof["verdict"] == "ship"
-
-
-@pytest.mark.skipif(not supervisor.FORKS, reason="children are forked on Linux only")
-def test_a_killed_nursery_costs_its_child_and_the_next_is_started_anew():
-    with supervisor.nursery(exporting=False):
-        assert supervisor._nursery is not None
-        first = supervisor.Child({"stage": "lint", "job": None})
-        os.kill(supervisor._nursery._process.pid, signal.SIGKILL)
-        list(first.events(lambda: 60.0))
-        assert first.end().returncode in (0, -signal.SIGKILL)  # it may have ended just before
-        supervisor._nursery._process.wait()
-        second = supervisor.Child({"stage": "lint", "job": None})
-        events = list(second.events(lambda: 60.0))
-        second.end()
-    assert events[-1]["event"] == "error"  # no job is a bug of the caller's, and it was told
-
-
-def test_the_memory_of_a_measured_child_is_its_own():
-    with supervisor.nursery(exporting=False):
-        child = supervisor.Child({"stage": "lint", "job": None}, fresh=True)
-        assert not isinstance(child._process, supervisor.Forked)
-        child.stop()
 
 
 class Locked(nn.Module):

@@ -30,7 +30,7 @@ from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Birth, Blame, Culprit
-from onnxproof.request.request import CPU, SessionSettings
+from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays

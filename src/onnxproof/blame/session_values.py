@@ -17,7 +17,7 @@ from onnxproof.blame.nodes import Introduced, distance
 from onnxproof.candidates.onnxruntime import SessionRunner
 from onnxproof.parity.comparison import plain
 from onnxproof.proof.blame import Step
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Arrays
 
 DEPARTED = 1e-4

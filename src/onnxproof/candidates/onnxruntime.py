@@ -13,7 +13,7 @@ from onnxproof.diagnosis import recognise
 from onnxproof.diagnosis.runtime import LOADING, named_node
 from onnxproof.errors import FindingError, ProviderError, Rejected, listed
 from onnxproof.findings import Finding, Where, found
-from onnxproof.request.request import CPU, SessionSettings
+from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from onnxproof.tensors.arrays import Arrays
 

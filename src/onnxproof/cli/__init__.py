@@ -5,16 +5,10 @@ from __future__ import annotations
 import sys
 import traceback
 
-from onnxproof.cli import (  # noqa: F401  # they add their commands to the application
-    benching,
-    evaluating,
-    linting,
-    proving,
-    reading,
-)
+from onnxproof.cli import proving, reading, repository  # noqa: F401  # they add their commands to the application
 from onnxproof.cli.app import app
-from onnxproof.cli.evaluating import with_address
-from onnxproof.cli.work import stop, stop_for_a_bug
+from onnxproof.cli.ending import stop, stop_for_a_bug
+from onnxproof.cli.proving import with_address
 
 __all__ = ["app", "main"]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from onnxproof.pipeline.conduct import Progress
+from onnxproof.pipeline.collected import Progress
+from onnxproof.pipeline.events import Evaluated
 
 STAGES = {
     "import": "loading",
@@ -46,7 +47,7 @@ def _searched(outcome: Mapping[str, Any]) -> str:
     )
 
 
-def _evaluated(done: Mapping[str, Any]) -> str:
-    of = f" of {done['total']:,}" if done["total"] else ""
-    left = f", {done['left']:.0f} s left" if done["left"] is not None else ""
-    return f"evaluating: {done['done']:,}{of} rows, {done['rate']:,.0f} rows/s{left}"
+def _evaluated(rows: Evaluated) -> str:
+    of = f" of {rows.total:,}" if rows.total else ""
+    left = f", {rows.left:.0f} s left" if rows.left is not None else ""
+    return f"evaluating: {rows.done:,}{of} rows, {rows.rate:,.0f} rows/s{left}"

@@ -1,210 +1,163 @@
-"""The commands that run a model: prove, verify, locate, diff, export."""
+"""The commands that run something: prove, verify, locate, export, diff, bench, evaluate, lint, demo."""
 
 from __future__ import annotations
 
+import shlex
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from onnxproof.cli.app import app
-from onnxproof.cli.evaluating import Evaluate, Labels, Max, MaxDrop, Min
-from onnxproof.cli.options import (
-    Accept,
-    All,
-    Atol,
-    Baseline,
-    Batches,
-    Budget,
-    CaseTimeout,
-    Data,
-    Disable,
-    Dynamic,
-    ExporterName,
-    Fix,
-    Github,
-    Heal,
-    Html,
-    InProcess,
-    Input,
-    Jobs,
-    Json,
-    Junit,
-    KeepMetadata,
-    Markdown,
-    MaxAbs,
-    Memory,
-    Noise,
-    Nonfinite,
-    NoOptimize,
-    Onnx,
-    Opset,
-    Optimization,
-    OptionalTarget,
-    Out,
-    Provider,
-    Quiet,
-    Range_,
-    Reason,
-    RoleOption,
-    Rtol,
-    Search,
-    Seed,
-    Strict,
-    Target,
-    Threads,
-    Verbose,
-)
+from onnxproof.cli.commands import add_command
+from onnxproof.cli.ending import deliver, finish, stop_for_a_bug
 from onnxproof.cli.repository import prove_all
-from onnxproof.cli.timing import BenchFlag, MaxLatency, MaxMemory, MinSpeedup
-from onnxproof.cli.work import given, work
+from onnxproof.errors import UserError
+from onnxproof.request.build import build_request
+from onnxproof.request.configuration import Settings, merge, write
+from onnxproof.request.specs import parse_target
+from onnxproof.request.verbs import VERBS, Verb
+
+if TYPE_CHECKING:
+    from onnxproof.proof.proof import Proof
+    from onnxproof.request.request import Request
+
+Arguments = Mapping[str, str | None]
+Values = Mapping[str, Any]
 
 
-@app.command("prove", help="Export, verify and judge: the whole proof.")
-@app.command("verify", help="Verify parity only, of a file (--onnx) or of a fresh export.")
-@app.command("locate", help="Verify, and show the step, the nodes, the modules and the lines to blame.")
-def prove(
-    context: typer.Context,
-    target: OptionalTarget = None,
-    all: All = False,
-    jobs: Jobs = None,
-    onnx: Onnx = None,
-    input: Input = None,
-    range: Range_ = None,
-    role: RoleOption = None,
-    dynamic: Dynamic = None,
-    batch_sizes: Batches = None,
-    data: Data = None,
-    evaluate: Evaluate = True,
-    labels: Labels = None,
-    min: Min = None,
-    max: Max = None,
-    max_drop: MaxDrop = None,
-    opset: Opset = None,
-    exporter: ExporterName = "auto",
-    keep_metadata: KeepMetadata = False,
-    no_optimize: NoOptimize = False,
-    strict: Strict = False,
-    provider: Provider = None,
-    optimization: Optimization = "all",
-    disable: Disable = None,
-    threads: Threads = None,
-    heal: Heal = False,
-    fix: Fix = False,
-    atol: Atol = None,
-    rtol: Rtol = None,
-    max_abs: MaxAbs = None,
-    noise: Noise = None,
-    accept: Accept = None,
-    reason: Reason = None,
-    nonfinite: Nonfinite = False,
-    seed: Seed = 0,
-    budget: Budget = "120s",
-    search: Search = None,
-    memory: Memory = None,
-    bench: BenchFlag = False,
-    max_latency: MaxLatency = None,
-    min_speedup: MinSpeedup = None,
-    max_memory: MaxMemory = None,
-    case_timeout: CaseTimeout = None,
-    in_process: InProcess = False,
-    json: Json = None,
-    html: Html = None,
-    junit: Junit = None,
-    markdown: Markdown = None,
-    github: Github = False,
-    baseline: Baseline = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    out: Out = "onnxproof-out",
-) -> None:
-    """The verbs that run both sides share their options."""
-    options = {name: value for name, value in locals().items() if name not in ("context", "all", "jobs")}
-    if all and target is None and context.info_name == "prove":
-        prove_all(sys.argv[2:], given(context), out, jobs)
-    require_target(target, every=all)
-    work({**options, "verb": context.info_name, "given": given(context)})
-
-
-@app.command()
-def diff(
-    first: Annotated[str, typer.Argument(help="The file that is right: before an optimiser, a quantiser, …")],
-    second: Annotated[str, typer.Argument(help="The file that is to replace it.")],
-    range: Range_ = None,
-    role: RoleOption = None,
-    batch_sizes: Batches = None,
-    data: Data = None,
-    provider: Provider = None,
-    optimization: Optimization = "all",
-    disable: Disable = None,
-    threads: Threads = None,
-    atol: Atol = None,
-    rtol: Rtol = None,
-    max_abs: MaxAbs = None,
-    noise: Noise = None,
-    accept: Accept = None,
-    reason: Reason = None,
-    nonfinite: Nonfinite = False,
-    seed: Seed = 0,
-    budget: Budget = "120s",
-    search: Search = None,
-    memory: Memory = None,
-    case_timeout: CaseTimeout = None,
-    in_process: InProcess = False,
-    json: Json = None,
-    html: Html = None,
-    junit: Junit = None,
-    markdown: Markdown = None,
-    github: Github = False,
-    baseline: Baseline = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-    out: Out = "onnxproof-out",
-) -> None:
-    """Compare two ONNX files: before and after an optimiser, a quantiser, a simplifier, another opset."""
-    options = {name: value for name, value in locals().items() if name not in ("first", "second")}
-    require_onnx(first, second)
-    work({**options, "target": first, "onnx": second, "verb": "diff"})
-
-
-@app.command()
-def export(
-    context: typer.Context,
-    target: Target,
-    input: Input = None,
-    range: Range_ = None,
-    dynamic: Dynamic = None,
-    opset: Opset = None,
-    exporter: ExporterName = "auto",
-    keep_metadata: KeepMetadata = False,
-    no_optimize: NoOptimize = False,
-    strict: Strict = False,
-    fix: Fix = False,
-    case_timeout: CaseTimeout = None,
-    in_process: InProcess = False,
-    json: Json = None,
-    quiet: Quiet = False,
-    out: Out = "onnxproof-out",
-) -> None:
-    """Export only: eval mode, dynamic batch, readable names, a stripped file and its source map."""
-    options = {name: value for name, value in locals().items() if name != "context"}
-    work({**options, "given": given(context)}, verify=False)
-
-
-def require_target(target: str | None, *, every: bool) -> None:
-    """Raise where there is not exactly one thing to prove."""
-    from onnxproof.errors import UserError
-
-    if every:
-        raise UserError("--all proves every subject of the configuration: give it to `prove`, without a TARGET")
+def prove(verb: Verb, arguments: Arguments, values: Values) -> None:
+    """One TARGET, or with --all every subject of the configuration."""
+    target = arguments["target"]
+    if values.get("all"):
+        if target is not None or verb.name != "prove":
+            raise UserError("--all proves every subject of the configuration: give it to `prove`, without a TARGET")
+        prove_all(sys.argv[2:], values)
     if target is None:
         raise UserError("expected a TARGET such as model.py:make, or `prove --all` with a configuration")
+    run(verb, arguments, values)
 
 
-def require_onnx(*files: str) -> None:
-    """Raise where a file is no ONNX file by its name."""
-    from onnxproof.errors import UserError
+def run(verb: Verb, arguments: Arguments, values: Values) -> None:
+    """What most verbs do: everything that is set for a TARGET, carried out."""
+    target, merged = configure(verb, arguments.get("target"), values)
+    work(build_request(verb.name, merged, target=target))
 
-    for file in files:
+
+def configure(verb: Verb, target: str | None, values: Values) -> tuple[str | None, dict[str, Any]]:
+    """The TARGET and its options, with what the environment and the configuration add."""
+    if not verb.configured:
+        return target, dict(values)
+    return merge(verb, target, values, Settings.find(Path.cwd()))
+
+
+def diff(verb: Verb, arguments: Arguments, values: Values) -> None:
+    """A verification of one file against another."""
+    first, second = str(arguments["first"]), str(arguments["second"])
+    for file in (first, second):
         if not file.endswith(".onnx"):
             raise UserError(f"diff compares two .onnx files, got {file}")
+    _, merged = configure(verb, first, values)
+    work(build_request("diff", {**merged, "onnx": second}, target=first))
+
+
+def demo(verb: Verb, arguments: Arguments, values: Values) -> None:
+    """A model of our own, on data of its own."""
+    from importlib.util import find_spec
+
+    spec = find_spec("onnxproof.cli.digits")
+    assert spec is not None  # it lies beside this file
+    data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
+    work(build_request("demo", {**values, **data}, target="onnxproof.cli.digits:digits"))
+
+
+def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
+    """A file, or a module before it is exported."""
+    target, merged = configure(verb, arguments["target"], values)
+    request = build_request("lint", merged, target=target)
+    if str(target).endswith(".onnx"):
+        from onnxproof.api import lint_onnx
+
+        proof = lint_onnx(request)
+    elif request.verify.session.runtime is not None:
+        raise UserError("--runtime is about an ONNX file: give one instead of a module")
+    else:
+        proof = _proof(request)
+    from onnxproof.report.lint import render_lint
+
+    finish(proof, render_lint(proof), request.delivery)
+
+
+def work(request: Request) -> None:
+    """A request to its end: the proof is made, kept, shown and written."""
+    from onnxproof.cli import outputs
+    from onnxproof.pipeline.conduct import require_something
+
+    outputs.check(request.delivery)
+    check_target(request)
+    proof = _proof(request)
+    proof = replace(proof, environment={**proof.environment, "command": shlex.join(["onnxproof", *sys.argv[1:]])})
+    if request.delivery.baseline:
+        proof = proof.against(outputs.load_baseline(request.delivery))
+    proof.save(Path(request.out) / "proof.json")
+    if request.steps.fix:
+        _fix(proof, request)
+    asked = request.steps.cases or request.bench is not None or request.evaluate is not None
+    deliver(proof, request, require_something if asked else None)
+
+
+def check_target(request: Request) -> None:
+    """What cannot be read is told before seconds of imports."""
+    if str(request.target).endswith(".onnx") and request.onnx is None:
+        raise UserError(
+            f"{request.target} is an ONNX file: there is nothing to export. `onnxproof diff A.onnx B.onnx` compares two"
+        )
+    if request.target is not None:
+        parse_target(request.target)
+
+
+def _proof(request: Request) -> Proof:
+    from onnxproof.api import carry_out
+    from onnxproof.cli.progress import shown
+    from onnxproof.pipeline.executors import forking
+    from onnxproof.process.supervisor import InternalError
+
+    try:
+        with shown(request.delivery.quiet) as progress, nullcontext() if request.in_process else forking(request):
+            return carry_out(request, None, progress)
+    except InternalError as error:
+        stop_for_a_bug(str(error), str(error), request.out)
+
+
+def _fix(proof: Proof, request: Request) -> None:
+    """Write the settings that were found to work into the configuration."""
+    from onnxproof.heal.healing import settings_of
+
+    changes = settings_of(proof, request)
+    if not changes:
+        print("fix: nothing had to be changed", file=sys.stderr)
+        return
+    file = write(Path.cwd(), str(proof.subject.get("name") or "model"), str(request.target), changes)
+    told = ", ".join(f"{key} = {value}" for key, value in changes.items())
+    print(f"fix: {told} written to {file}", file=sys.stderr)
+
+
+for name in ("prove", "verify", "locate"):
+    add_command(VERBS[name], prove, optional=("target",))
+for name in ("export", "bench", "evaluate"):
+    add_command(VERBS[name], run)
+add_command(VERBS["lint"], lint)
+add_command(VERBS["diff"], diff)
+add_command(VERBS["demo"], demo)
+
+
+def with_address(arguments: list[str]) -> list[str]:
+    """`--ray` without an address means this machine: typer knows no options whose value may be left out."""
+    completed = []
+    for i, argument in enumerate(arguments):
+        completed.append(argument)
+        following = arguments[i + 1] if i + 1 < len(arguments) else "-"
+        if argument == "--ray" and (following.startswith("-") or ".py:" in following):
+            completed.append("local")
+    return completed

@@ -1,74 +1,41 @@
-"""The commands that need no model of the user: report, explain, demo."""
+"""The commands that run nothing: report, explain."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from onnxproof.cli.app import app
-from onnxproof.cli.evaluating import Max, MaxDrop, Min
-from onnxproof.cli.options import (
-    Accept,
-    Atol,
-    Baseline,
-    Github,
-    Html,
-    Json,
-    Junit,
-    Markdown,
-    MaxAbs,
-    Noise,
-    Out,
-    Quiet,
-    Reason,
-    Rtol,
-    Verbose,
-)
+from onnxproof.cli.commands import add_command
+from onnxproof.cli.ending import deliver
 from onnxproof.cli.outputs import load_baseline
-from onnxproof.cli.timing import MaxLatency, MaxMemory, MinSpeedup
-from onnxproof.cli.work import deliver, policy_of, work
+from onnxproof.errors import UserError
+from onnxproof.request.build import build_request
+from onnxproof.request.verbs import VERBS, Verb
 
 if TYPE_CHECKING:
     from onnxproof.findings import Entry
 
 
-@app.command()
-def report(
-    proof: Annotated[str, typer.Argument(help="A proof.json.", show_default=False)],
-    atol: Atol = None,
-    rtol: Rtol = None,
-    max_abs: MaxAbs = None,
-    noise: Noise = None,
-    max_latency: MaxLatency = None,
-    min_speedup: MinSpeedup = None,
-    max_memory: MaxMemory = None,
-    min: Min = None,
-    max: Max = None,
-    max_drop: MaxDrop = None,
-    accept: Accept = None,
-    reason: Reason = None,
-    json: Json = None,
-    html: Html = None,
-    junit: Junit = None,
-    markdown: Markdown = None,
-    github: Github = False,
-    baseline: Baseline = None,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
-) -> None:
-    """Show a saved proof again, or judge it under another policy, without running anything."""
+def report(verb: Verb, arguments: Mapping[str, str | None], values: Mapping[str, Any]) -> None:
+    """A saved proof again, under its own policy with what is given in its place."""
+    from onnxproof.policy.asked import make_policy
     from onnxproof.policy.quality import check_gates
     from onnxproof.proof.proof import Proof
 
-    options = dict(locals())
-    loaded = Proof.load(proof)
-    policy = policy_of(options, loaded.policy)
-    check_gates(policy.quality, loaded.quality)
-    judged = loaded.judged(policy)
-    deliver(judged.against(load_baseline(options)) if baseline else judged, options)
+    request = build_request("report", values)
+    proof = Proof.load(str(arguments["proof"]))
+    policy = make_policy(request.judgement, proof.policy)
+    check_gates(policy.quality, proof.quality)
+    judged = proof.judged(policy)
+    deliver(judged.against(load_baseline(request.delivery)) if request.delivery.baseline else judged, request)
+
+
+add_command(VERBS["report"], report)
 
 
 @app.command()
@@ -83,7 +50,6 @@ def explain(
     ] = None,
 ) -> None:
     """Say what a finding means, why it matters and how to fix it; or what an error message means."""
-    from onnxproof.errors import UserError
     from onnxproof.findings import CATALOGUE
 
     if all:
@@ -107,7 +73,6 @@ def _page(entry: Entry) -> str:
 
 def _explain_error(source: str) -> None:
     from onnxproof.diagnosis import recognise
-    from onnxproof.errors import UserError
 
     if source != "-" and not Path(source).is_file():
         raise UserError(f"--error: there is no file {source}")
@@ -119,17 +84,3 @@ def _explain_error(source: str) -> None:
     print(
         f"{finding.code}: {finding.message}\n\nWhat to do: {finding.help}\n\n`onnxproof explain {finding.code}` tells more."
     )
-
-
-@app.command()
-def demo(
-    json: Json = None, html: Html = None, quiet: Quiet = False, verbose: Verbose = False, out: Out = "onnxproof-out"
-) -> None:
-    """Train a small CNN on scikit-learn's digits, prove its export and evaluate it on digits it has not seen."""
-    options = dict(locals())
-    from importlib.util import find_spec
-
-    spec = find_spec("onnxproof.cli.digits")
-    assert spec is not None  # it lies beside this file
-    data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
-    work({**options, **data, "target": "onnxproof.cli.digits:digits", "verb": "demo"})

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -71,15 +72,16 @@ def init(
     print(f"written to {FILES[0]}; `onnxproof prove --all` proves what it lists")
 
 
-def prove_all(arguments: list[str], given: set[str], out: str, jobs: int | None) -> None:
+def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     """Prove every subject, some at a time, each in a process of its own; exit by the worst."""
     from onnxproof.errors import UserError
     from onnxproof.request.configuration import Settings
 
+    out, jobs = str(values.get("out", "onnxproof-out")), values.get("jobs")
     subjects = list(Settings.find(Path.cwd()).subjects)
     if not subjects:
         raise UserError("--all: no configuration lists subjects here; `onnxproof init` writes a start")
-    refused = [flag for flag in OWN if flag.removeprefix("--") in given]
+    refused = [flag for flag in OWN if flag.removeprefix("--") in values]
     if refused:
         raise UserError(f"{refused[0]} names one file: with --all each subject has its files in {out}/NAME")
     flags = _passed_on(arguments)

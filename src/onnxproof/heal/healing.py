@@ -13,10 +13,11 @@ from onnxproof.errors import OnnxproofError
 from onnxproof.findings import Finding, found
 from onnxproof.findings.parity import HEAL
 from onnxproof.heal.remedies import Remedy, remedies, short
-from onnxproof.pipeline.conduct import Progress, conduct
+from onnxproof.pipeline.collected import Progress
+from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy.policy import Policy
 from onnxproof.proof.proof import Proof
-from onnxproof.request.request import Job
+from onnxproof.request.request import Request
 
 PARITY = ("OX0", "OX2", "OX3")
 """Families of findings that other settings may remove."""
@@ -35,24 +36,24 @@ class Tried:
         return asdict(self)
 
 
-def heal(job: Job, proof: Proof, policy: Policy, *, isolate: bool, progress: Progress | None = None) -> Proof:
+def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress | None = None) -> Proof:
     """The proof of the first setting that passes; the given one, with what was tried, where none does."""
     if not _worth(proof):
         return proof
     tried: list[Tried] = []
-    for remedy in remedies(job, proof):
+    for remedy in remedies(request, proof):
         if progress is not None:
             progress.stage(f"heal: {remedy.what}")
-        out = Path(job.out) / "heal" / remedy.name
+        out = Path(request.out) / "heal" / remedy.name
         try:
-            attempt = conduct(replace(remedy.apply(job), out=str(out)), policy, isolate=isolate, progress=progress)
+            attempt = conduct(replace(remedy.apply(request), out=str(out)), policy, progress=progress)
         except OnnxproofError as error:
             tried.append(Tried(remedy.what, False, str(error).splitlines()[0][:200]))
             continue
         reason = _remaining(proof, attempt)
         tried.append(Tried(remedy.what, reason is None, reason or "passes"))
         if reason is None:
-            return _healed(job, proof, attempt, remedy, tried)
+            return _healed(request, proof, attempt, remedy, tried)
     return _unhealed(proof, tried)
 
 
@@ -70,12 +71,12 @@ def _remaining(before: Proof, after: Proof) -> str | None:
 # --- the outcome ----------------------------------------------------------------------------------------------------------
 
 
-def _healed(job: Job, before: Proof, after: Proof, remedy: Remedy, tried: Sequence[Tried]) -> Proof:
+def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried: Sequence[Tried]) -> Proof:
     """The proof of what passes; its artifact takes the place of the faulty one."""
-    cost = _cost(before, after, job, remedy.apply(job))
+    cost = _cost(before, after, request, remedy.apply(request))
     artifact = dict(after.artifact or {})
-    if job.onnx is None:
-        artifact = _put_in_place(Path(job.out), artifact)
+    if request.onnx is None:
+        artifact = _put_in_place(Path(request.out), artifact)
     wrong = next(f for f in before.findings if f.weight and f.code.startswith(PARITY))
     record = {
         "healed": True,
@@ -127,33 +128,34 @@ def _put_in_place(out: Path, artifact: dict[str, Any]) -> dict[str, Any]:
     return {**artifact, "path": str(out / source.name), "sourcemap": str(side) if side else None}
 
 
-def settings_of(proof: Proof, options: Mapping[str, Any]) -> dict[str, Any]:
+def settings_of(proof: Proof, request: Request) -> dict[str, Any]:
     """The options with which a run worked, where they are not the ones it was asked for."""
     changes: dict[str, Any] = {}
     made = proof.artifact or {}
     healing = proof.healing or {}
-    if made.get("exporter") == "torchscript" and options.get("exporter") == "auto":
+    if made.get("exporter") == "torchscript" and request.export.exporter == "auto":
         changes["exporter"] = "torchscript"
-    if made.get("optimized") is False and not options.get("no_optimize"):
+    if made.get("optimized") is False and request.export.optimize:
         changes["no_optimize"] = True
-    if made.get("strict") and not options.get("strict"):
+    if made.get("strict") and not request.export.strict:
         changes["strict"] = True
     export, session = healing.get("export", {}), healing.get("session", {})
     changes |= {key: export[key] for key in ("exporter", "opset") if export.get(key)}
     changes |= {"strict": True} if export.get("strict") else {}
     changes |= {"dynamic": "none"} if healing.get("static") else {}
-    changes |= _ranges(healing.get("limits") or {}, options)
+    changes |= _ranges(healing.get("limits") or {}, request)
     changes |= {"optimization": session["optimization"]} if session.get("optimization") else {}
     changes |= {"disable": list(session["disabled_optimizers"])} if session.get("disabled_optimizers") else {}
     changes |= {"provider": [short(name) for name in session["providers"][:1]]} if session.get("providers") else {}
     return changes
 
 
-def _ranges(limits: Mapping[str, Sequence[int]], options: Mapping[str, Any]) -> dict[str, Any]:
+def _ranges(limits: Mapping[str, Sequence[int]], request: Request) -> dict[str, Any]:
     """Sizes join the ranges that were given."""
     if not limits:
         return {}
-    return {"range": [*(options.get("range") or ()), *(f"{name}:{low},{high}" for name, (low, high) in limits.items())]}
+    given = [f"{name}:{ends.low:g},{ends.high:g}" for name, ends in request.ranges.items()]
+    return {"range": [*given, *(f"{name}:{low},{high}" for name, (low, high) in limits.items())]}
 
 
 # --- the price --------------------------------------------------------------------------------------------------------------
@@ -168,26 +170,26 @@ def _priced(cost: Mapping[str, Any]) -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _cost(before: Proof, after: Proof, old: Job, new: Job) -> dict[str, Any]:
+def _cost(before: Proof, after: Proof, old: Request, new: Request) -> dict[str, Any]:
     """Latency and size of the healed artifact and session against those before, where there was a session before."""
     old_size, new_size = ((proof.artifact or {}).get("bytes") or 0 for proof in (before, after))
     cost: dict[str, Any] = {"size_ratio": new_size / old_size if old_size else None, "latency_ratio": None}
     try:
-        calls = [_call(proof, job) for proof, job in ((before, old), (after, new))]
+        calls = [_call(proof, request) for proof, request in ((before, old), (after, new))]
     except Exception:
         return cost  # the one before has no session, or takes other inputs: there is nothing to compare with
     cost["latency_ratio"] = _ratio(calls[0], calls[1])
     return cost
 
 
-def _call(proof: Proof, job: Job) -> Callable[[], Any]:
+def _call(proof: Proof, request: Request) -> Callable[[], Any]:
     """One run of a session on ones of the example's shapes, which every model accepts."""
     import numpy as np
 
     from onnxproof.candidates.onnxruntime import SessionRunner
 
     inputs = proof.subject["inputs"]
-    session = SessionRunner(str((proof.artifact or {})["path"]), job.verify.session)
+    session = SessionRunner(str((proof.artifact or {})["path"]), request.verify.session)
     feed = {name: np.ones(facts["shape"], facts["dtype"]) for name, facts in inputs.items()}
     session.run(feed)
     return lambda: session.run(feed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxproof.proof.proof import Proof
-from onnxproof.request.request import Job
+from onnxproof.request.request import Request
 from onnxproof.request.specs import ProviderSpec, Range
 
 OPSETS = (23, 25, 21, 20, 18)
@@ -40,13 +40,15 @@ class Remedy:
         """A folder's name."""
         return "".join(c if c.isalnum() else "-" for c in self.what).strip("-")
 
-    def apply(self, job: Job) -> Job:
-        """The job with this change."""
-        job = replace(job, export=replace(job.export, **self.export))
-        session = replace(job.verify.session, **self.session)
-        job = replace(job, verify=replace(job.verify, session=session))
-        job = replace(job, ranges={**job.ranges, **{n: Range(low, high) for n, (low, high) in self.limits.items()}})
-        return replace(job, dynamic={}) if self.static else job
+    def apply(self, request: Request) -> Request:
+        """The request with this change."""
+        request = replace(request, export=replace(request.export, **self.export))
+        session = replace(request.verify.session, **self.session)
+        request = replace(request, verify=replace(request.verify, session=session))
+        request = replace(
+            request, ranges={**request.ranges, **{n: Range(low, high) for n, (low, high) in self.limits.items()}}
+        )
+        return replace(request, dynamic={}) if self.static else request
 
     def to_json(self) -> dict[str, Any]:
         """What is changed, as plain data."""
@@ -93,25 +95,25 @@ def short(provider: str) -> str:
     return provider.removesuffix("ExecutionProvider")
 
 
-def remedies(job: Job, proof: Proof) -> list[Remedy]:
+def remedies(request: Request, proof: Proof) -> list[Remedy]:
     """What may remove the fault: first what fits the stage to blame, then everything else, the cheapest first."""
     blamed = {str(blame.stage) for blame in proof.blame.values()}
-    exports = job.onnx is None
+    exports = request.onnx is None
     every = [
-        *_of_session(job, proof),
+        *_of_session(request, proof),
         *(_of_export(proof) if exports else ()),
         *_of_sizes(proof),
         *(_static(proof) if exports else ()),
     ]
-    useful = [remedy for remedy in every if remedy.apply(job) != job]
+    useful = [remedy for remedy in every if remedy.apply(request) != request]
     return sorted(useful, key=lambda remedy: not (remedy.stages & blamed))
 
 
 # --- the session --------------------------------------------------------------------------------------------------------
 
 
-def _of_session(job: Job, proof: Proof) -> list[Remedy]:
-    session = job.verify.session
+def _of_session(request: Request, proof: Proof) -> list[Remedy]:
+    session = request.verify.session
     optimize = frozenset({"optimize"})
     found = [
         Remedy(

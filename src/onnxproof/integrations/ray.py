@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import Finding
-from onnxproof.pipeline.evaluating import Piece, Work, run_piece
 from onnxproof.quality.accumulate import Shard
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.shardrun import ShardRun
+from onnxproof.quality.shards import Piece, Work
 from onnxproof.quality.sources import ArraySource, Source, open_source
+from onnxproof.request.request import Request
+from onnxproof.subject.subject import Subject
 
 RETRIES = 5
 """Times that a shard is run again because its worker or node was lost."""
@@ -24,8 +27,15 @@ _engines: dict[str, tuple[Engine, Rows | None]] = {}
 """The two sides in a worker process: built for its first shard, used for all others."""
 
 
-def run_on_ray(work: Work, pieces: Sequence[Piece], rows: Rows, size: int, tell: Callable[[int], None]) -> list[Shard]:
-    """All shards, in any order; those of earlier runs are not run again."""
+def run_on_ray(
+    work: Work,
+    pieces: Sequence[Piece],
+    rows: Rows,
+    size: int,
+    tell: Callable[[int], None],
+    load: Callable[[Request], Subject],
+) -> list[Shard]:
+    """All shards, in any order; those of earlier runs are not run again. `load` makes the subject in a worker."""
     ray = _connected(str(work.settings.ray))
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run)
     shards: list[Shard] = []
@@ -33,14 +43,14 @@ def run_on_ray(work: Work, pieces: Sequence[Piece], rows: Rows, size: int, tell:
     try:
         orders = _stream(rows.source, size) if rows.source.sequential else _ranges(pieces)
         for piece, table in orders:
-            kept = Shard.load(work.file(piece.index), work.mark) if work.settings.resume else None
+            kept = work.kept(piece.index)
             if kept is not None:
                 shards.append(kept)
                 tell(kept.rows)
                 continue
             while len(waiting) >= WAITING and table is not None:
                 shards.append(_next(ray, waiting, work, tell))
-            waiting[task.remote(work, piece, table)] = piece.index
+            waiting[task.remote(work, piece, table, load)] = piece.index
         while waiting:
             shards.append(_next(ray, waiting, work, tell))
     finally:
@@ -109,16 +119,11 @@ def _next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], N
     return shard
 
 
-def _run(work: Work, piece: Piece, table: Any) -> Shard | Finding:
+def _run(work: Work, piece: Piece, table: Any, load: Callable[[Request], Subject]) -> Shard | Finding:
     """In a worker: one shard, with one thread, as a local process would."""
-    from dataclasses import replace
-
-    from onnxproof.pipeline.stages import seed_everything
-
     if work.mark not in _engines:
-        seed_everything()
         _engines.clear()
-        engine = replace(work, threads=1).engine()
+        engine = replace(work, threads=1).engine(load(work.request))
         _engines[work.mark] = (engine, None)
     engine, rows = _engines[work.mark]
     try:
@@ -130,6 +135,6 @@ def _run(work: Work, piece: Piece, table: Any) -> Shard | Finding:
         if rows is None:
             rows = engine.open(open_source(work.settings.data))
             _engines[work.mark] = (engine, rows)
-        return run_piece(work, engine, rows, piece, lambda n: None)
+        return work.run(engine, rows, piece, lambda n: None)
     except FindingError as error:
         return error.finding  # an exception of ours would lose it on the way

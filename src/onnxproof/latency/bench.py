@@ -28,7 +28,6 @@ from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.latency import (
     BASELINE,
     SHIPPED,
-    SHOWN_PERCENTILES,
     Absent,
     Bound,
     Latency,
@@ -39,7 +38,8 @@ from onnxproof.proof.latency import (
     thinned,
 )
 from onnxproof.request.benchmark import BenchSettings, levels
-from onnxproof.request.request import Job
+from onnxproof.request.judgement import SHOWN_PERCENTILES
+from onnxproof.request.request import Request
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.subject import Subject
 
@@ -78,7 +78,7 @@ class Bench:
         self,
         subject: Subject,
         artifact: Artifact,
-        job: Job,
+        request: Request,
         listener: Listener,
         *,
         stateful: bool = False,
@@ -86,9 +86,9 @@ class Bench:
         tell: Callable[[str], None] = lambda text: None,
         partial: Callable[[Latency], None] = lambda latency: None,
     ) -> None:
-        self.settings: BenchSettings = job.bench or BenchSettings()
-        self.session = machine.with_threads(job.verify.session)
-        self._verify = replace(job.verify, session=self.session)
+        self.settings: BenchSettings = request.bench or BenchSettings()
+        self.session = machine.with_threads(request.verify.session)
+        self._verify = replace(request.verify, session=self.session)
         self.artifact, self._listener = artifact, listener
         self.tell, self._partial = tell, partial
         self._ended = time.perf_counter() + self.settings.budget

@@ -20,7 +20,7 @@ from onnxproof.latency.contenders import (
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import BASELINE, SHIPPED
 from onnxproof.request.benchmark import BenchSettings, Variant
-from onnxproof.request.request import CPU, SessionSettings
+from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.subject.subject import Subject
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onnxproof.candidates.onnxruntime import SessionRunner
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.proof.latency import BASELINE
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from onnxproof.latency.harness import overhead, resolution
 from onnxproof.proof.latency import Machine
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 
 PROC, SYS = Path("/proc"), Path("/sys")
 

@@ -21,7 +21,7 @@ from onnxproof.graph.file import load_model
 from onnxproof.graph.sourcemap import Origin
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import Profile, SlowNode
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Arrays
 
 WARM_RUNS = 3

@@ -22,8 +22,9 @@ from onnxproof.policy.latency import LatencyPolicy
 from onnxproof.policy.policy import Policy, judge, verdict_of
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.latency import Tuned
-from onnxproof.request.benchmark import EXECUTIONS, LEVELS, Variant, levels
-from onnxproof.request.request import SessionSettings, VerifySettings
+from onnxproof.request.benchmark import EXECUTIONS, Variant, levels
+from onnxproof.request.request import VerifySettings
+from onnxproof.request.session import LEVELS, SessionSettings
 
 FIRST_ROUNDS = 8
 MANY_SESSIONS_UP_TO = 100_000_000

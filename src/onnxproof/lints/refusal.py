@@ -9,7 +9,7 @@ from onnxproof.findings import Finding
 from onnxproof.graph.sourcemap import placed
 from onnxproof.lints.graph import lint_file
 from onnxproof.proof.artifact import Artifact
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 
 REFUSALS = frozenset({"OX306", "OX307", "OX308", "OX311"})
 """What the lint sees as well, and with a node."""

@@ -1,41 +1,50 @@
-"""The conductor: subject → artifact → cases → findings → verdict, in this process or in supervised children."""
+"""A request under a policy → a proof: the stages are run, and what they reported is judged."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from onnxproof.errors import NothingToVerify, UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
-from onnxproof.pipeline.children import death_of, in_children, run_child
-from onnxproof.pipeline.collected import InternalError, NotPortable, Progress, Record
-from onnxproof.pipeline.here import in_process
+from onnxproof.pipeline.collected import Collected, Progress
+from onnxproof.pipeline.executors import NotPortable, run_here, run_in_children
 from onnxproof.pipeline.latency_parts import earlier_of
+from onnxproof.pipeline.stages import Run, stages_of
+from onnxproof.policy.asked import limits_of
 from onnxproof.policy.policy import Policy, judge
 from onnxproof.policy.quality import check_gates
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.proof import Proof
-from onnxproof.request.request import Job
-
-__all__ = ["InternalError", "Progress", "Record", "conduct", "conduct_lint", "require_something"]
+from onnxproof.request.request import Request
 
 
-def conduct(job: Job, policy: Policy, *, isolate: bool, verify: bool = True, progress: Progress | None = None) -> Proof:
-    """Do a job and judge it."""
-    record = Record(progress or Progress())
-    _make_folder(job.out)
-    earlier = earlier_of(job.bench)
+def conduct(request: Request, policy: Policy, *, progress: Progress | None = None) -> Proof:
+    """Do what is asked, and judge it."""
+    if request.verb != "lint":
+        _make_folder(request.out)
+    earlier = earlier_of(request.bench)
+    request = replace(request, verify=replace(request.verify, limits=limits_of(policy)))
+    run = Run(request, policy, Collected(progress or Progress()))
     began = time.perf_counter()
+    _carry_out(run)
+    latency = run.collected.times.finished(earlier) if request.bench is not None else None
+    return _judged(run, latency, time.perf_counter() - began)
+
+
+def _carry_out(run: Run) -> None:
+    stages = stages_of(run.request)
+    if run.request.in_process:
+        run_here(run, stages)
+        return
     try:
-        work = in_children if isolate else in_process
-        work(job, record, policy, verify)
+        run_in_children(run, stages)
     except NotPortable as error:
-        record.findings.append(found("OX136", f"{error}; it was proved in this process"))
-        in_process(job, record, policy, verify)
-    latency = record.clock.finished(earlier) if job.bench is not None else None
-    return _finish(job, record, policy, verify, time.perf_counter() - began, latency)
+        run.collected.observe(found("OX136", f"{error}; it was proved in this process"))
+        run_here(run, stages)
 
 
 def _make_folder(out: str) -> None:
@@ -47,75 +56,50 @@ def _make_folder(out: str) -> None:
         ) from error
 
 
-def conduct_lint(job: Job, policy: Policy, *, isolate: bool, progress: Progress | None = None) -> Proof:
-    """Look at the module without exporting it."""
-    record = Record(progress or Progress())
-    began = time.perf_counter()
-    if isolate:
-        end = run_child({"stage": "lint", "job": job}, record, job.case_timeout)
-        if end is not None:
-            record.findings.append(death_of(end, record, "block"))
-    else:
-        from onnxproof.pipeline import stages
-
-        stages.run_lint(job, record.receive)
-    return _proof(job, record, record.findings, policy, time.perf_counter() - began)
-
-
-def _finish(
-    job: Job,
-    record: Record,
-    policy: Policy,
-    verify: bool,
-    seconds: float,
-    latency: Mapping[str, Any] | None = None,
-) -> Proof:
-    findings, cases = list(record.findings), list(record.cases.values())
-    if verify or job.bench is not None:
-        findings += _coverage(record)
-        _check_outputs(policy, cases)
-    elif record.artifact is None:
-        findings.append(found("OX004", "nothing was exported"))
-    elif job.evaluate is not None and record.quality is None:
-        findings.append(found("OX004", "no example was evaluated"))
-    if record.artifact is not None and (record.quality is not None or job.evaluate is None or verify):
-        check_gates(policy.quality, record.quality)
-    return _proof(job, record, findings, policy, seconds, latency)
-
-
-def _proof(
-    job: Job,
-    record: Record,
-    findings: list[Finding],
-    policy: Policy,
-    seconds: float,
-    latency: Mapping[str, Any] | None = None,
-) -> Proof:
-    cases = list(record.cases.values())
-    return Proof(
-        subject=record.subject,
-        artifact=record.artifact.to_json() if record.artifact else None,
-        environment={**record.environment, **_session_facts(job)},
-        cases=tuple(cases),
-        findings=tuple(
-            judge(
-                findings, cases, policy, record.blames, record.counterexamples, latency=latency, quality=record.quality
-            )
-        ),
+def _judged(run: Run, latency: Mapping[str, Any] | None, seconds: float) -> Proof:
+    collected, policy = run.collected, run.policy
+    if run.request.verb != "lint":
+        for finding in _missing(run):
+            collected.observe(finding)
+        _check_promises(run)
+    findings = judge(
+        collected.findings,
+        collected.results,
+        policy,
+        collected.blames,
+        collected.counterexamples,
         latency=latency,
-        quality=record.quality,
-        blame=record.blames,
-        search=record.search,
-        coverage=record.coverage,
-        counterexamples=tuple(record.counterexamples),
+        quality=collected.quality,
+    )
+    return Proof(
+        subject=collected.subject,
+        artifact=collected.artifact.to_json() if collected.artifact else None,
+        environment={**collected.environment, **_session_facts(run.request)},
+        cases=tuple(collected.results),
+        findings=tuple(findings),
+        latency=latency,
+        quality=collected.quality,
+        blame=collected.blames,
+        search=collected.search,
+        coverage=collected.coverage,
+        counterexamples=tuple(collected.counterexamples),
         policy=policy,
-        planned=tuple(record.planned),
+        planned=tuple(collected.planned),
         timing={"seconds": seconds},
     )
 
 
+def _check_promises(run: Run) -> None:
+    """A tolerance or a gate for something that does not exist is a promise about nothing."""
+    request, collected, policy = run.request, run.collected, run.policy
+    if request.steps.cases or request.bench is not None:
+        _check_outputs(policy, collected.results)
+    measured = collected.quality is not None or request.evaluate is None or request.steps.cases
+    if collected.artifact is not None and measured:
+        check_gates(policy.quality, collected.quality)
+
+
 def _check_outputs(policy: Policy, cases: list[CaseResult]) -> None:
-    """A tolerance for an output that does not exist is a promise about nothing."""
     known = {c.output for case in cases for c in case.outputs}
     unknown = set(policy.outputs) - known
     if known and unknown:
@@ -124,8 +108,8 @@ def _check_outputs(policy: Policy, cases: list[CaseResult]) -> None:
         )
 
 
-def _session_facts(job: Job) -> dict[str, Any]:
-    session = job.verify.session
+def _session_facts(request: Request) -> dict[str, Any]:
+    session = request.verify.session
     return {
         "providers": [provider.name for provider in session.providers],
         "optimization": session.optimization,
@@ -133,21 +117,34 @@ def _session_facts(job: Job) -> dict[str, Any]:
     }
 
 
-def _coverage(record: Record) -> list[Finding]:
+def _missing(run: Run) -> list[Finding]:
     """What was not compared. Nothing compared is never a pass, whatever else is accepted."""
-    cases = list(record.cases.values())
-    rejected = [case for case in cases if case.status == "rejected"]
-    added = []
-    if rejected:
-        first = next((c for c in rejected if c.profile == "data"), rejected[0])
-        reason = first.message.splitlines()[0][:200] if first.message else ""
-        message = f"PyTorch itself rejects {len(rejected)} cases: {reason}"
-        severity: Severity = "review" if first.profile == "data" else "note"
-        evidence = {"cases": [c.name for c in rejected]}
-        added.append(found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence))
-    if not any(case.fair and (case.outputs or case.status == "failed") for case in cases):
-        added.append(found("OX004", "no case gave outputs on both sides: nothing was compared"))
-    return added
+    request, collected = run.request, run.collected
+    if request.steps.cases or request.bench is not None:
+        return [*_rejected(collected), *_uncompared(collected)]
+    if collected.artifact is None:
+        return [found("OX004", "nothing was exported")]
+    if request.evaluate is not None and collected.quality is None:
+        return [found("OX004", "no example was evaluated")]
+    return []
+
+
+def _rejected(collected: Collected) -> list[Finding]:
+    rejected = [case for case in collected.results if case.status == "rejected"]
+    if not rejected:
+        return []
+    first = next((c for c in rejected if c.profile == "data"), rejected[0])
+    reason = first.message.splitlines()[0][:200] if first.message else ""
+    message = f"PyTorch itself rejects {len(rejected)} cases: {reason}"
+    severity: Severity = "review" if first.profile == "data" else "note"
+    evidence = {"cases": [c.name for c in rejected]}
+    return [found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence)]
+
+
+def _uncompared(collected: Collected) -> list[Finding]:
+    if any(case.fair and (case.outputs or case.status == "failed") for case in collected.results):
+        return []
+    return [found("OX004", "no case gave outputs on both sides: nothing was compared")]
 
 
 def require_something(proof: Proof) -> None:

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from onnxproof.pipeline.events import ToWeigh
 from onnxproof.proof.latency import Earlier, Latency
 
 
 @dataclass
-class Clockwork:
+class LatencyParts:
     """What was reported so far."""
 
     latency: Mapping[str, Any] | None = None
-    to_weigh: Mapping[str, Any] | None = None
+    to_weigh: ToWeigh | None = None
     """Contenders and sizes whose memory is asked for."""
     weighed: dict[str, Sequence[int | None]] = field(default_factory=dict)
     """Contender → bytes at each of those sizes."""
@@ -27,7 +28,7 @@ class Clockwork:
         memory = {
             (name, point["batch"], tuple(sorted(point["sizes"].items()))): count
             for name, counts in self.weighed.items()
-            for point, count in zip((self.to_weigh or {}).get("points", ()), counts, strict=True)
+            for point, count in zip(self.to_weigh.points if self.to_weigh else (), counts, strict=True)
         }
         runs = tuple(
             replace(run, memory=memory.get((run.contender, run.batch, tuple(sorted(run.sizes.items())))))

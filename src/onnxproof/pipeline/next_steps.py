@@ -2,35 +2,36 @@
 
 from __future__ import annotations
 
-from onnxproof.findings import Finding, found
-from onnxproof.pipeline.collected import Record
-from onnxproof.policy.policy import Policy, judge, to_locate
-from onnxproof.request.request import Job
+from typing import TYPE_CHECKING
+
+from onnxproof.policy.policy import judge, to_locate
 from onnxproof.search.look import Look
 
+if TYPE_CHECKING:
+    from onnxproof.findings import Finding
+    from onnxproof.pipeline.stages import Run
 
-def worth_searching(job: Job, record: Record, policy: Policy) -> bool:
+
+def worth_searching(run: Run) -> bool:
     """A search was asked for, and the planned cases left something to find."""
-    if not job.verify.search or not any(case.outputs for case in record.cases.values()):
+    if not run.request.verify.search or not any(case.outputs for case in run.collected.results):
         return False
-    findings = judge(record.findings, list(record.cases.values()), policy)
-    return not any(finding.severity == "block" and finding.weight for finding in findings)
+    return not any(finding.severity == "block" and finding.weight for finding in _judged(run))
 
 
-def all_known(record: Record, policy: Policy) -> Look:
+def all_known(run: Run) -> Look:
     """What a search need not find again."""
-    findings = [f for f in judge(record.findings, list(record.cases.values()), policy) if f.weight]
-    return Look(tuple(findings), record.outputs, record.files, policy)
+    return _look(run, [finding for finding in _judged(run) if finding.weight])
 
 
-def search_trouble(error: Exception) -> Finding:
-    """A search that fails leaves what the planned cases said."""
-    return found(
-        "OX007", f"the search ended early: {str(error).splitlines()[0][:300]}", evidence={"error": str(error)[:3000]}
-    )
-
-
-def look(record: Record, policy: Policy) -> Look:
+def look(run: Run) -> Look:
     """What is worth a closer look."""
-    findings = to_locate(judge(record.findings, list(record.cases.values()), policy))
-    return Look(tuple(findings), record.outputs, record.files, policy)
+    return _look(run, to_locate(_judged(run)))
+
+
+def _judged(run: Run) -> list[Finding]:
+    return judge(run.collected.findings, run.collected.results, run.policy)
+
+
+def _look(run: Run, findings: list[Finding]) -> Look:
+    return Look(tuple(findings), run.collected.outputs, run.collected.files, run.policy)

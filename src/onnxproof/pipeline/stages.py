@@ -1,328 +1,241 @@
-"""The work itself, as stages that report events. The same code runs in the caller's process and in a child."""
+"""The whole run, as one list. Each stage says when it is wanted, what its worker is told, and what a death in it means.
+
+The work itself stands in the modules that are named here by text: whoever decides needs neither torch nor onnxruntime.
+"""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import platform
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
+from onnxproof.findings import found
+from onnxproof.pipeline import next_steps
+from onnxproof.pipeline.collected import Collected
+from onnxproof.pipeline.deaths import death_of, gravity
+from onnxproof.policy.policy import Policy
+from onnxproof.process.supervisor import End
+from onnxproof.request.request import Request
+from onnxproof.search.look import TRYING
 
-from onnxproof.artifact.export import export
-from onnxproof.artifact.file import read_artifact
-from onnxproof.cases.plan import Case
-from onnxproof.errors import FindingError, TargetError
-from onnxproof.findings import Finding, found
-from onnxproof.graph.file import load_model
-from onnxproof.graph.model import Graph
-from onnxproof.lints.graph import lint_content
-from onnxproof.lints.module import lint_module
-from onnxproof.lints.refusal import refusal
-from onnxproof.parity.verification import Listener, Verifier, verify
-from onnxproof.pipeline.unexplained import bundled
-from onnxproof.proof.artifact import Artifact
-from onnxproof.request.request import Job
-from onnxproof.search.look import Look
-from onnxproof.subject.examination import examine
-from onnxproof.subject.subject import Subject, load_target, make_subject, resolve
-
-Emit = Callable[[Mapping[str, Any]], None]
-LOCATED_UP_TO = min(1_500_000_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
-"""Bytes of an artifact up to which its nodes are evaluated one by one: that takes about ten copies of its weights."""
-SEARCH_SAMPLES = (8, 32, 96)
-"""Legal roundings tried before a difference that was searched for counts as unexplained."""
+Arguments = Mapping[str, Any]
+MAX_CHILDREN = 20
+"""Deaths after which verifying is given up."""
 
 
-def seed_everything() -> None:
-    """The same random numbers in every child, so that a TARGET with random weights is the same model in each."""
-    import random
+@dataclass(frozen=True)
+class Run:
+    """What is asked, under which policy, and what is known so far."""
 
-    import numpy
-
-    random.seed(0)
-    numpy.random.seed(0)
-    torch.manual_seed(0)
-
-
-def fingerprint(subject: Subject) -> str:
-    """A hash of all weights: two children must have built the same module."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in sorted(subject.module.state_dict().items()):
-        digest.update(name.encode())
-        if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and not tensor.is_meta:
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+    request: Request
+    policy: Policy
+    collected: Collected
+    folder: str | None = None
+    """Where workers leave files for each other; None where all work is done in this process."""
 
 
-def load_subject(job: Job) -> Subject:
-    """The subject a job speaks of."""
-    if job.memory is not None:
-        module, inputs = job.memory
-        name = type(module).__name__
-    elif job.pickled is not None:
-        module, inputs = torch.load(job.pickled, weights_only=False, map_location="cpu")
-        name = type(module).__name__
-    elif job.target is not None:
-        value, name = load_target(job.target)
-        module, inputs = resolve(value, name)
-    else:
-        raise TargetError("there is no TARGET")
-    if job.evaluate is not None and job.evaluate.with_preprocess:
-        from onnxproof.quality.preprocessing_export import combine
+class Stage:
+    """One step of the run."""
 
-        module, inputs = combine(module, job.evaluate)
-    return make_subject(module, inputs, name=name, specs=job.inputs, dynamic=job.dynamic, ranges=job.ranges)
+    name = ""
+    work = ""
+    """The worker's function, `package.module:name`."""
+    fresh = False
+    """Whether its process must be started anew, because it measures itself."""
+    attempts = 1
+    """Children that may be told to do it."""
+    optional = False
+    """Whether what goes wrong in it leaves the other findings as they are."""
 
+    def wanted(self, run: Run) -> bool:
+        """Whether there is anything to do."""
+        return run.collected.artifact is not None
 
-def describe_subject(subject: Subject, job: Job) -> dict[str, Any]:
-    """The subject as plain data."""
-    module = subject.module
-    return {
-        "name": subject.name,
-        "target": job.target,
-        "class": f"{type(module).__module__}.{type(module).__qualname__}",
-        "parameters": sum(p.numel() for p in module.parameters()),
-        "inputs": {
-            n: {"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")}
-            for n, t in subject.inputs.tensors.items()
-        },
-        "constants": {name: repr(value) for name, value in subject.inputs.constants.items()},
-        "dynamic": {name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
-        "weights": fingerprint(subject),
-        "ranges": {name: [r.low, r.high] for name, r in subject.ranges.items()},
-        "limits": {name: list(ends) for name, ends in subject.limits.items()},
-    }
+    def orders(self, run: Run) -> Iterator[Arguments]:
+        """What workers are told; most stages have one."""
+        yield self.told(run)
+
+    def told(self, run: Run) -> dict[str, Any]:
+        """What a worker is told."""
+        return {"request": run.request, "artifact": run.collected.artifact, "stateful": run.collected.stateful}
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        """Note a death; whether another child is to go on."""
+        run.collected.observe(death_of(end, run.collected, "block"))
+        return False
+
+    def failed(self, run: Run, error: Exception) -> None:
+        """Note what an optional stage raised."""
 
 
-def environment() -> dict[str, Any]:
-    """What the answer depends on besides the model."""
-    import numpy
-    import onnx
-    import onnxruntime
+class Lint(Stage):
+    """Look at the module; nothing is exported."""
 
-    from onnxproof import __version__
+    name, work = "lint", "onnxproof.pipeline.exporting:run_lint"
 
-    return {
-        "onnxproof": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "onnx": onnx.__version__,
-        "onnxruntime": onnxruntime.__version__,
-        "numpy": numpy.__version__,
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "torch_threads": torch.get_num_threads(),
-    }
+    def wanted(self, run: Run) -> bool:
+        return True
+
+    def told(self, run: Run) -> dict[str, Any]:
+        return {"request": run.request}
 
 
-def run_export(job: Job, emit: Emit, subject: Subject | None = None) -> None:
-    """Examine and export (or read the given file); emits subject, findings and the artifact."""
-    emit({"event": "stage", "case": None, "stage": "import"})
-    subject = subject or load_subject(job)
-    emit({"event": "subject", "subject": describe_subject(subject, job), "environment": environment()})
+class Export(Stage):
+    """Examine the module and export it, or read the file that was given."""
 
-    def report(finding: Finding) -> None:
-        emit({"event": "finding", "finding": finding.to_json()})
+    name, work, attempts = "export", "onnxproof.pipeline.exporting:run_export", 2
 
-    try:
-        emit({"event": "stage", "case": None, "stage": "examine"})
-        if job.onnx is not None:
-            artifact = read_artifact(Path(job.onnx), sourcemap=_beside(Path(job.onnx)))
-            _examine(subject, job, report)
-        else:
-            _examine(subject, job, report)
-            emit({"event": "stage", "case": None, "stage": "export"})
-            artifact = export(subject, Path(job.out) / "model.onnx", job.export, report)
-        _read_through(Path(artifact.path), report)
-    except FindingError as error:
-        report(bundled(error, Path(job.out), subject, environment()))
-        return
-    emit({"event": "artifact", "artifact": artifact.to_json()})
+    def wanted(self, run: Run) -> bool:
+        return True
+
+    def told(self, run: Run) -> dict[str, Any]:
+        return {"request": run.request, "killed_by": run.collected.exporter_death}
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        """Where the default exporter killed its process, the other one is tried in the next."""
+        request, collected = run.request, run.collected
+        first = collected.exporter_death is None
+        again = first and request.export.exporter == "auto" and request.onnx is None and not end.hung
+        if again and collected.at[1] == "export":
+            collected.exporter_death = end.signal_name or "it died"
+            return True
+        collected.observe(death_of(end, collected, "block"))
+        return False
 
 
-def run_lint(job: Job, emit: Emit, subject: Subject | None = None) -> None:
-    """Look at the module only; emits the subject and findings."""
-    emit({"event": "stage", "case": None, "stage": "import"})
-    subject = subject or load_subject(job)
-    emit({"event": "subject", "subject": describe_subject(subject, job), "environment": environment()})
-    emit({"event": "stage", "case": None, "stage": "lint"})
-    _examine(subject, job, lambda finding: emit({"event": "finding", "finding": finding.to_json()}))
+class Verify(Stage):
+    """Run the planned cases on both sides; a death costs its case, and the next child goes on."""
+
+    name, work, attempts = "verify", "onnxproof.pipeline.verifying:run_verify", MAX_CHILDREN
+
+    def wanted(self, run: Run) -> bool:
+        return run.request.steps.cases and super().wanted(run)
+
+    def told(self, run: Run) -> dict[str, Any]:
+        done = frozenset(run.collected.cases) | run.collected.lost
+        return {**super().told(run), "done": done, "weights": run.collected.subject.get("weights")}
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        collected = run.collected
+        collected.observe(death_of(end, collected, gravity(collected)))
+        case, _ = collected.at
+        if case is None:
+            return False
+        collected.lost.add(case)
+        left = [name for name in collected.planned if name not in collected.cases and name not in collected.lost]
+        if left and attempt + 1 == MAX_CHILDREN:
+            message = (
+                f"given up after {MAX_CHILDREN} deaths: {len(left)} of {len(collected.planned)} cases were not run"
+            )
+            collected.observe(found("OX005", message, severity="review", evidence={"cases": left}))
+        return bool(left)
 
 
-def _examine(subject: Subject, job: Job, report: Callable[[Finding], None]) -> None:
-    if subject.cast is not None:
-        report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
-    # The lint first: it sees a cache before a run fills it.
-    for look in (lambda subject: lint_module(subject, job.target), examine):
-        try:
-            findings = look(subject)
-        except Exception:
-            continue  # a module that rejects its example says so itself in the next stage, with a better message
-        for finding in findings:
-            report(finding)
+class Search(Stage):
+    """Look for an input on which the sides part, where the planned cases left something to find."""
 
+    name, work, optional = "search", "onnxproof.pipeline.searching:run_search", True
 
-def _read_through(path: Path, report: Callable[[Finding], None]) -> None:
-    """Notes about the file. Whether it answers right is for the cases to say, so none of them gates here, but for weights
-    that are NaN: both sides answer alike with them, and neither answers anything."""
-    for finding in lint_content(Graph.read(path)):
-        broken = finding.code == "OX320" and finding.message.startswith("NaN")
-        report(finding if broken else replace(finding, severity="note"))
+    def wanted(self, run: Run) -> bool:
+        return run.request.steps.cases and super().wanted(run) and next_steps.worth_searching(run)
 
+    def told(self, run: Run) -> dict[str, Any]:
+        return {**super().told(run), "look": next_steps.all_known(run)}
 
-def _beside(path: Path) -> str | None:
-    side = path.with_suffix(".sourcemap.json")
-    return str(side) if side.is_file() else None
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        """An input that kills the child is what the search was for: it is kept."""
+        case, _ = run.collected.at
+        death = death_of(end, run.collected, "note" if case is None else gravity(run.collected))
+        trying = Path(str(run.request.verify.counterexamples)) / TRYING
+        if case is not None and trying.is_file():
+            kept = trying.with_name(f"{run.collected.subject.get('name', 'model')}-{death.code}.npz")
+            trying.replace(kept)
+            death = replace(death, evidence={**death.evidence, "file": str(kept)})
+        run.collected.observe(death)
+        return False
 
-
-SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
-
-
-def run_locate(
-    job: Job, artifact: Artifact, look: Look, emit: Emit, subject: Subject | None = None, *, stateful: bool = False
-) -> None:
-    """Look for the cause of some findings, and for the smallest input that shows each; emits blames and counterexamples."""
-    emit({"event": "stage", "case": None, "stage": "locate"})
-    subject = subject or load_subject(job)
-    # As strict as a search: what is shrunk and kept is tried in every run from now on.
-    verifier = Verifier(
-        subject, artifact, job.verify, SILENT, stateful=stateful, samples=SEARCH_SAMPLES, unhurried=True
-    )
-    verifier.calibrate()
-    planned = {case.name: case for case in verifier.plan()}
-    cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
-    known = [(finding, case) for finding, case in cases if case is not None]
-    if job.verify.counterexamples is not None:
-        _keep(verifier, artifact, job, look, known, planned, emit)
-    if artifact.bytes <= LOCATED_UP_TO:  # several float64 copies of the weights would not fit beyond
-        emit({"event": "stage", "case": None, "stage": "locate"})
-        _blame(verifier, artifact, job, look, known, emit)
-
-
-def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
-    if name in files:
-        return Case(name, profile="search", file=files[name])
-    case = planned.get(name) or planned.get(name.replace("/example/", "/normal/"))
-    if case is not None and "/example/" in name:
-        return replace(case, name=name, profile="example")
-    return case
-
-
-def _blame(
-    verifier: Verifier, artifact: Artifact, job: Job, look: Look, known: list[tuple[Finding, Case]], emit: Emit
-) -> None:
-    from onnxproof.blame.locate import MEMORY, Locator
-
-    try:
-        locator = Locator(
-            verifier.subject,
-            artifact,
-            job.verify.session,
-            verifier.input_pairs,
-            look.outputs,
-            memory=job.verify.memory or MEMORY,
-            out=Path(job.out) / "culprits",
+    def failed(self, run: Run, error: Exception) -> None:
+        reason = str(error).splitlines()[0][:300]
+        run.collected.observe(
+            found("OX007", f"the search ended early: {reason}", evidence={"error": str(error)[:3000]})
         )
-        for finding, case in known:
-            blame = locator.locate(verifier.supply.make_inputs(case), explained=finding.code == "OX204")
-            emit({"event": "blame", "case": case.name, "blame": blame.to_json()})
-    except MemoryError:
-        raise
-    except Exception as error:
-        # A cause that cannot be found leaves the finding as it is.
-        emit({"event": "trouble", "stage": "locate", "message": f"{type(error).__name__}: {error}"[:500]})
 
 
-def _keep(
-    verifier: Verifier,
-    artifact: Artifact,
-    job: Job,
-    look: Look,
-    known: list[tuple[Finding, Case]],
-    planned: Mapping[str, Case],
-    emit: Emit,
-) -> None:
-    from onnxproof.search.counterexample import Keeper
-    from onnxproof.search.script import Sides
+class Locate(Stage):
+    """The cause of what parts, and the smallest input that shows it; what is not found leaves the findings as they are."""
 
-    emit({"event": "stage", "case": None, "stage": "shrink"})
-    sides = Sides(job.target, Path(artifact.path), job.verify.session, verifier.input_pairs, look.outputs)
-    keeper = Keeper(verifier, look.policy, Path(str(job.verify.counterexamples)), job.target, sides)
-    for finding, case in known:
-        before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
-        kept = keeper.keep(planned[before[0]] if before else case, finding)
-        emit({"event": "counterexample", "counterexample": kept.to_json()})
+    name, work, optional = "locate", "onnxproof.pipeline.locating:run_locate", True
+
+    def wanted(self, run: Run) -> bool:
+        return run.request.steps.cases and super().wanted(run) and bool(next_steps.look(run).findings)
+
+    def told(self, run: Run) -> dict[str, Any]:
+        return {**super().told(run), "look": next_steps.look(run)}
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        return False
 
 
-def run_search(
-    job: Job,
-    artifact: Artifact,
-    look: Look,
-    emit: Emit,
-    subject: Subject | None = None,
-    *,
-    stateful: bool = False,
-) -> None:
-    """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
-    from onnxproof.search.attempts import Attempts
-    from onnxproof.search.guide import Guide
-    from onnxproof.search.hunt import Hunt
+class Evaluate(Stage):
+    """Run the data set through both sides. Finished shards are on disk: after a death one more child goes on from there."""
 
-    emit({"event": "stage", "case": None, "stage": "search"})
-    subject = subject or load_subject(job)
-    listener = replace(SILENT, stage=lambda case, stage: emit({"event": "stage", "case": case, "stage": stage}))
-    verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful, samples=SEARCH_SAMPLES)
-    verifier.calibrate()
-    attempts = Attempts(verifier, look, Path(str(job.verify.counterexamples)), job.verify.search, emit)
-    model = load_model(Path(artifact.path))
-    renamed = {graph: name for name, graph in verifier.input_pairs.items()}
-    guide = Guide(verifier.subject, model, job.verify.session, renamed, verifier.supply.example())
-    try:
-        Hunt(verifier.supply, guide, attempts.attempt, job.verify.seed).run(job.verify.search, attempts.tell)
-    finally:
-        attempts.close()
+    name, work, attempts = "evaluate", "onnxproof.pipeline.evaluating:run_evaluate", 2
+
+    def wanted(self, run: Run) -> bool:
+        return run.request.evaluate is not None and super().wanted(run)
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        again = attempt == 0 and not end.hung
+        if not again:
+            super().died(run, end, attempt)
+        return again
 
 
-def run_verify(
-    job: Job,
-    artifact: Artifact,
-    done: frozenset[str],
-    emit: Emit,
-    *,
-    stateful: bool,
-    subject: Subject | None = None,
-    weights: str | None = None,
-) -> None:
-    """Run the cases that are not done yet; emits the plan, stages, cases and findings."""
-    emit({"event": "stage", "case": None, "stage": "import"})
-    subject = subject or load_subject(job)
-    if weights is not None and fingerprint(subject) != weights:
-        raise TargetError(
-            f"{job.target} builds a module with other weights each time it is called: load fixed weights, or seed the generator it uses"
-        )
-    listener = Listener(
-        finding=lambda finding: emit({"event": "finding", "finding": finding.to_json()}),
-        plan=lambda cases, coverage: emit(
-            {
-                "event": "plan",
-                "cases": [c.name for c in cases],
-                "unfair": [c.name for c in cases if not c.fair],
-                "coverage": coverage,
+class Bench(Stage):
+    """Time every contender."""
+
+    name, work, fresh = "bench", "onnxproof.pipeline.benching:run_bench", True
+
+    def wanted(self, run: Run) -> bool:
+        return run.request.bench is not None and super().wanted(run)
+
+    def told(self, run: Run) -> dict[str, Any]:
+        weights = run.collected.subject.get("weights")
+        return {**super().told(run), "policy": run.policy, "folder": run.folder, "weights": weights}
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        run.collected.observe(death_of(end, run.collected, gravity(run.collected)))
+        run.collected.times.to_weigh = None
+        return False
+
+
+class Weigh(Stage):
+    """Peak memory of each contender, in a process of its own; one that fails costs only that number."""
+
+    name, work, fresh, optional = "weigh", "onnxproof.pipeline.benching:run_weigh", True, True
+
+    def wanted(self, run: Run) -> bool:
+        return run.folder is not None and run.collected.times.to_weigh is not None
+
+    def orders(self, run: Run) -> Iterator[Arguments]:
+        asked = run.collected.times.to_weigh
+        for name in asked.contenders if asked is not None else ():
+            yield {
+                "request": run.request,
+                "artifact": run.collected.artifact,
+                "contender": name,
+                "folder": run.folder,
             }
-        ),
-        stage=lambda case, stage: emit({"event": "stage", "case": case, "stage": stage}),
-        case=lambda result: emit({"event": "case", "case": result.to_json()}),
-        outputs=lambda pairs: emit({"event": "outputs", "pairs": dict(pairs)}),
-    )
-    try:
-        emit({"event": "stage", "case": None, "stage": "session"})
-        verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful)
-        verify(verifier, listener, done, job.verify.budget)
-    except FindingError as error:
-        finding = refusal(error.finding, artifact, job.verify.session)
-        listener.finding(bundled(FindingError(finding), Path(job.out), subject, environment()))
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        return False
+
+
+STAGES: tuple[Stage, ...] = (Export(), Verify(), Search(), Locate(), Evaluate(), Bench(), Weigh())
+"""The run, in order."""
+
+
+def stages_of(request: Request) -> tuple[Stage, ...]:
+    """What a request runs through."""
+    return (Lint(),) if request.verb == "lint" else STAGES

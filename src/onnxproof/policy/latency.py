@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from onnxproof.errors import UserError
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.reliability import doubts, place
 from onnxproof.policy.slow_reasons import likely_reasons
-from onnxproof.proof.latency import SHIPPED, SHOWN_PERCENTILES, Latency, Run, Speedup
-from onnxproof.request.specs import parse_seconds
+from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup
+from onnxproof.request.judgement import SHOWN_PERCENTILES
 
 Gate = Callable[[Mapping[str, Any]], str | None]
 """What is wrong with a comparison (as plain data), if it would gate."""
@@ -300,35 +299,3 @@ def _wrong_contenders(latency: Latency, gate: Gate) -> Iterator[Finding]:
 
 
 # --- what the user writes ---------------------------------------------------------------------------------------------
-
-
-def share_of(name: str) -> float:
-    """`p99` → 0.99, of the percentiles that are known."""
-    if name not in SHOWN_PERCENTILES:
-        raise UserError(f"there is no percentile {name!r}: expected one of {', '.join(SHOWN_PERCENTILES)}")
-    return SHOWN_PERCENTILES[name]
-
-
-def parse_latency(text: str) -> tuple[str, float]:
-    """`p99=20ms` → ("p99", 20.0): a percentile and milliseconds."""
-    name, equals, limit = text.partition("=")
-    if not equals or name not in SHOWN_PERCENTILES:
-        raise UserError(
-            f"--max-latency {text!r}: expected a percentile and a time, such as p99=20ms; percentiles are {', '.join(SHOWN_PERCENTILES)}"
-        )
-    try:
-        seconds = parse_seconds(limit) if not _number(limit) else float(limit) / 1e3
-    except UserError as error:
-        raise UserError(f"--max-latency {text!r}: {error}") from None
-    if not seconds > 0:
-        raise UserError(f"--max-latency {text!r}: expected a time above 0, such as 20ms")
-    return name, seconds * 1e3
-
-
-def _number(text: str) -> bool:
-    """A bare number is milliseconds here, as in the reports."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

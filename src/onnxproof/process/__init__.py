@@ -1,0 +1,1 @@
+"""Transport: supervised children and what they say. Nothing here knows what the work is about."""

@@ -1,8 +1,12 @@
-"""The nursery: a process that has imported what every child needs, and forks them.
+"""A process that has imported what every child needs, and forks them.
 
 Importing torch and its exporter takes seconds; a child forked from here has them at once and is as alone as one that
-was started anew: no operator ran here, no session was built, no code of the user's was read. onnxruntime is left out:
-importing it starts a thread, and threads do not survive a fork.
+was started anew: no operator ran here, no session was built, no code of the user's was read. Who starts it says what is
+imported; onnxruntime must not be, since importing it starts a thread, and threads do not survive a fork.
+
+The standard library's forkserver does the forking too, but not this: it runs the caller's `__main__` again in every
+child (a script that calls `prove` at its top level would call it again there), there is one of it in a process,
+shared with whatever the user forks, with one list of imports, and it cannot be given a hash seed of its own.
 """
 
 from __future__ import annotations
@@ -19,28 +23,15 @@ from collections.abc import Sequence
 
 FDS = 4
 """What a request carries: the order, the pipe for events, the log, the pipe for the child's number and end."""
-NEEDED = ("numpy", "torch", "onnx", "onnx.reference", "onnx_ir")
-EXPORTING = ("torch._dynamo", "torch.export._trace", "torch.fx.experimental.validator", "torch.onnx")
-"""What an export imports besides; the exporter's own modules come with its registry."""
-
-
-def preload(exporting: bool) -> None:
-    """Import what children need. What cannot be imported fails again, and with its reason, in the child."""
-    for name in (*NEEDED, *(EXPORTING if exporting else ())):
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
-    if exporting:
-        with contextlib.suppress(Exception):  # a private name: without it the children are slower, not wrong
-            from torch.onnx._internal.exporter import _core, _registration  # noqa: F401  # loaded for the children
-
-            _registration.ONNXRegistry.from_torchlib()
 
 
 def main() -> None:
-    """Entry of `python -m onnxproof.process.fork_server FD EXPORTING`: serve until the parent closes its end."""
+    """Entry of `python -m onnxproof.process.fork_server FD MODULE…`: serve until the parent closes its end."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    preload(sys.argv[2] == "1")
+    for name in sys.argv[2:]:
+        with contextlib.suppress(Exception):  # what cannot be imported fails again, and with its reason, in the child
+            importlib.import_module(name)
     ended, tell = os.pipe()
     os.set_blocking(ended, False)
     os.set_blocking(tell, False)

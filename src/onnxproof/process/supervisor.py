@@ -1,9 +1,8 @@
-"""The parent's side: start a child, read its events, notice when it dies or hangs."""
+"""The parent's side: start a child, hear what it says, notice when it dies or hangs."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import pickle
 import select
@@ -13,26 +12,37 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-Event = Mapping[str, Any]
+import msgspec
+
+from onnxproof import errors
+from onnxproof.errors import OnnxproofError, UserError
+from onnxproof.process.orders import FAILED, SAID, Failure, Frames, Order
+
 FORKS = sys.platform == "linux"
 """Elsewhere system libraries may not survive a fork: every child is started anew."""
 
 
+class InternalError(OnnxproofError):
+    """Our own bug, with the traceback of the process it happened in."""
+
+
 @dataclass(frozen=True)
 class End:
-    """How a child ended. `signal` where it was killed; `hung` where it was stopped for taking too long."""
+    """How a child ended before its work was done. `hung` where it was stopped for taking too long."""
 
     returncode: int
     hung: bool
     log: str
+    starved: bool = False
+    """Whether it said itself that memory was short."""
 
     @property
     def signal_name(self) -> str | None:
-        """SIGSEGV and the like."""
+        """SIGSEGV and the like, where it was killed."""
         if self.returncode >= 0:
             return None
         try:
@@ -41,7 +51,41 @@ class End:
             return f"signal {-self.returncode}"
 
 
-class Process(Protocol):
+def supervise(order: Order, receive: Callable[[bytes], Any], limit: Callable[[], float]) -> End | None:
+    """Run one child to its end: None when its work was done. What it says goes to `receive`, undecoded.
+
+    The child is stopped when nothing comes for `limit` seconds, asked anew after each word. What the child raised is
+    raised here: the user's mistake as such, a bug as `InternalError`; a lack of memory is a death.
+    """
+    child = _Child(order)
+    failure: Failure | None = None
+    done = False
+    try:
+        for kind, body in child.frames(limit):
+            if kind == SAID:
+                receive(body)
+            elif kind == FAILED:
+                failure = msgspec.msgpack.decode(body, type=Failure)
+            else:
+                done = True
+        end = child.end()
+    finally:
+        child.stop()
+    if failure is not None:
+        _raise(failure)
+    return None if done else replace(end, starved=failure is not None)
+
+
+def _raise(failure: Failure) -> None:
+    if failure.kind == "user":
+        raise getattr(errors, failure.type, UserError)(failure.message)
+    if failure.kind == "interrupted":
+        raise KeyboardInterrupt
+    if failure.kind != "memory":
+        raise InternalError(f"{failure.message}\n{failure.traceback}")
+
+
+class _Process(Protocol):
     """A running child."""
 
     def poll(self) -> int | None: ...
@@ -49,8 +93,8 @@ class Process(Protocol):
     def kill(self) -> None: ...
 
 
-class Forked:
-    """A child of the nursery's, which tells over a pipe its number and how it ended."""
+class _Forked:
+    """A child of the fork server's, which tells over a pipe its number and how it ended."""
 
     def __init__(self, status: int) -> None:
         self._status = os.fdopen(status, "rb", buffering=0)
@@ -68,7 +112,7 @@ class Forked:
         return self._code
 
     def wait(self) -> int:
-        """The exit code; where the nursery itself was killed, as if the child had been."""
+        """The exit code; where the server itself was killed, as if the child had been."""
         if self._code is None:
             code = self._number()
             self._code = -signal.SIGKILL if code is None else code
@@ -82,14 +126,14 @@ class Forked:
                 os.kill(self._pid, signal.SIGKILL)
 
 
-class Nursery:
-    """The parent's end of a process that forks children."""
+class _ForkServer:
+    """The parent's end of the process that forks children."""
 
-    def __init__(self, exporting: bool) -> None:
+    def __init__(self, preload: Sequence[str]) -> None:
         self._channel, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "onnxproof.process.fork_server", str(theirs.fileno()), str(int(exporting))],
+            [sys.executable, "-m", "onnxproof.process.fork_server", str(theirs.fileno()), *preload],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -98,13 +142,13 @@ class Nursery:
         )
         theirs.close()
 
-    def start(self, order: int, events: int, log: int) -> Forked:
-        """Fork a child; where the nursery has just died, so has the child."""
+    def start(self, order: int, events: int, log: int) -> _Forked:
+        """Fork a child; where the server has just died, so has the child."""
         read, write = os.pipe()
         with self._lock, contextlib.suppress(OSError):
             socket.send_fds(self._channel, [b"."], [order, events, log, write])
         os.close(write)
-        return Forked(read)
+        return _Forked(read)
 
     @property
     def alive(self) -> bool:
@@ -118,21 +162,21 @@ class Nursery:
         self._process.wait()
 
 
-_nursery: Nursery | None = None
+_server: _ForkServer | None = None
 
 
 @contextlib.contextmanager
-def nursery(exporting: bool = True) -> Iterator[None]:
-    """Children that are started within are forked from one prepared process. Within another one nothing changes."""
-    global _nursery
-    if _nursery is not None or not FORKS:
+def prepared(preload: Sequence[str]) -> Iterator[None]:
+    """Children that are started within are forked from one process that has imported these. Within another one nothing changes."""
+    global _server
+    if _server is not None or not FORKS:
         yield
         return
-    _nursery = mine = Nursery(exporting)
+    _server = mine = _ForkServer(preload)
     try:
         yield
     finally:
-        _nursery = None
+        _server = None
         mine.close()
 
 
@@ -141,45 +185,44 @@ def _environment() -> dict[str, str]:
     return {"PYTHONHASHSEED": "0", **os.environ}
 
 
-class Child:
-    """One child process at work on one order. A `fresh` one shares nothing with others: its memory can be measured."""
+class _Child:
+    """One child process at work on one order."""
 
-    def __init__(self, order: Mapping[str, Any], *, fresh: bool = False) -> None:
+    def __init__(self, order: Order) -> None:
         self._read, write = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in end(): it lives as long as the child
         with tempfile.TemporaryFile() as page:
-            page.write(pickle.dumps(dict(order)))
+            page.write(pickle.dumps(order))
             page.seek(0)
-            self._process = _start(page.fileno(), write, self._log.fileno(), fresh)
+            self._process = _start(page.fileno(), write, self._log.fileno(), order.fresh)
         os.close(write)
-        self.hung = False
+        self._hung = False
 
-    def events(self, limit: Callable[[], float]) -> Iterator[Event]:
-        """Events as they come; the child is stopped when nothing comes for `limit` seconds, asked anew after each."""
-        buffer = b""
+    def frames(self, limit: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
+        """What it says, as it comes."""
+        frames = Frames()
         try:
             while True:
                 ready, _, _ = select.select([self._read], [], [], limit())
                 if not ready:
-                    self.hung = True
+                    self._hung = True
                     return
                 chunk = os.read(self._read, 1 << 16)
                 if not chunk:
                     return
-                *lines, buffer = (buffer + chunk).split(b"\n")
-                yield from (json.loads(line) for line in lines if line)
+                yield from frames.feed(chunk)
         finally:
             os.close(self._read)
 
     def end(self) -> End:
         """Wait for the child, or stop it where it hangs."""
-        if self.hung:
+        if self._hung:
             self._process.kill()
         code = self._process.wait()
         self._log.seek(0)
         log = self._log.read()[-20_000:].decode("utf-8", "replace")
         self._log.close()
-        return End(code, self.hung, log)
+        return End(code, self._hung, log)
 
     def stop(self) -> None:
         """Kill the child if it is still there."""
@@ -188,9 +231,9 @@ class Child:
             self._process.wait()
 
 
-def _start(order: int, events: int, log: int, fresh: bool) -> Process:
-    if _nursery is not None and _nursery.alive and not fresh:
-        return _nursery.start(order, events, log)
+def _start(order: int, events: int, log: int, fresh: bool) -> _Process:
+    if _server is not None and _server.alive and not fresh:
+        return _server.start(order, events, log)
     return subprocess.Popen(
         [sys.executable, "-m", "onnxproof.process.child", str(order), str(events)],
         stdin=subprocess.DEVNULL,

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from onnxproof.request.judgement import SHOWN_PERCENTILES
+
 Data = Mapping[str, Any]
 
-SHOWN_PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 KEPT_SAMPLES = 2000
 """Samples of a run that stay in the proof. Of n more, every ⌈n/2000⌉-th in order of time stays; numbers come from all."""
 BASELINE, SHIPPED = "pytorch", "onnxruntime"

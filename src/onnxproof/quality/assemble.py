@@ -16,7 +16,7 @@ from onnxproof.quality.intervals import clean_examples_needed, examples_needed, 
 from onnxproof.quality.metrics import Measured, custom, measure
 from onnxproof.quality.task import Plan, raw_threshold
 from onnxproof.quality.thresholds import Sweep
-from onnxproof.request.evaluation import EvaluateSettings, Goal, parse_cost, parse_goal
+from onnxproof.request.evaluation import EvaluateSettings, Goal
 
 MOST_FLIPS = 10_000
 """Flips that a proof lists."""
@@ -170,7 +170,7 @@ def _tests(scores: Scores, every: Scores, delta: float) -> dict[str, Any]:
 
 def goals_of(settings: EvaluateSettings) -> list[Goal]:
     """The goals that a user gave."""
-    return [*(parse_goal(text) for text in settings.goals), *([parse_cost(settings.cost)] if settings.cost else [])]
+    return [*settings.goals, *([settings.cost] if settings.cost else [])]
 
 
 def find_thresholds(scores: Scores, settings: EvaluateSettings) -> dict[str, Any] | None:

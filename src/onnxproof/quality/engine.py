@@ -24,7 +24,7 @@ from onnxproof.quality.rows import Rows, layout_finding, stacked, told_columns
 from onnxproof.quality.sources import Source
 from onnxproof.quality.task import Plan, make_plan
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import is_narrow_float
 from onnxproof.tensors.conversion import to_numpy

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from onnxproof.errors import UserError
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.option import Expected, Read, option
+from onnxproof.request.reading import each, named, number, one_of, seconds, sizes, switch, text, whole
+from onnxproof.request.session import LEVELS, SessionSettings
 from onnxproof.request.specs import parse_provider
 
 Scenario = Literal["single", "offline", "server"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
 BATCHES = (1, 8, 32, 128)
 """Batch sizes that are timed where the batch is dynamic and nothing else is asked for."""
-VARIANT_KEYS = ("provider", "threads", "optimization", "execution", "binding")
-LEVELS = ("disable", "basic", "extended", "all")
 EXECUTIONS = ("sequential", "parallel")
+VARIANT_KEYS: dict[str, Read] = {
+    "provider": text,
+    "threads": whole(1),
+    "optimization": one_of(*LEVELS),
+    "execution": one_of(*EXECUTIONS),
+    "binding": switch,
+}
+"""What may differ in a further session, and how it is read."""
 
 
 @dataclass(frozen=True)
@@ -48,28 +55,76 @@ class Variant:
         return replace(session, **changes)
 
 
+def parse_variant(text: str) -> Variant:
+    """`threads=1`, `provider=OpenVINO,threads=2`, `optimization=basic`, `execution=parallel`, `binding=yes`."""
+    values: dict[str, Any] = {}
+    for part in (part for part in text.split(",") if part):
+        key, equals, value = part.partition("=")
+        if key not in VARIANT_KEYS or not equals or not value:
+            raise Expected(f"key=value,… with keys of {', '.join(VARIANT_KEYS)}; got {part!r}")
+        try:
+            values[key] = VARIANT_KEYS[key](value)
+        except Expected as error:
+            raise Expected(f"{key} to be {error}; got {value!r}") from None
+    if not values:
+        raise Expected("at least one key=value, such as threads=1")
+    return Variant(**values)
+
+
+def parse_length(text: str) -> tuple[str, tuple[int, ...]]:
+    """`seq=16,128`, one per dimension."""
+    name, _, figures = text.partition("=")
+    try:
+        found = tuple(dict.fromkeys(sizes(figures)))
+    except Expected:
+        found = ()
+    if not name or not found or not all(found):
+        raise Expected("the name of a dynamic dimension and sizes, such as seq=16,128")
+    return name, found
+
+
 @dataclass(frozen=True)
 class BenchSettings:
     """How to time."""
 
-    lengths: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    lengths: Mapping[str, tuple[int, ...]] = option(
+        dict,
+        "Sizes of a dynamic dimension: seq=16,128 (repeatable).",
+        named(parse_length, lambda value: tuple(value), '{"seq": (16, 128)}'),
+        factory=True,
+        repeated=True,
+    )
     """Sizes of dynamic dimensions other than the batch."""
-    min_time: float = 1.0
+    min_time: float = option(1.0, "Timed calls for each contender and size last at least this. Default 1s.", seconds)
     """Seconds of timed calls for each contender and size."""
-    min_count: int = 64
+    min_count: int = option(64, "And they are at least this many.", whole(1), metavar="INTEGER", told=True)
     """Timed calls for each contender and size."""
-    budget: float = 600.0
+    budget: float = option(600.0, "Time for everything that is timed: 600s, 10m. Default 600s.", seconds)
     """Seconds for everything that is timed."""
-    scenario: Scenario = "single"
-    rate: float | None = None
+    scenario: Scenario = option(
+        "single", "single (one call after the other), offline or server.", one_of(*SCENARIOS), told=True
+    )
+    rate: float | None = option(
+        None,
+        "Server: arrivals per second. Default: 70 % of what one worker can do.",
+        number(lambda value: value > 0, "a number of requests per second above 0"),
+        metavar="FLOAT",
+    )
     """Arrivals per second in the server scenario; None for 70 % of what one worker of the session that ships can do."""
-    concurrency: int = 1
+    concurrency: int = option(
+        1, "Server and offline: workers on one session, 1, 2, 4 … up to this.", whole(1), metavar="INTEGER", told=True
+    )
     """Workers: 1, 2, 4 … up to this number are tried in the server and offline scenarios."""
-    also: tuple[Variant, ...] = ()
-    against: str | None = None
-    compile: bool = False
-    tune: bool = False
-    baseline: str | None = None
+    also: tuple[Variant, ...] = option(
+        (),
+        "A further session: threads=1, provider=NAME, optimization=basic, execution=parallel, binding=yes (repeatable).",
+        each(parse_variant),
+        repeated=True,
+    )
+    against: str | None = option(None, "A second .onnx file to time beside it.", text)
+    compile: bool = option(False, "Time torch.compile too.", switch, alone=True)
+    tune: bool = option(False, "Look for faster session settings that still pass verification.", switch, alone=True)
+    baseline: str | None = option(None, "An earlier proof.json: slower than that is a finding.", text, configured=False)
     percentiles: tuple[float, ...] = ()
     """Percentiles that the policy asks about: enough samples are taken to support them."""
 
@@ -78,50 +133,3 @@ def levels(concurrency: int) -> list[int]:
     """1, 2, 4 … and the number itself."""
     powers = [2**k for k in range(concurrency.bit_length()) if 2**k < concurrency]
     return [*powers, concurrency]
-
-
-# --- what the user writes -------------------------------------------------------------------------------------------
-
-
-def parse_variant(text: str) -> Variant:
-    """`threads=1`, `provider=OpenVINO,threads=2`, `optimization=basic`, `execution=parallel`, `binding=yes`."""
-    values: dict[str, Any] = {}
-    for part in (part for part in text.split(",") if part):
-        key, equals, value = part.partition("=")
-        if key not in VARIANT_KEYS or not equals or not value:
-            raise UserError(
-                f"--also {text!r}: expected key=value,… with keys of {', '.join(VARIANT_KEYS)}; got {part!r}"
-            )
-        values[key] = _value(text, key, value)
-    if not values:
-        raise UserError(f"--also {text!r}: expected at least one key=value, such as threads=1")
-    return Variant(**values)
-
-
-def _value(text: str, key: str, value: str) -> Any:
-    if key == "threads":
-        if not value.isdigit() or int(value) < 1:
-            raise UserError(f"--also {text!r}: expected a number of threads of 1 or more, got {value!r}")
-        return int(value)
-    if key == "binding":
-        if value not in ("yes", "no"):
-            raise UserError(f"--also {text!r}: expected binding=yes or binding=no, got {value!r}")
-        return value == "yes"
-    known: Sequence[str] | None = {"optimization": LEVELS, "execution": EXECUTIONS}.get(key)
-    if known is not None and value not in known:
-        raise UserError(f"--also {text!r}: expected {key} to be one of {', '.join(known)}; got {value!r}")
-    return value
-
-
-def parse_lengths(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """`seq=16,128`, one per dimension."""
-    lengths: dict[str, tuple[int, ...]] = {}
-    for text in texts:
-        name, _, sizes = text.partition("=")
-        numbers = [part.strip() for part in sizes.split(",") if part.strip()]
-        if not name or not numbers or not all(number.isdigit() and int(number) for number in numbers):
-            raise UserError(
-                f"--lengths {text!r}: expected the name of a dynamic dimension and sizes, such as seq=16,128"
-            )
-        lengths[name] = tuple(dict.fromkeys(int(number) for number in numbers))
-    return lengths

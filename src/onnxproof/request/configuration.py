@@ -1,4 +1,4 @@
-"""Settings: flags before the environment, before [tool.onnxproof], before the defaults."""
+"""Flags before the environment, before [tool.onnxproof], before the defaults."""
 
 from __future__ import annotations
 
@@ -11,29 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from onnxproof.errors import UserError, listed
+from onnxproof.request.option import Option, walk
+from onnxproof.request.verbs import EVERYTHING, Verb
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-LISTS = frozenset(
-    "input range role dynamic provider disable atol rtol max_abs min max max_drop max_latency goal metric".split()
-)
-FLAGS = frozenset("keep_metadata no_optimize strict nonfinite heal in_process bench evaluate".split())
-NUMBERS = frozenset("opset threads noise seed min_speedup delta threshold".split())
-TEXTS = frozenset(
-    "onnx batch_sizes data labels ids train_data task output positive exporter optimization budget search memory "
-    "max_memory case_timeout out".split()
-)
-KEYS = LISTS | FLAGS | NUMBERS | TEXTS | {"accept"}
-"""What may be set; the names are those of the flags."""
 FILES = ("onnxproof.toml", "pyproject.toml")
+
+
+def keys() -> dict[str, Option]:
+    """What the configuration and the environment may set; the names are those of the flags."""
+    return {one.name: one for _, one in walk(EVERYTHING) if one.configured}
 
 
 @dataclass(frozen=True)
 class SubjectSettings:
-    """A named subject of the configuration: its TARGET and its options."""
+    """A named subject of the configuration: its TARGET and its options' values."""
 
     name: str
     target: str
@@ -58,12 +54,12 @@ class Settings:
                     return _read(parent / name, table)
         return Settings()
 
-    def for_target(self, target: str) -> SubjectSettings:
+    def for_target(self, target: str | None) -> SubjectSettings:
         """What is set for a TARGET, or for a subject's name."""
         for subject in self.subjects.values():
             if target in (subject.name, subject.target):
                 return SubjectSettings(subject.name, subject.target, {**self.common, **subject.options})
-        return SubjectSettings("", target, self.common)
+        return SubjectSettings("", target or "", self.common)
 
 
 def _table(file: Path) -> Mapping[str, Any] | None:
@@ -71,7 +67,7 @@ def _table(file: Path) -> Mapping[str, Any] | None:
         return None
     try:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{file} is not TOML: {error}") from None
     table: Mapping[str, Any] | None = data if file.name == FILES[0] else data.get("tool", {}).get("onnxproof")
     return table
@@ -89,67 +85,35 @@ def _read(file: Path, table: Mapping[str, Any]) -> Settings:
 
 
 def _options(given: Mapping[str, Any], file: Path, prefix: str) -> dict[str, Any]:
-    options = {}
+    known, options = keys(), {}
     for key, value in given.items():
         name = key.replace("-", "_")
-        if name not in KEYS:
-            near = difflib.get_close_matches(name, [*KEYS, "subjects"], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known keys are {listed(sorted(KEYS))}"
+        if name not in known:
+            near = difflib.get_close_matches(name, [*known, "subjects"], 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known keys are {listed(sorted(known))}"
             raise UserError(f"{file}: there is no key {prefix}{key!r}; {hint}")
-        options[name] = _value(name, value, f"{file}: {prefix}{key}")
+        options[name] = known[name].take(value, f"{file}: {prefix}{key}")
     return options
-
-
-def _value(name: str, value: Any, place: str) -> Any:
-    """The value as the flag would give it."""
-    if name == "accept":
-        if not isinstance(value, Mapping) or not all(isinstance(reason, str) for reason in value.values()):
-            raise UserError(f'{place}: expected codes and reasons, such as {{ OX202 = "known approximation" }}')
-        return dict(value)
-    if name in LISTS:
-        return [str(item) for item in (value if isinstance(value, list) else [value])]
-    if name in FLAGS:
-        if not isinstance(value, bool):
-            raise UserError(f"{place}: expected true or false, got {value!r}")
-        return value
-    if name in NUMBERS:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise UserError(f"{place}: expected a number, got {value!r}")
-        return value
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """ONNXPROOF_EXPORTER and the like."""
-    found: dict[str, Any] = {}
-    for name in KEYS - {"accept"}:
-        text = environment.get(f"ONNXPROOF_{name.upper()}")
-        if text is None:
-            continue
-        place = f"ONNXPROOF_{name.upper()}"
-        if name in FLAGS:
-            found[name] = text.lower() in ("1", "true", "yes", "on")
-        elif name in NUMBERS:
-            try:
-                found[name] = int(text) if name in ("opset", "threads", "seed") else float(text)
-            except ValueError:
-                raise UserError(f"{place}={text!r}: expected a number") from None
-        else:
-            found[name] = _value(name, text, place)
-    return found
+    variables = {f"ONNXPROOF_{name.upper()}": one for name, one in keys().items() if one.partner is None}
+    return {
+        one.name: one.take(environment[name], f"{name}={environment[name]!r}")
+        for name, one in variables.items()
+        if name in environment
+    }
 
 
-def merged(options: Mapping[str, Any], given: set[str], settings: Settings) -> dict[str, Any]:
-    """Options of a command: what was given as a flag stays, the rest comes from the environment, then the configuration."""
-    subject = settings.for_target(str(options["target"]))
+def merge(verb: Verb, target: str | None, given: Mapping[str, Any], settings: Settings) -> tuple[str, dict[str, Any]]:
+    """The TARGET and the values of a verb's options: what was given, else the environment's, else the configuration's."""
+    subject = settings.for_target(target)
     lower = {**subject.options, **from_environment()}
-    accept: Mapping[str, str] = lower.pop("accept", {})
-    taken = {name: value for name, value in lower.items() if name in options and name not in given}
-    result = {**options, **taken, "target": subject.target}
-    if accept and "accept" in options:
-        result["accept"] = [*accept, *(options["accept"] or [])]
-        result["reason"] = [*accept.values(), *(options["reason"] or [])]
-    return result
+    merged = {**{name: value for name, value in lower.items() if name in verb.takes}, **given}
+    if "accept" in merged:
+        merged["accept"] = {**lower.get("accept", {}), **given.get("accept", {})}
+    return subject.target, merged
 
 
 # --- writing ------------------------------------------------------------------------------------------------------------

@@ -2,47 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from onnxproof.errors import UserError
+from onnxproof.request.option import Expected, option
+from onnxproof.request.reading import each, number, one_of, switch, text, texts, whole, words
 
 TASKS = ("binary", "multiclass", "multilabel", "regression", "custom")
-
-
-@dataclass(frozen=True)
-class EvaluateSettings:
-    """How to evaluate."""
-
-    data: str
-    labels: str | None = None
-    """The column with the labels, or a file that holds them; None to look for the usual names."""
-    ids: str | None = None
-    train_data: str | None = None
-    task: str | None = None
-    output: str | None = None
-    """The output that holds the scores; None for the first one that fits the labels."""
-    classes: tuple[str, ...] = ()
-    """Names of the classes in the order of the scores' columns."""
-    positive: str | None = None
-    threshold: float | None = None
-    goals: tuple[str, ...] = ()
-    cost: str | None = None
-    delta: float = 0.01
-    metrics: tuple[str, ...] = ()
-    """Custom metrics, as `file.py:function`."""
-    preprocess: str | None = None
-    serve_preprocess: str | None = None
-    with_preprocess: bool = False
-    batch_size: int | None = None
-    workers: int | None = None
-    """Processes; None to choose by the number of rows."""
-    ray: str | None = None
-    """Address of a Ray cluster, `local` for one on this machine; None to do without."""
-    resume: bool = True
-    seed: int = 0
-    required: bool = True
-    """Whether data without labels are an error; `prove --data` goes on without them."""
+GOAL_METRICS = ("recall", "precision", "f1", "accuracy", "specificity")
 
 
 @dataclass(frozen=True)
@@ -57,72 +24,112 @@ class Goal:
     costs: dict[str, float] = field(default_factory=dict)
 
 
-GOAL_METRICS = ("recall", "precision", "f1", "accuracy", "specificity")
-
-
 def parse_goal(text: str) -> Goal:
     """`recall>=0.95` or `max:f1`."""
     plain = text.replace(" ", "")
     if plain.startswith("max:") and plain[4:] in GOAL_METRICS:
         return Goal(text, "max", plain[4:])
-    name, sign, number = plain.replace("≥", ">=").partition(">=")
+    name, sign, figure = plain.replace("≥", ">=").partition(">=")
     try:
-        value = float(number)
+        value = float(figure)
     except ValueError:
         value = -1.0
     if sign and name in ("recall", "precision", "specificity") and 0 <= value <= 1:
         return Goal(text, "at-least", name, value)
-    raise UserError(
-        f"--goal {text!r}: expected recall>=0.95 (or precision, specificity, from 0 to 1), or max:f1 "
-        f"(of {', '.join(GOAL_METRICS)})"
-    )
+    raise Expected(f"recall>=0.95 (or precision, specificity, from 0 to 1), or max:f1 (of {', '.join(GOAL_METRICS)})")
 
 
 def parse_cost(text: str) -> Goal:
     """`fn=100,fp=1`, also `tp` and `tn`; what is not given costs nothing."""
     costs: dict[str, float] = {}
     for part in text.split(","):
-        name, sign, number = part.strip().partition("=")
+        name, sign, figure = part.strip().partition("=")
         try:
-            costs[name] = float(number)
+            costs[name] = float(figure)
         except ValueError:
             sign = ""
         if not sign or name not in ("fn", "fp", "tp", "tn"):
-            raise UserError(f"--cost {text!r}: expected numbers for fn, fp, tp or tn, such as fn=100,fp=1")
+            raise Expected("numbers for fn, fp, tp or tn, such as fn=100,fp=1")
     return Goal(f"cost {text}", "cost", costs=costs)
 
 
-def parse_gates(texts: Iterable[str], flag: str) -> dict[str, float]:
-    """`recall=0.8`, `recall[fraud]=0.8` (repeatable) → metric → number."""
-    gates: dict[str, float] = {}
-    for text in texts:
-        name, sign, number = text.rpartition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            sign, value = "", 0.0
-        if not sign or not name.strip() or value != value:
-            raise UserError(f"--{flag} {text!r}: expected metric=number, such as recall=0.8 or recall[fraud]=0.8")
-        gates[name.strip()] = value
-    return gates
+def _or_local(value: object) -> str | None:
+    """An address; `--ray` alone is this machine."""
+    return "local" if value is True else None if value is False else text(value)
 
 
-def checked(settings: EvaluateSettings) -> EvaluateSettings:
-    """The same settings, if they are ones: wrong words are told before any work."""
-    for text in settings.goals:
-        parse_goal(text)
-    if settings.cost is not None:
-        parse_cost(settings.cost)
-    if settings.task is not None and settings.task not in TASKS:
-        raise UserError(f"--task {settings.task!r}: expected one of {', '.join(TASKS)}")
-    if settings.threshold is not None and not 0 < settings.threshold < 1:
-        raise UserError(f"--threshold {settings.threshold:g}: expected a probability between 0 and 1")
-    if not 0 < settings.delta < 1:
-        raise UserError(f"--delta {settings.delta:g}: expected a share between 0 and 1")
-    if settings.with_preprocess and settings.preprocess is None:
-        raise UserError("--with-preprocess exports the module that --preprocess names: give it, as file.py:name")
-    if settings.with_preprocess and settings.serve_preprocess is not None:
-        raise UserError(
-            "--with-preprocess puts --preprocess into the file, so that nothing is left for --serve-preprocess: give one of the two"
-        )
-    return settings
+@dataclass(frozen=True)
+class EvaluateSettings:
+    """How to evaluate."""
+
+    data: str = ""
+    labels: str | None = option(None, "The field (or file) with the labels. Default: labels, y, label, target.", text)
+    """The column with the labels, or a file that holds them; None to look for the usual names."""
+    ids: str | None = option(None, "The field with the examples' ids.", text)
+    train_data: str | None = option(None, "What the model was trained on: looks for leakage, overfitting, shift.", text)
+    task: str | None = option(
+        None, "binary, multiclass, multilabel, regression or custom. Default: inferred.", one_of(*TASKS)
+    )
+    output: str | None = option(None, "The output with the scores.", text)
+    """The output that holds the scores; None for the first one that fits the labels."""
+    classes: tuple[str, ...] = option((), "Names in the order of the scores: ok,fraud.", words)
+    """Names of the classes in the order of the scores' columns."""
+    positive: str | None = option(None, "The class that counts as positive. Default: the second.", text)
+    threshold: float | None = option(
+        None,
+        "Probability from which to decide. Default 0.5.",
+        number(lambda value: 0 < value < 1, "a probability between 0 and 1"),
+        metavar="FLOAT",
+    )
+    goals: tuple[Goal, ...] = option(
+        (),
+        "Choose a threshold: 'recall>=0.95', max:f1 (repeatable).",
+        each(parse_goal),
+        name="goal",
+        repeated=True,
+    )
+    cost: Goal | None = option(
+        None, "Choose the cheapest threshold: fn=100,fp=1.", lambda value: parse_cost(text(value))
+    )
+    delta: float = option(
+        0.01,
+        "Accuracies within this are called the same.",
+        number(lambda value: 0 < value < 1, "a share between 0 and 1"),
+        metavar="FLOAT",
+        told=True,
+    )
+    metrics: tuple[str, ...] = option(
+        (),
+        "Your own: file.py:function(labels, scores) -> float (repeatable).",
+        texts,
+        name="metric",
+        repeated=True,
+    )
+    """Custom metrics, as `file.py:function`."""
+    preprocess: str | None = option(None, "What prepares raw records for training: file.py:name.", text)
+    serve_preprocess: str | None = option(None, "What prepares them in production: compared step by step.", text)
+    with_preprocess: bool = option(
+        False, "Export --preprocess (a torch module) into the same file.", switch, alone=True
+    )
+    batch_size: int | None = option(None, "Rows at once.", whole(1), metavar="INTEGER")
+    workers: int | None = option(
+        None, "Processes. Default: one, for large data one per core.", whole(1), metavar="INTEGER"
+    )
+    """Processes; None to choose by the number of rows."""
+    ray: str | None = option(
+        None, "Run on a Ray cluster; without an address on this machine.", _or_local, metavar="[ADDRESS]"
+    )
+    """Address of a Ray cluster, `local` for one on this machine; None to do without."""
+    resume: bool = option(True, "Go on where an earlier run ended.", switch, alone=True, off="--no-resume")
+    seed: int = 0
+    required: bool = True
+    """Whether data without labels are an error; `prove --data` goes on without them."""
+
+    def __post_init__(self) -> None:
+        """Preprocessing is in the file or in front of it."""
+        if self.with_preprocess and self.preprocess is None:
+            raise UserError("--with-preprocess exports the module that --preprocess names: give it, as file.py:name")
+        if self.with_preprocess and self.serve_preprocess is not None:
+            raise UserError(
+                "--with-preprocess puts --preprocess into the file, so that nothing is left for --serve-preprocess: give one of the two"
+            )

@@ -1,16 +1,34 @@
-"""What is to be done, as one value: it travels from the command line to the process that works."""
+"""What is asked, as one value: it travels from whoever asks to the process that works.
+
+Every group is a frozen dataclass; its fields that are options carry their own declaration (`option.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+from onnxproof.request.benchmark import BenchSettings
+from onnxproof.request.delivery import Delivery
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.specs import InputSpec, ProviderSpec, Range, Role
-
-CPU = ProviderSpec("CPUExecutionProvider")
-
+from onnxproof.request.judgement import Judgement
+from onnxproof.request.option import option
+from onnxproof.request.reading import each, named, negated, one_of, seconds, size, sizes, switch, text, whole
+from onnxproof.request.session import SessionSettings
+from onnxproof.request.specs import (
+    InputSpec,
+    Range,
+    Role,
+    parse_input,
+    parse_range,
+    parse_role,
+    read_dynamic,
+    to_range,
+    to_role,
+)
+from onnxproof.request.steps import Steps
 
 Exporter = Literal["auto", "dynamo", "torchscript"]
 
@@ -19,23 +37,16 @@ Exporter = Literal["auto", "dynamo", "torchscript"]
 class ExportOptions:
     """How to export."""
 
-    opset: int | None = None
-    exporter: Exporter = "auto"
-    keep_metadata: bool = False
-    optimize: bool = True
-    strict: bool = False
+    opset: int | None = option(None, "Opset to export. Default: the exporter's best.", whole(), metavar="INTEGER")
+    exporter: Exporter = option(
+        "auto", "dynamo, torchscript or auto.", one_of("auto", "dynamo", "torchscript"), told=True
+    )
+    keep_metadata: bool = option(False, "Leave source paths and lines in the shipped file.", switch, alone=True)
+    optimize: bool = option(
+        True, "Leave the exporter's own graph optimiser out.", negated, name="no_optimize", alone=True
+    )
+    strict: bool = option(False, "Let torch.export trace Python strictly.", switch, alone=True)
     """Whether torch.export traces Python strictly, instead of running it."""
-
-
-@dataclass(frozen=True)
-class SessionSettings:
-    """The session that ships."""
-
-    providers: tuple[ProviderSpec, ...] = (CPU,)
-    optimization: str = "all"
-    threads: int | None = None
-    disabled_optimizers: tuple[str, ...] = ()
-    execution: str = "sequential"
 
 
 @dataclass(frozen=True)
@@ -53,17 +64,24 @@ class VerifySettings:
     """How to verify."""
 
     session: SessionSettings = SessionSettings()
-    batch_sizes: tuple[int, ...] | None = None
-    data: str | None = None
-    seed: int = 0
-    budget: float = 120.0
-    nonfinite: bool = False
+    batch_sizes: tuple[int, ...] | None = option(None, "Batch sizes to verify: 1,2,7,32,128.", sizes)
+    data: str | None = option(None, "Your data: npz, npy, pt, safetensors, csv, parquet or file.py:name.", text)
+    seed: int = option(0, "Seed of the generated cases.", whole(), metavar="INTEGER", told=True)
+    budget: float = option(120.0, "Time for verifying: 120s, 5m. Default 120s.", seconds)
+    nonfinite: bool = option(False, "NaN and infinite inputs gate the verdict too.", switch, alone=True)
     isolated: bool = False
     """Whether a crash costs a child only: then inputs that are known to kill onnxruntime are tried too."""
-    roles: Mapping[str, Role] = field(default_factory=dict)
-    memory: int | None = None
+    roles: Mapping[str, Role] = option(
+        dict,
+        "What an input means: ids:id, x:image, m:mask, m:additive-mask, n:length, n:integer, x:float (repeatable).",
+        named(parse_role, to_role, '{"m": "mask"}'),
+        name="role",
+        factory=True,
+        repeated=True,
+    )
+    memory: int | None = option(None, "Memory for inner values while locating: 512MB. Default 2GB.", size)
     """Bytes for inner values while locating; None for the default."""
-    search: float = 0.0
+    search: float = option(0.0, "Look for an input that breaks it, this long: 30s, 5m.", seconds)
     """Seconds to look for an input on which the two sides part."""
     counterexamples: str | None = None
     """The folder of counterexamples: kept ones are tried first, new ones are written there."""
@@ -71,26 +89,53 @@ class VerifySettings:
 
 
 @dataclass(frozen=True)
-class Job:
+class Request:
     """A subject and everything asked about it."""
 
+    verb: str = "prove"
     target: str | None = None
     """TARGET as the user wrote it; None for a module that is in memory."""
     pickled: str | None = None
     """A file with (module, inputs), for a module in memory that is proved in another process."""
-    memory: tuple[Any, Any] | None = field(default=None, compare=False)
+    held: tuple[Any, Any] | None = field(default=None, compare=False)
     """(module, inputs) in memory; stays in the caller's process."""
-    inputs: tuple[InputSpec, ...] = ()
-    dynamic: dict[str, dict[int, str]] | None = None
-    ranges: dict[str, Range] = field(default_factory=dict)
-    onnx: str | None = None
+    inputs: tuple[InputSpec, ...] = option(
+        (), "Example input: x:4x3x224x224:float32 (repeatable).", each(parse_input), name="input", repeated=True
+    )
+    dynamic: Mapping[str, Mapping[int, str]] | None = option(
+        None,
+        "Dynamic dims: x:0=batch,1=seq (repeatable); 'none' for none. Default: the batch.",
+        read_dynamic,
+        repeated=True,
+    )
+    ranges: Mapping[str, Range] = option(
+        dict,
+        "Valid values of an input, or sizes of a dynamic dimension, both ends included: ids:0,30521, seq:1,512 (repeatable).",
+        named(parse_range, to_range, '{"ids": (0, 30521)}'),
+        name="range",
+        factory=True,
+        repeated=True,
+    )
+    onnx: str | None = option(None, "Prove this file instead of exporting.", text)
     """A file someone else exported; None to export."""
-    out: str = "onnxproof-out"
+    out: str = option("onnxproof-out", "Folder for the artifact and the proof.", text, told=True)
+    case_timeout: float | None = option(None, "Longest silence of a stage. Default 300s, 30m for the export.", seconds)
+    in_process: bool = option(False, "Work in this process (for debugging).", switch, alone=True)
     export: ExportOptions = ExportOptions()
     verify: VerifySettings = VerifySettings()
-    bench: Any = None
-    """A `latency.settings.BenchSettings` where times are asked for."""
+    judgement: Judgement = Judgement()
+    steps: Steps = Steps()
+    bench: BenchSettings | None = None
+    """What is to be timed; None for nothing."""
     evaluate: EvaluateSettings | None = None
     """What is asked about a data set with labels; None for nothing."""
-    case_timeout: float = 300.0
-    export_timeout: float = 1800.0
+    delivery: Delivery = Delivery()
+
+    def silence(self, *, exporting: bool = False) -> float:
+        """Seconds without a word after which a stage counts as hung."""
+        return self.case_timeout if self.case_timeout is not None else 1800.0 if exporting else 300.0
+
+    @property
+    def culprits(self) -> Path:
+        """The folder of reproductions."""
+        return Path(self.out) / "culprits"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from onnxproof.errors import InputError, TargetError, UserError
+from onnxproof.errors import TargetError
+from onnxproof.request.option import Expected
 
 Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "length"]
 """What an input means, which decides what is tried in it."""
@@ -58,11 +59,11 @@ def parse_input(text: str) -> InputSpec:
     """`name:4x3x224x224[:dtype]`."""
     parts = text.split(":")
     if len(parts) not in (2, 3) or not parts[0]:
-        raise InputError(f"--input {text!r}: expected name:4x3x224x224:float32")
+        raise Expected("name:4x3x224x224:float32")
     try:
         shape = tuple(int(size) for size in parts[1].lower().split("x")) if parts[1] not in ("", "scalar") else ()
     except ValueError:
-        raise InputError(f"--input {text!r}: expected sizes such as 4x3x224x224, got {parts[1]!r}") from None
+        raise Expected(f"sizes such as 4x3x224x224, got {parts[1]!r}") from None
     return InputSpec(parts[0], shape, parts[2] if len(parts) == 3 else "float32")
 
 
@@ -72,26 +73,47 @@ def parse_range(text: str) -> tuple[str, Range]:
     try:
         low, high = (float(end) for end in ends.split(","))
     except ValueError:
-        raise InputError(f"--range {text!r}: expected name:low,high") from None
-    if not name or not -1e308 <= low <= high <= 1e308:
-        raise InputError(f"--range {text!r}: expected name:low,high, two finite numbers with low ≤ high")
-    return name, Range(low, high)
+        raise Expected("name:low,high") from None
+    if not name:
+        raise Expected("name:low,high")
+    return name, to_range((low, high))
+
+
+def to_range(value: Any) -> Range:
+    """Two ends, or a range already."""
+    if isinstance(value, Range):
+        return value
+    try:
+        low, high = (float(end) for end in value)
+    except (TypeError, ValueError):
+        raise Expected("two numbers, low and high") from None
+    if not -1e308 <= low <= high <= 1e308:
+        raise Expected("name:low,high, two finite numbers with low ≤ high")
+    return Range(low, high)
 
 
 def parse_role(text: str) -> tuple[str, Role]:
     """`name:role`."""
     name, _, role = text.rpartition(":")
+    if not name or role not in ROLES:
+        raise Expected(f"name:role with a role of {', '.join(ROLES)}")
+    return name, to_role(role)
+
+
+def to_role(value: Any) -> Role:
+    """One of the roles."""
     for known in ROLES:
-        if name and role == known:
-            return name, known
-    raise InputError(f"--role {text!r}: expected name:role with a role of {', '.join(ROLES)}")
+        if value == known:
+            return known
+    raise Expected(f"a role of {', '.join(ROLES)}")
 
 
-def parse_dynamic(texts: Iterable[str]) -> dict[str, dict[int, str]] | None:
-    """`name:0=batch,1=seq`, one per input; `none` makes every dimension static."""
+def read_dynamic(value: Any) -> dict[str, dict[int, str]]:
+    """`name:0=batch,1=seq`, one per input, or a mapping; `none` makes every dimension static."""
     dims: dict[str, dict[int, str]] = {}
-    given = list(texts)
-    for text in given:
+    if isinstance(value, Mapping):
+        return {str(name): dict(sizes) for name, sizes in value.items()}
+    for text in [value] if isinstance(value, str) else value:
         if text == "none":
             continue
         name, _, rest = text.rpartition(":")
@@ -99,23 +121,10 @@ def parse_dynamic(texts: Iterable[str]) -> dict[str, dict[int, str]] | None:
             pairs = [part.split("=") for part in rest.split(",")]
             dims.setdefault(name, {}).update({int(dim): size or f"{name}_{dim}" for dim, size in pairs})
         except ValueError:
-            raise InputError(f"--dynamic {text!r}: expected name:0=batch,1=seq") from None
+            name = ""
         if not name:
-            raise InputError(f"--dynamic {text!r}: expected name:0=batch,1=seq")
-    return dims if given else None
-
-
-def parse_sizes(text: str | None) -> tuple[int, ...] | None:
-    """`1,2,7,32`."""
-    if text is None:
-        return None
-    try:
-        sizes = tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        raise UserError(f"--batch-sizes {text!r}: expected numbers such as 1,2,7,32") from None
-    if any(size < 0 for size in sizes):
-        raise UserError(f"--batch-sizes {text!r}: expected sizes of 0 or more")
-    return sizes
+            raise Expected("name:0=batch,1=seq", text)
+    return dims
 
 
 def parse_provider(text: str) -> ProviderSpec:
@@ -123,43 +132,3 @@ def parse_provider(text: str) -> ProviderSpec:
     name, _, rest = text.partition(":")
     options = tuple((k, v) for k, _, v in (part.partition("=") for part in rest.split(",") if part))
     return ProviderSpec(name if name.endswith("ExecutionProvider") else f"{name}ExecutionProvider", options)
-
-
-def parse_threshold(texts: Iterable[str], flag: str) -> tuple[float | None, dict[str, float]]:
-    """`1e-3` for all outputs, `logits=1e-3` for one; repeatable."""
-    general: float | None = None
-    special: dict[str, float] = {}
-    for text in texts:
-        output, equals, number = text.rpartition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            raise UserError(f"--{flag} {text!r}: expected a number, or output=number") from None
-        if not value >= 0:
-            raise UserError(f"--{flag} {text!r}: expected a number of 0 or more")
-        if equals:
-            special[output] = value
-        else:
-            general = value
-    return general, special
-
-
-def parse_bytes(text: str) -> int:
-    """`512MB`, `2GB`, `500000`."""
-    units = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "K": 1e3, "M": 1e6, "G": 1e9}
-    upper = text.strip().upper()
-    unit = next((u for u in units if upper.endswith(u)), "")
-    try:
-        return int(float(upper[: len(upper) - len(unit)] if unit else upper) * units.get(unit, 1.0))
-    except ValueError:
-        raise UserError(f"{text!r}: expected a size such as 512MB or 2GB") from None
-
-
-def parse_seconds(text: str) -> float:
-    """`30`, `30s`, `2m`, `500ms`."""
-    units = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-    unit = next((u for u in ("ms", "s", "m", "h") if text.endswith(u)), "")
-    try:
-        return float(text[: len(text) - len(unit)] if unit else text) * units.get(unit, 1.0)
-    except ValueError:
-        raise UserError(f"{text!r}: expected a time such as 30s, 2m or 500ms") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +16,25 @@ from onnxproof.search.hunt import Find, Outcome, Trial
 from onnxproof.search.look import FOUND, TRYING, Look
 
 
+@dataclass(frozen=True)
+class Told:
+    """Who hears of a find (its name and file), of its result, and of how far the search is."""
+
+    hit: Callable[[str, str], None]
+    case: Callable[[CaseResult], None]
+    searched: Callable[[Mapping[str, Any]], None]
+
+
 class Attempts:
     """The hunt's hands: it proposes inputs, this runs them."""
 
-    def __init__(
-        self, verifier: Verifier, look: Look, folder: Path, budget: float, emit: Callable[[Mapping[str, Any]], None]
-    ) -> None:
+    def __init__(self, verifier: Verifier, look: Look, folder: Path, budget: float, told: Told) -> None:
         self._verifier = verifier
         self._policy = look.policy
         self._known = {(finding.code, finding.where.output) for finding in look.findings}
         self._trying, self._found = folder / TRYING, folder / FOUND
         self._budget = budget
-        self._emit = emit
+        self._told = told
         self._last: CaseResult | None = None
 
     def attempt(self, name: str, inputs: Inputs) -> Trial:
@@ -44,9 +52,9 @@ class Attempts:
         """Report progress, and a find before the next input may kill the process."""
         if find is not None and self._last is not None:
             keep.write(self._found, find.inputs)
-            self._emit({"event": "found", "case": find.name, "file": str(self._found)})
-            self._emit({"event": "case", "case": self._last.to_json()})
-        self._emit({"event": "searched", "search": {"budget": self._budget, **outcome.to_json()}})
+            self._told.hit(find.name, str(self._found))
+            self._told.case(self._last)
+        self._told.searched({"budget": self._budget, **outcome.to_json()})
 
     def close(self) -> None:
         """Nothing killed the process."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from onnxproof.candidates.onnxruntime import SessionRunner
 from onnxproof.errors import Rejected
-from onnxproof.request.request import CPU, SessionSettings
+from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.search.goals import Numbers, numbers, off_half, off_integer
 from onnxproof.search.watch import NEAR_ZERO
 from onnxproof.tensors.arrays import Arrays

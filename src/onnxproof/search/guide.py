@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 
 from onnxproof.cases.plan import Inputs
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.search.goals import Numbers, split
 from onnxproof.search.graph_decisions import Decision, GraphWatcher
 from onnxproof.search.watch import ModuleWatcher

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject
 
 PIECE = Template('''"""$title

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from onnxproof.errors import UserError
-from onnxproof.request.configuration import Settings, from_environment, merged, write
+from onnxproof.request.configuration import Settings, from_environment, merge, write
+from onnxproof.request.judgement import Thresholds
+from onnxproof.request.session import CPU
+from onnxproof.request.verbs import VERBS
 
-OPTIONS = {"target": "m.py:build", "exporter": "auto", "opset": None, "accept": None, "reason": None, "atol": None}
+PROVE = VERBS["prove"]
 
 
 def settings(tmp_path, text):
@@ -20,18 +23,18 @@ def test_a_subject_inherits_what_is_common_and_sets_its_own(tmp_path):
         tmp_path,
         '[tool.onnxproof]\nopset = 18\natol = 1e-5\n[tool.onnxproof.subjects.net]\ntarget = "m.py:build"\nexporter = "torchscript"\n',
     )
-    options = merged(OPTIONS, set(), found)
-    assert (options["exporter"], options["opset"], options["atol"]) == ("torchscript", 18, ["1e-05"])
-    assert merged({**OPTIONS, "target": "net"}, set(), found)["target"] == "m.py:build"
-    assert merged({**OPTIONS, "target": "other.py:x"}, set(), found)["exporter"] == "auto"
+    target, options = merge(PROVE, "m.py:build", {}, found)
+    assert (options["exporter"], options["opset"], options["atol"]) == ("torchscript", 18, Thresholds(1e-5))
+    assert merge(PROVE, "net", {}, found)[0] == target == "m.py:build"
+    assert "exporter" not in merge(PROVE, "other.py:x", {}, found)[1]
 
 
 def test_flags_go_before_the_environment_before_the_file(tmp_path, monkeypatch):
     found = settings(tmp_path, "[tool.onnxproof]\nopset = 18\n")
-    assert merged(OPTIONS, set(), found)["opset"] == 18
+    assert merge(PROVE, "m.py:build", {}, found)[1]["opset"] == 18
     monkeypatch.setenv("ONNXPROOF_OPSET", "20")
-    assert merged(OPTIONS, set(), found)["opset"] == 20
-    assert merged({**OPTIONS, "opset": 23}, {"opset"}, found)["opset"] == 23
+    assert merge(PROVE, "m.py:build", {}, found)[1]["opset"] == 20
+    assert merge(PROVE, "m.py:build", {"opset": 23}, found)[1]["opset"] == 23
 
 
 def test_an_unknown_key_names_the_nearest(tmp_path):
@@ -59,13 +62,13 @@ def test_a_wrong_value_says_what_was_expected(text, message, tmp_path):
 def test_a_wrong_number_in_the_environment_is_refused():
     with pytest.raises(UserError, match="ONNXPROOF_OPSET"):
         from_environment({"ONNXPROOF_OPSET": "new"})
-    assert from_environment({"ONNXPROOF_HEAL": "1", "ONNXPROOF_PROVIDER": "CPU"}) == {"heal": True, "provider": ["CPU"]}
+    assert from_environment({"ONNXPROOF_HEAL": "1", "ONNXPROOF_PROVIDER": "CPU"}) == {"heal": True, "provider": (CPU,)}
 
 
 def test_accepted_codes_come_with_their_reasons(tmp_path):
     found = settings(tmp_path, '[tool.onnxproof]\naccept = { OX202 = "known approximation" }\n')
-    options = merged(OPTIONS, set(), found)
-    assert (options["accept"], options["reason"]) == (["OX202"], ["known approximation"])
+    _, options = merge(PROVE, "m.py:build", {"accept": {"OX204": "mine"}}, found)
+    assert options["accept"] == {"OX202": "known approximation", "OX204": "mine"}
 
 
 def test_writing_keeps_the_rest_of_the_file_and_finds_the_subject_again(tmp_path):
@@ -75,7 +78,7 @@ def test_writing_keeps_the_rest_of_the_file_and_finds_the_subject_again(tmp_path
     write(tmp_path, "another-name", "m.py:build", {"opset": 18})
     subjects = Settings.find(tmp_path).subjects
     assert set(subjects) == {"net"}
-    assert subjects["net"].options == {"no_optimize": True, "disable": ["Pad_Fusion"], "opset": 18}
+    assert subjects["net"].options == {"no_optimize": False, "disable": ("Pad_Fusion",), "opset": 18}
 
 
 def test_without_a_project_file_a_file_of_its_own_is_written(tmp_path):

@@ -1,0 +1,36 @@
+"""What it means that a child died: a finding about its case, or about the stage."""
+
+from __future__ import annotations
+
+from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.pipeline.collected import Collected
+from onnxproof.process.supervisor import End
+
+CANDIDATE = "onnxruntime"
+"""The step of a case in which the candidate computes."""
+
+
+def gravity(collected: Collected) -> Severity:
+    """A death of the candidate on a fair input blocks; one of PyTorch or of our own checks is told."""
+    case, step = collected.at
+    if case is not None and (step != CANDIDATE or case in collected.unfair):
+        return "note"
+    return "block"
+
+
+def death_of(end: End, collected: Collected, severity: Severity) -> Finding:
+    """The finding that a death is."""
+    case, stage = collected.at
+    place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
+    evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
+    code, message = _told(end, place)
+    return found(code, message, where=Where(case=case), evidence=evidence, severity=severity)
+
+
+def _told(end: End, place: str) -> tuple[str, str]:
+    if end.hung:
+        return "OX002", f"no answer within the time limit {place}; the process was stopped"
+    if end.starved or end.signal_name == "SIGKILL":
+        return "OX003", f"out of memory {place}"
+    how = f"killed by {end.signal_name}" if end.signal_name else f"ended with exit code {end.returncode}"
+    return "OX001", f"the process was {how} {place}"

@@ -1,0 +1,163 @@
+"""What stages report while they work, typed: the same events in this process and from a child."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from onnxproof.findings import Finding
+from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.blame import Blame
+from onnxproof.proof.case_result import CaseResult
+
+
+class Event(msgspec.Struct, frozen=True, tag=True):
+    """Anything that a stage reports."""
+
+
+class Entered(Event, frozen=True):
+    """A stage begins, or a step of a case: what to blame if the process dies now."""
+
+    stage: str
+    case: str | None = None
+
+
+class SubjectRead(Event, frozen=True):
+    """What is proved, and what the answer depends on besides it."""
+
+    subject: Mapping[str, Any]
+    environment: Mapping[str, Any]
+
+
+class Observed(Event, frozen=True):
+    """A finding of a stage's own."""
+
+    finding: Finding
+
+
+class Exported(Event, frozen=True):
+    """The file is there."""
+
+    artifact: Artifact
+
+
+class Planned(Event, frozen=True):
+    """The cases to be run, which of them are not fair, and how much of the user's data they cover."""
+
+    cases: Sequence[str]
+    unfair: Sequence[str]
+    coverage: Mapping[str, Any]
+
+
+class Compared(Event, frozen=True):
+    """A case was run."""
+
+    result: CaseResult
+
+
+class Paired(Event, frozen=True):
+    """Module's output → graph's output."""
+
+    outputs: Mapping[str, str]
+
+
+class Blamed(Event, frozen=True):
+    """Who is to blame for what happened in a case."""
+
+    case: str
+    blame: Blame
+
+
+class Searched(Event, frozen=True):
+    """How far a search is."""
+
+    search: Mapping[str, Any]
+
+
+class Hit(Event, frozen=True):
+    """A search found an input on which the sides part, and wrote it down."""
+
+    case: str
+    file: str
+
+
+class Shrunk(Event, frozen=True):
+    """The smallest input that shows a finding."""
+
+    counterexample: Mapping[str, Any]
+
+
+class Timed(Event, frozen=True):
+    """Times so far."""
+
+    latency: Mapping[str, Any]
+
+
+class ToWeigh(Event, frozen=True):
+    """Contenders and sizes whose memory is asked for."""
+
+    contenders: Sequence[str]
+    points: Sequence[Mapping[str, Any]]
+
+
+class Weighed(Event, frozen=True):
+    """Peak memory of a contender at each of the sizes."""
+
+    contender: str
+    bytes: Sequence[int | None]
+
+
+class Evaluated(Event, frozen=True):
+    """Rows done."""
+
+    done: int
+    total: int | None
+    rate: float
+    left: float | None
+
+
+class Measured(Event, frozen=True):
+    """Task quality."""
+
+    quality: Mapping[str, Any]
+
+
+class Troubled(Event, frozen=True):
+    """Something did not work out, and the findings stay as they are."""
+
+    stage: str
+    message: str
+
+
+class ShardBegun(Event, frozen=True):
+    """A worker is at a shard."""
+
+    index: int
+
+
+class RowsDone(Event, frozen=True):
+    """Rows of the shard at hand."""
+
+    rows: int
+
+
+class ShardDone(Event, frozen=True):
+    """A shard is written down."""
+
+    index: int
+
+
+Emit = Callable[[Event], None]
+AnyEvent = (
+    Entered | SubjectRead | Observed | Exported | Planned | Compared | Paired | Blamed | Searched | Hit | Shrunk | Timed
+    | ToWeigh | Weighed | Evaluated | Measured | Troubled | ShardBegun | RowsDone | ShardDone
+)  # fmt: skip
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(AnyEvent)
+
+
+def decode(body: bytes) -> Event:
+    """An event out of what a child said."""
+    event: Event = _decoder.decode(body)
+    return event

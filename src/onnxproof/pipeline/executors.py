@@ -1,0 +1,130 @@
+"""Who carries a stage out: this process, or supervised children, where a death costs a case and not the user's process."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from onnxproof.errors import OnnxproofError, UserError
+from onnxproof.pipeline.collected import Collected
+from onnxproof.pipeline.events import decode
+from onnxproof.pipeline.stages import Run, Stage
+from onnxproof.process.orders import Order
+from onnxproof.process.supervisor import End, InternalError, prepared, supervise
+from onnxproof.request.request import Request
+
+SETTING_UP = 60.0
+"""Seconds that a child has in any case until it comes to its first case: a limit for cases says nothing about imports and weights."""
+PRELOADED = "onnxproof.pipeline.preload"
+PRELOADED_TO_EXPORT = "onnxproof.pipeline.preload_exporter"
+
+
+class NotPortable(OnnxproofError):
+    """A module in memory that cannot be sent to a child."""
+
+
+class Executor(Protocol):
+    """Carries out one order of a stage; how it ended, where it did not end as it should."""
+
+    @property
+    def tolerated(self) -> tuple[type[Exception], ...]:
+        """What an optional stage may raise without ending the run."""
+
+    def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None: ...
+
+
+def run_stage(stage: Stage, run: Run, executor: Executor) -> None:
+    """One stage to its end, with as many children as it may have."""
+    if not stage.wanted(run):
+        return
+    for attempt in range(stage.attempts):
+        ends = [_carry_out(stage, order, run, executor) for order in stage.orders(run)]
+        again = [stage.died(run, end, attempt) for end in ends if end is not None]
+        if not any(again):
+            return
+
+
+def _carry_out(stage: Stage, order: Mapping[str, Any], run: Run, executor: Executor) -> End | None:
+    try:
+        return executor.carry_out(stage, order, run.collected)
+    except executor.tolerated as error:
+        if not stage.optional:
+            raise
+        stage.failed(run, error)
+        return None
+
+
+@dataclass
+class Here:
+    """Everything in this process: a crash of any stage is a crash of this process."""
+
+    subject: Any
+    """Loaded once, for all stages."""
+    tolerated = (Exception,)
+
+    def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None:
+        Order(stage.work, {**arguments, "subject": self.subject}).carry_out(collected.receive)
+        return None
+
+
+@dataclass(frozen=True)
+class Children:
+    """A child for each order, forked from a process that has imported what they need."""
+
+    limit: Callable[[bool], float]
+    """Seconds of silence after which a child counts as hung; whether it exports."""
+    tolerated = (InternalError, UserError)
+
+    def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None:
+        collected.at = (None, "start")
+        allowed = self.limit(stage.name == "export")
+        return supervise(
+            Order(stage.work, arguments, fresh=stage.fresh),
+            lambda body: collected.receive(decode(body)),
+            lambda: allowed if collected.at[0] is not None else max(allowed, SETTING_UP),
+        )
+
+
+def run_here(run: Run, stages: tuple[Stage, ...]) -> None:
+    """All stages in this process."""
+    from onnxproof.pipeline.loading import load_subject
+
+    executor = Here(load_subject(run.request))
+    for stage in stages:
+        run_stage(stage, run, executor)
+
+
+def run_in_children(run: Run, stages: tuple[Stage, ...]) -> None:
+    """All stages in supervised children."""
+    with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, forking(run.request):
+        request = _portable(run.request, Path(folder))
+        verify = replace(request.verify, isolated=True)
+        run = replace(run, request=replace(request, verify=verify), folder=folder)
+        for stage in stages:
+            run_stage(stage, run, Children(lambda exporting: request.silence(exporting=exporting)))
+
+
+@contextmanager
+def forking(request: Request) -> Iterator[None]:
+    """Children are forked from one process; it is worth starting before anything else is done."""
+    exporter = [PRELOADED_TO_EXPORT] if request.onnx is None else []
+    with prepared([PRELOADED, *exporter]):
+        yield
+
+
+def _portable(request: Request, folder: Path) -> Request:
+    """A module in memory goes through a file."""
+    if request.held is None:
+        return request
+    import torch
+
+    path = folder / "subject.pt"
+    try:
+        torch.save(request.held, path)
+    except Exception as error:
+        raise NotPortable(f"the module cannot be pickled ({type(error).__name__}: {error})") from error
+    return replace(request, held=None, pickled=str(path))

@@ -1,0 +1,96 @@
+"""The worker's first part: examine the module, export it or read the file, look at both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from onnxproof.artifact.export import export
+from onnxproof.artifact.file import read_artifact
+from onnxproof.errors import FindingError
+from onnxproof.findings import Finding, found
+from onnxproof.graph.model import Graph
+from onnxproof.lints.graph import lint_content
+from onnxproof.lints.module import lint_module
+from onnxproof.pipeline.bug_report import bundled
+from onnxproof.pipeline.events import Emit, Entered, Exported, Observed, SubjectRead
+from onnxproof.pipeline.loading import describe_subject, environment, load_anew
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import Request
+from onnxproof.subject.examination import examine
+from onnxproof.subject.subject import Subject
+
+
+def run_export(emit: Emit, request: Request, killed_by: str | None = None, subject: Subject | None = None) -> None:
+    """Examine and export (or read the given file); emits subject, findings and the artifact.
+
+    `killed_by` says how the default exporter killed its process before: then the other one is used.
+    """
+    subject = _begin(emit, request, subject)
+
+    def report(finding: Finding) -> None:
+        emit(Observed(finding))
+
+    try:
+        emit(Entered("examine"))
+        artifact = _given(request) if request.onnx is not None else None
+        _examine(subject, request, report)
+        if artifact is None:
+            emit(Entered("export"))
+            artifact = _export(subject, request, killed_by, report)
+        _read_through(Path(artifact.path), report)
+    except FindingError as error:
+        report(bundled(error, Path(request.out), subject, environment()))
+        return
+    emit(Exported(artifact))
+
+
+def run_lint(emit: Emit, request: Request, subject: Subject | None = None) -> None:
+    """Look at the module only; emits the subject and findings."""
+    subject = _begin(emit, request, subject)
+    emit(Entered("lint"))
+    _examine(subject, request, lambda finding: emit(Observed(finding)))
+
+
+def _begin(emit: Emit, request: Request, subject: Subject | None) -> Subject:
+    emit(Entered("import"))
+    subject = subject or load_anew(request)
+    emit(SubjectRead(describe_subject(subject, request), environment()))
+    return subject
+
+
+def _given(request: Request) -> Artifact:
+    path = Path(str(request.onnx))
+    side = path.with_suffix(".sourcemap.json")
+    return read_artifact(path, sourcemap=str(side) if side.is_file() else None)
+
+
+def _export(subject: Subject, request: Request, killed_by: str | None, report: Callable[[Finding], None]) -> Artifact:
+    options = request.export if killed_by is None else replace(request.export, exporter="torchscript")
+    artifact = export(subject, Path(request.out) / "model.onnx", options, report)
+    if killed_by is not None:
+        message = f"the default exporter killed its process ({killed_by}); TorchScript was used"
+        report(found("OX107", message, evidence={"signal": killed_by}))
+    return artifact
+
+
+def _examine(subject: Subject, request: Request, report: Callable[[Finding], None]) -> None:
+    if subject.cast is not None:
+        report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
+    # The lint first: it sees a cache before a run fills it.
+    for look in (lambda subject: lint_module(subject, request.target), examine):
+        try:
+            findings = look(subject)
+        except Exception:
+            continue  # a module that rejects its example says so itself in the next stage, with a better message
+        for finding in findings:
+            report(finding)
+
+
+def _read_through(path: Path, report: Callable[[Finding], None]) -> None:
+    """Notes about the file. Whether it answers right is for the cases to say, so none of them gates here, but for weights
+    that are NaN: both sides answer alike with them, and neither answers anything."""
+    for finding in lint_content(Graph.read(path)):
+        broken = finding.code == "OX320" and finding.message.startswith("NaN")
+        report(finding if broken else replace(finding, severity="note"))

@@ -1,0 +1,111 @@
+"""The subject that a request speaks of, and what is told about it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from typing import Any
+
+import torch
+
+from onnxproof.errors import TargetError
+from onnxproof.request.request import Request
+from onnxproof.subject.subject import Subject, load_target, make_subject, resolve
+
+
+def seed_everything() -> None:
+    """The same random numbers in every child, so that a TARGET with random weights is the same model in each."""
+    import random
+
+    import numpy
+
+    random.seed(0)
+    numpy.random.seed(0)
+    torch.manual_seed(0)
+
+
+def fingerprint(subject: Subject) -> str:
+    """A hash of all weights: two children must have built the same module."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, tensor in sorted(subject.module.state_dict().items()):
+        digest.update(name.encode())
+        if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and not tensor.is_meta:
+            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
+
+
+def load_subject(request: Request) -> Subject:
+    """The subject a job speaks of."""
+    if request.held is not None:
+        module, inputs = request.held
+        name = type(module).__name__
+    elif request.pickled is not None:
+        module, inputs = torch.load(request.pickled, weights_only=False, map_location="cpu")
+        name = type(module).__name__
+    elif request.target is not None:
+        value, name = load_target(request.target)
+        module, inputs = resolve(value, name)
+    else:
+        raise TargetError("there is no TARGET")
+    if request.evaluate is not None and request.evaluate.with_preprocess:
+        from onnxproof.quality.preprocessing_export import combine
+
+        module, inputs = combine(module, request.evaluate)
+    return make_subject(module, inputs, name=name, specs=request.inputs, dynamic=request.dynamic, ranges=request.ranges)
+
+
+def load_anew(request: Request) -> Subject:
+    """The subject in a process of its own, with the random numbers that every such process has."""
+    seed_everything()
+    return load_subject(request)
+
+
+def describe_subject(subject: Subject, request: Request) -> dict[str, Any]:
+    """The subject as plain data."""
+    module = subject.module
+    return {
+        "name": subject.name,
+        "target": request.target,
+        "class": f"{type(module).__module__}.{type(module).__qualname__}",
+        "parameters": sum(p.numel() for p in module.parameters()),
+        "inputs": {
+            n: {"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")}
+            for n, t in subject.inputs.tensors.items()
+        },
+        "constants": {name: repr(value) for name, value in subject.inputs.constants.items()},
+        "dynamic": {name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
+        "weights": fingerprint(subject),
+        "ranges": {name: [r.low, r.high] for name, r in subject.ranges.items()},
+        "limits": {name: list(ends) for name, ends in subject.limits.items()},
+    }
+
+
+def environment() -> dict[str, Any]:
+    """What the answer depends on besides the model."""
+    import numpy
+    import onnx
+    import onnxruntime
+
+    from onnxproof import __version__
+
+    return {
+        "onnxproof": __version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "onnx": onnx.__version__,
+        "onnxruntime": onnxruntime.__version__,
+        "numpy": numpy.__version__,
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+    }
+
+
+def check_weights(subject: Subject, request: Request, weights: str | None) -> None:
+    """Raise where this process built another module than the one that was exported."""
+    if weights is not None and fingerprint(subject) != weights:
+        raise TargetError(
+            f"{request.target} builds a module with other weights each time it is called: load fixed weights, or seed the generator it uses"
+        )

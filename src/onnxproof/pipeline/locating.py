@@ -1,0 +1,98 @@
+"""The worker's part of a closer look: who is to blame, and the smallest input that shows it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from onnxproof.blame.locate import MEMORY, Locator
+from onnxproof.cases.plan import Case
+from onnxproof.findings import Finding
+from onnxproof.parity.verification import Listener, Verifier
+from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk, Troubled
+from onnxproof.pipeline.loading import load_anew
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import Request
+from onnxproof.search.counterexample import Keeper
+from onnxproof.search.look import Look
+from onnxproof.search.script import Sides
+from onnxproof.subject.subject import Subject
+
+LOCATED_UP_TO = min(1_500_000_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
+"""Bytes of an artifact up to which its nodes are evaluated one by one: that takes about ten copies of its weights."""
+SEARCH_SAMPLES = (8, 32, 96)
+"""Legal roundings tried before a difference that was searched for counts as unexplained."""
+SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
+
+
+def run_locate(
+    emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, subject: Subject | None = None
+) -> None:
+    """Look for the cause of some findings, and for the smallest input that shows each; emits blames and counterexamples."""
+    emit(Entered("locate"))
+    subject = subject or load_anew(request)
+    # As strict as a search: what is shrunk and kept is tried in every run from now on.
+    verifier = Verifier(
+        subject, artifact, request.verify, SILENT, stateful=stateful, samples=SEARCH_SAMPLES, unhurried=True
+    )
+    verifier.calibrate()
+    planned = {case.name: case for case in verifier.plan()}
+    cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
+    known = [(finding, case) for finding, case in cases if case is not None]
+    if request.verify.counterexamples is not None:
+        _keep(verifier, artifact, request, look, known, planned, emit)
+    if artifact.bytes <= LOCATED_UP_TO:  # several float64 copies of the weights would not fit beyond
+        emit(Entered("locate"))
+        _blame(verifier, artifact, request, look, known, emit)
+
+
+def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
+    if name in files:
+        return Case(name, profile="search", file=files[name])
+    case = planned.get(name) or planned.get(name.replace("/example/", "/normal/"))
+    if case is not None and "/example/" in name:
+        return replace(case, name=name, profile="example")
+    return case
+
+
+def _blame(
+    verifier: Verifier, artifact: Artifact, request: Request, look: Look, known: list[tuple[Finding, Case]], emit: Emit
+) -> None:
+    try:
+        locator = Locator(
+            verifier.subject,
+            artifact,
+            request.verify.session,
+            verifier.input_pairs,
+            look.outputs,
+            memory=request.verify.memory or MEMORY,
+            out=request.culprits,
+        )
+        for finding, case in known:
+            blame = locator.locate(verifier.supply.make_inputs(case), explained=finding.code == "OX204")
+            emit(Blamed(case.name, blame))
+    except MemoryError:
+        raise
+    except Exception as error:
+        # A cause that cannot be found leaves the finding as it is.
+        emit(Troubled("locate", f"{type(error).__name__}: {error}"[:500]))
+
+
+def _keep(
+    verifier: Verifier,
+    artifact: Artifact,
+    request: Request,
+    look: Look,
+    known: list[tuple[Finding, Case]],
+    planned: Mapping[str, Case],
+    emit: Emit,
+) -> None:
+    emit(Entered("shrink"))
+    sides = Sides(request.target, Path(artifact.path), request.verify.session, verifier.input_pairs, look.outputs)
+    keeper = Keeper(verifier, look.policy, Path(str(request.verify.counterexamples)), request.target, sides)
+    for finding, case in known:
+        before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
+        kept = keeper.keep(planned[before[0]] if before else case, finding)
+        emit(Shrunk(kept.to_json()))

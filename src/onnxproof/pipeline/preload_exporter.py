@@ -1,0 +1,13 @@
+"""What an export imports besides; the exporter's own modules come with its registry."""
+
+import contextlib
+
+import torch._dynamo
+import torch.export._trace
+import torch.fx.experimental.validator
+import torch.onnx  # noqa: F401
+
+with contextlib.suppress(Exception):  # a private name: without it the children are slower, not wrong
+    from torch.onnx._internal.exporter import _core, _registration  # noqa: F401  # loaded for the children
+
+    _registration.ONNXRegistry.from_torchlib()

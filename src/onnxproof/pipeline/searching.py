@@ -1,0 +1,44 @@
+"""The worker's part of a search: inputs on which the two sides part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from onnxproof.graph.file import load_model
+from onnxproof.parity.verification import Verifier
+from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
+from onnxproof.pipeline.loading import load_anew
+from onnxproof.pipeline.locating import SEARCH_SAMPLES, SILENT
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import Request
+from onnxproof.search.attempts import Attempts, Told
+from onnxproof.search.guide import Guide
+from onnxproof.search.hunt import Hunt
+from onnxproof.search.look import Look
+from onnxproof.subject.subject import Subject
+
+
+def run_search(
+    emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, subject: Subject | None = None
+) -> None:
+    """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
+    emit(Entered("search"))
+    subject = subject or load_anew(request)
+    settings = request.verify
+    listener = replace(SILENT, stage=lambda case, stage: emit(Entered(stage, case)))
+    verifier = Verifier(subject, artifact, settings, listener, stateful=stateful, samples=SEARCH_SAMPLES)
+    verifier.calibrate()
+    told = Told(
+        hit=lambda case, file: emit(Hit(case, file)),
+        case=lambda result: emit(Compared(result)),
+        searched=lambda outcome: emit(Searched(outcome)),
+    )
+    attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), settings.search, told)
+    renamed = {graph: name for name, graph in verifier.input_pairs.items()}
+    model = load_model(Path(artifact.path))
+    guide = Guide(verifier.subject, model, settings.session, renamed, verifier.supply.example())
+    try:
+        Hunt(verifier.supply, guide, attempts.attempt, settings.seed).run(settings.search, attempts.tell)
+    finally:
+        attempts.close()

@@ -1,0 +1,227 @@
+"""The rows of a data set through both sides: here, in processes, or on a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from onnxproof.errors import FindingError, InputError
+from onnxproof.findings import Finding
+from onnxproof.pipeline.events import Emit, Evaluated, Observed, RowsDone, ShardBegun, ShardDone, decode
+from onnxproof.pipeline.executors import forking
+from onnxproof.pipeline.loading import fingerprint, load_anew
+from onnxproof.process.lanes import Lane, run_lanes
+from onnxproof.process.orders import Order
+from onnxproof.proof.artifact import Artifact
+from onnxproof.quality.accumulate import Scores, Shard, merge
+from onnxproof.quality.engine import Engine
+from onnxproof.quality.rows import Batch, Rows
+from onnxproof.quality.shardrun import ShardRun
+from onnxproof.quality.shards import ATTEMPTS, Piece, Work
+from onnxproof.quality.sources import MEMORY, file_fingerprint, open_source
+from onnxproof.quality.task import Plan
+from onnxproof.request.evaluation import EvaluateSettings
+from onnxproof.request.request import Request
+
+SHARD_ROWS = 65_536
+MOST_SHARDS = 256
+PROCESSES_FROM = 200_000
+"""Rows from which several processes are started without being asked."""
+MOST_PROCESSES = 8
+TELL_EVERY = 0.2
+
+
+def collect_scores(
+    request: Request, artifact: Artifact, engine: Engine, rows: Rows, plan: Plan, stateful: bool, emit: Emit
+) -> tuple[Scores, list[Finding], tuple[int, str]]:
+    """All shards, from earlier runs or fresh; what was lost; and how many processes worked, and where."""
+    settings, source = engine.settings, rows.source
+    per_shard = _shard_batches(source.rows, engine.batch)
+    mark = _mark(request, artifact, engine, plan, source.fingerprint(), per_shard)
+    work = Work(_absolute(request), artifact, plan, stateful, mark)
+    progress = _Progress(emit, source.rows)
+    workers = _workers(request, settings, source.rows, source.sequential)
+    lost: list[Finding] = []
+    if settings.ray is not None:
+        from onnxproof.integrations.ray import run_on_ray
+
+        size = per_shard * engine.batch
+        shards = run_on_ray(work, _pieces(source.rows, size), rows, size, progress.add, load_anew)
+        where = "ray"
+    elif workers > 1:
+        pieces = _pieces(source.rows, per_shard * engine.batch)
+        shards, lost = _in_processes(work, pieces, workers, progress)
+        where = "processes"
+    else:
+        shards = list(_here(work, engine, rows, per_shard, progress))
+        where = "local"
+    progress.add(0, last=True)
+    return merge(shards, plan), lost, (workers if where != "local" else 1, where)
+
+
+def _shard_batches(rows: int | None, batch: int) -> int:
+    wanted = SHARD_ROWS if rows is None else max(SHARD_ROWS, -(-rows // MOST_SHARDS))
+    return max(1, wanted // batch)
+
+
+def _pieces(rows: int | None, size: int) -> list[Piece]:
+    starts = range(0, rows or 0, size)
+    return [Piece(i, start, min(start + size, rows or 0)) for i, start in enumerate(starts)]
+
+
+def _workers(request: Request, settings: EvaluateSettings, rows: int | None, sequential: bool) -> int:
+    if sequential or request.held is not None or settings.data.startswith(MEMORY):
+        return 1
+    if settings.workers is not None:
+        if settings.workers < 1:
+            raise InputError(f"--workers {settings.workers}: expected 1 or more")
+        return settings.workers
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_PROCESSES) if (rows or 0) >= PROCESSES_FROM else 1
+
+
+def _mark(request: Request, artifact: Artifact, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
+    """Changes with anything that changes what a shard holds."""
+    settings = engine.settings
+    scripts = [text.rpartition(":")[0] for text in (settings.preprocess, settings.serve_preprocess) if text]
+    parts = [
+        data,
+        artifact.sha256,
+        fingerprint(engine.subject),
+        repr(plan),
+        repr(request.verify.session),
+        f"{engine.batch} {per_shard} {settings.train_data is not None} {settings.ids} {settings.labels}",
+        f"{settings.preprocess} {settings.serve_preprocess} {settings.with_preprocess}",
+        *(file_fingerprint(Path(path)) for path in scripts if Path(path).is_file()),
+    ]
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def _absolute(request: Request) -> Request:
+    """Paths that are right in any process's folder."""
+
+    def path(text: str | None) -> str | None:
+        if text is None:
+            return None
+        file, colon, name = text.rpartition(":")
+        if colon and file.endswith(".py"):
+            return f"{Path(file).resolve()}:{name}"
+        return str(Path(text).resolve()) if Path(text).exists() else text
+
+    settings = request.evaluate
+    assert settings is not None  # asked only with it
+    settings = replace(
+        settings,
+        data=str(path(settings.data)),
+        labels=path(settings.labels),
+        preprocess=path(settings.preprocess),
+        serve_preprocess=path(settings.serve_preprocess),
+    )
+    return replace(request, target=path(request.target), out=str(Path(request.out).resolve()), evaluate=settings)
+
+
+class _Progress:
+    """Rows done, told now and then with the rate and the time left."""
+
+    def __init__(self, emit: Emit, total: int | None) -> None:
+        self._emit, self._total = emit, total
+        self._began = self._told = time.perf_counter()
+        self._done = self._fresh = 0
+        self._lock = threading.Lock()
+
+    def add(self, rows: int, *, last: bool = False, kept: bool = False) -> None:
+        """Some more rows; `kept` ones come from an earlier run and say nothing about the rate."""
+        with self._lock:
+            self._done += rows
+            self._fresh += 0 if kept else rows
+            now = time.perf_counter()
+            if not last and now - self._told < TELL_EVERY:
+                return
+            self._told = now
+            rate = self._fresh / max(now - self._began, 1e-9)
+            left = (self._total - self._done) / rate if self._total and rate else None
+            self._emit(Evaluated(self._done, self._total, rate, left))
+
+
+def _here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: _Progress) -> Iterator[Shard]:
+    """Shard after shard in this process. Rows are read in one go from the first shard that is missing."""
+    size, index = per_shard * engine.batch, 0
+    while True:
+        kept = work.kept(index)
+        if kept is None:
+            break
+        progress.add(kept.rows, kept=True)
+        yield kept
+        index += 1
+        if kept.rows < size:
+            return
+    if rows.source.rows is not None and index * size >= max(rows.source.rows, 1):
+        return
+    batches: Iterator[Batch] = rows.batches(index * size, engine.batch)
+    while True:
+        shard = ShardRun(engine, work.plan, index * size).run(batches, per_shard, progress.add)
+        if shard.rows:
+            shard.save(work.file(index), work.mark)
+            yield shard
+        if shard.rows < size:
+            return
+        index += 1
+
+
+# --- processes ----------------------------------------------------------------------------------------------------
+
+
+def run_shards(emit: Emit, work: Work, pieces: Sequence[Piece]) -> None:
+    """The order of a worker process: run pieces and write them down."""
+    engine = work.engine(load_anew(work.request))
+    rows = engine.open(open_source(work.settings.data))
+    try:
+        for piece in pieces:
+            emit(ShardBegun(piece.index))
+            shard = work.run(engine, rows, piece, lambda n: emit(RowsDone(n)))
+            shard.save(work.file(piece.index), work.mark)
+            emit(ShardDone(piece.index))
+    except FindingError as error:
+        emit(Observed(error.finding))
+
+
+def _in_processes(
+    work: Work, pieces: Sequence[Piece], workers: int, progress: _Progress
+) -> tuple[list[Shard], list[Finding]]:
+    """Pieces on several processes of this machine. A death costs its piece only, and that is tried again."""
+    kept = {piece.index: shard for piece in pieces if (shard := work.kept(piece.index)) is not None}
+    for shard in kept.values():
+        progress.add(shard.rows, kept=True)
+    todo = [piece for piece in pieces if piece.index not in kept]
+    work = replace(work, threads=max(1, (os.cpu_count() or 1) // workers))
+    lanes = [_lane(work, todo[i::workers], progress) for i in range(min(workers, len(todo)))]
+    with forking(work.request):
+        run_lanes(lanes)
+    lost = [piece for lane in lanes for piece in lane.lost]
+    fresh = [Shard.load(work.file(p.index), work.mark) for p in todo if p not in lost]
+    return [*kept.values(), *(shard for shard in fresh if shard is not None)], [piece.lost() for piece in lost]
+
+
+def _lane(work: Work, pieces: Sequence[Piece], progress: _Progress) -> Lane[Piece]:
+    by_index = {piece.index: piece for piece in pieces}
+
+    def receive(body: bytes, lane: Lane[Piece]) -> None:
+        match decode(body):
+            case ShardBegun(index):
+                lane.at = by_index[index]
+            case RowsDone(rows):
+                progress.add(rows)
+            case ShardDone(index):
+                lane.done.append(by_index[index])
+            case Observed(finding):
+                lane.error = FindingError(finding)
+
+    def order(left: Sequence[Piece]) -> Order:
+        return Order("onnxproof.pipeline.sharding:run_shards", {"work": work, "pieces": list(left)})
+
+    return Lane(order, receive, work.request.silence(), ATTEMPTS, list(pieces))

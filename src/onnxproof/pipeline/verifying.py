@@ -1,0 +1,53 @@
+"""The worker's part of verification: the planned cases on both sides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from onnxproof.errors import FindingError
+from onnxproof.lints.refusal import refusal
+from onnxproof.parity.verification import Listener, Verifier, verify
+from onnxproof.pipeline.bug_report import bundled
+from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paired, Planned
+from onnxproof.pipeline.loading import check_weights, environment, load_anew
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import Request
+from onnxproof.subject.subject import Subject
+
+
+def run_verify(
+    emit: Emit,
+    request: Request,
+    artifact: Artifact,
+    done: frozenset[str],
+    *,
+    stateful: bool,
+    weights: str | None = None,
+    subject: Subject | None = None,
+) -> None:
+    """Run the cases that are not done yet; emits the plan, stages, cases and findings."""
+    emit(Entered("import"))
+    if subject is None:
+        subject = load_anew(request)
+        check_weights(subject, request, weights)
+    listener = listener_of(emit)
+    try:
+        emit(Entered("session"))
+        verifier = Verifier(subject, artifact, request.verify, listener, stateful=stateful)
+        verify(verifier, listener, done, request.verify.budget)
+    except FindingError as error:
+        finding = refusal(error.finding, artifact, request.verify.session)
+        listener.finding(bundled(FindingError(finding), Path(request.out), subject, environment()))
+
+
+def listener_of(emit: Emit) -> Listener:
+    """What a verifier hears and says, as events."""
+    return Listener(
+        finding=lambda finding: emit(Observed(finding)),
+        plan=lambda cases, coverage: emit(
+            Planned([c.name for c in cases], [c.name for c in cases if not c.fair], coverage)
+        ),
+        stage=lambda case, stage: emit(Entered(stage, case)),
+        case=lambda result: emit(Compared(result)),
+        outputs=lambda pairs: emit(Paired(dict(pairs))),
+    )

@@ -1,0 +1,63 @@
+"""Pieces of work in several children at once: a death costs the piece it came in, and that is tried again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from onnxproof.process.orders import Order
+from onnxproof.process.supervisor import supervise
+
+Piece = TypeVar("Piece")
+
+
+@dataclass
+class Lane(Generic[Piece]):
+    """One child after the other, working through some pieces."""
+
+    order: Callable[[Sequence[Piece]], Order]
+    receive: Callable[[bytes, Lane[Piece]], Any]
+    """Hears what the child says, and notes in the lane where it is and what is done."""
+    limit: float
+    attempts: int
+    left: list[Piece]
+    at: Piece | None = None
+    done: list[Piece] = field(default_factory=list)
+    lost: list[Piece] = field(default_factory=list)
+    error: Exception | None = None
+    _deaths: list[Piece] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Until every piece is done or given up."""
+        try:
+            while self.left and self.error is None:
+                self._run_child()
+        except Exception as error:  # raised by the thread that waits
+            self.error = error
+
+    def _run_child(self) -> None:
+        self.at = None
+        supervise(self.order(self.left), lambda body: self.receive(body, self), lambda: self.limit)
+        self.left = [piece for piece in self.left if piece not in self.done]
+        if self.left and self.error is None:
+            self._count_death(self.at if self.at in self.left else self.left[0])
+
+    def _count_death(self, piece: Piece) -> None:
+        self._deaths.append(piece)
+        if self._deaths.count(piece) >= self.attempts:
+            self.lost.append(piece)
+            self.left.remove(piece)
+
+
+def run_lanes(lanes: Sequence[Lane[Any]]) -> None:
+    """All lanes at once; the first error is raised when all have ended."""
+    threads = [threading.Thread(target=lane.run) for lane in lanes]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for lane in lanes:
+        if lane.error is not None:
+            raise lane.error

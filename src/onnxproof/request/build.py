@@ -1,0 +1,61 @@
+"""Typed values of options → a request. The one place where options of several groups meet."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from onnxproof.request.judgement import SHOWN_PERCENTILES
+from onnxproof.request.option import filled
+from onnxproof.request.request import Request
+from onnxproof.request.verbs import EVERYTHING, VERBS, Verb
+
+EVALUATING = ("prove", "evaluate", "demo")
+"""Verbs that look at labels."""
+
+
+def take_keywords(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Python's keywords as typed values; None leaves an option as it is."""
+    options = VERBS[verb].options()
+    unknown = next((name for name in given if name not in options), None)
+    if unknown is not None:
+        near = difflib.get_close_matches(unknown, options, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise TypeError(f"{verb}() got an unexpected keyword argument {unknown!r}{hint}")
+    return {name: options[name].take(value, name) for name, value in given.items() if value is not None}
+
+
+def build_request(verb: str, values: Mapping[str, Any], *, cases: bool | None = None, **place: Any) -> Request:
+    """A request from typed values of the verb's options; `place` says where the subject is."""
+    chosen: Verb = VERBS[verb]
+    homes = chosen.homes()
+    request: Request = filled(EVERYTHING, {homes[name][0]: value for name, value in values.items()})
+    request = replace(
+        request,
+        verb=verb,
+        verify=replace(request.verify, counterexamples=str(Path(request.out) / "counterexamples")),
+        steps=replace(request.steps, cases=chosen.cases if cases is None else cases),
+        **place,
+    )
+    return _with_evaluation(_with_times(request))
+
+
+def _with_times(request: Request) -> Request:
+    """Times are taken where they are asked for, or where a limit can only be shown to hold by them."""
+    asked = request.verb == "bench" or request.steps.bench or request.judgement.limits_times
+    if not asked or request.bench is None:
+        return replace(request, bench=None)
+    shares = tuple(SHOWN_PERCENTILES[name] for name in request.judgement.max_latency)
+    return replace(request, bench=replace(request.bench, percentiles=shares))
+
+
+def _with_evaluation(request: Request) -> Request:
+    """Labels are looked at by the verbs that judge answers, where there are data."""
+    settings, data = request.evaluate, request.verify.data
+    if request.verb not in EVALUATING or data is None or not request.steps.evaluate or settings is None:
+        return replace(request, evaluate=None)
+    required = request.verb == "evaluate" or settings.labels is not None
+    return replace(request, evaluate=replace(settings, data=data, seed=request.verify.seed, required=required))

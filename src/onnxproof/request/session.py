@@ -1,0 +1,36 @@
+"""The session that ships."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxproof.request.option import option
+from onnxproof.request.reading import each, one_of, text, texts, whole
+from onnxproof.request.specs import ProviderSpec, parse_provider
+
+CPU = ProviderSpec("CPUExecutionProvider")
+LEVELS = ("disable", "basic", "extended", "all")
+
+
+def _providers(value: object) -> tuple[ProviderSpec, ...]:
+    return each(parse_provider)(value) or (CPU,)
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """The session that ships."""
+
+    providers: tuple[ProviderSpec, ...] = option(
+        (CPU,),
+        "Execution provider NAME[:k=v,…] (repeatable). Default: CPU.",
+        _providers,
+        name="provider",
+        repeated=True,
+    )
+    optimization: str = option("all", "disable, basic, extended or all.", one_of(*LEVELS), told=True)
+    threads: int | None = option(None, "onnxruntime's intra-op threads.", whole(1), metavar="INTEGER")
+    disabled_optimizers: tuple[str, ...] = option(
+        (), "An onnxruntime rewrite to switch off, by name (repeatable).", texts, name="disable", repeated=True
+    )
+    runtime: str | None = option(None, "What runs the file: python:PATH for another environment's onnxruntime.", text)
+    execution: str = "sequential"

@@ -98,6 +98,7 @@ docs: .venv-docs/.installed
 reference: setup
 	$(BIN)/python -m onnxproof.findings.pages > docs/findings.md
 	$(BIN)/python -m onnxproof.cli.reference > docs/reference.md
+	$(BIN)/python tests/layers.py
 
 clean:
 	rm -rf .venv .venv-docs .venv-openvino .venv-polygraphy onnxproof-out site

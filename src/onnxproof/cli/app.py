@@ -20,7 +20,7 @@ app = typer.Typer(
 def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     """May this ONNX model replace its PyTorch original in production?"""
     if show:
-        from onnxproof import __version__
+        from onnxproof.version import __version__
 
         print(__version__)
         raise typer.Exit

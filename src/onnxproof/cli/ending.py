@@ -25,8 +25,8 @@ def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> NoRe
     """Say that it is our fault, and where the evidence lies."""
     import platform
 
-    from onnxproof import __version__
     from onnxproof.pipeline.bug_report import write_bundle
+    from onnxproof.version import __version__
 
     versions = {"onnxproof": __version__, "python": platform.python_version(), "platform": platform.platform()}
     folder = write_bundle(Path(out), message=message.splitlines()[0], trace=trace, environment=versions)

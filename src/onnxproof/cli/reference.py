@@ -8,22 +8,10 @@ from typing import Any
 import typer
 
 from onnxproof.cli import app
+from onnxproof.request.configuration import keys
 
-VERBS = (
-    "prove",
-    "verify",
-    "locate",
-    "export",
-    "lint",
-    "diff",
-    "bench",
-    "evaluate",
-    "report",
-    "explain",
-    "init",
-    "demo",
-)
-FUNCTIONS = ("prove", "verify", "locate", "export", "lint", "bench", "evaluate")
+VERBS = "prove verify locate export lint diff bench evaluate report explain init demo".split()
+FUNCTIONS = "prove verify locate export lint bench evaluate".split()
 
 
 def page() -> str:
@@ -39,7 +27,21 @@ def page() -> str:
     lines += ["## Python", "", "Options are keyword-only and named as the flags.", ""]
     for name in FUNCTIONS:
         lines += _function(name)
-    return "\n".join(lines)
+    return "\n".join([*lines, *_configuration()])
+
+
+def _configuration() -> list[str]:
+    """What a configuration may set."""
+    names = ", ".join(f"`{name.replace('_', '-')}`" for name in keys())
+    return [
+        "## Configuration and environment",
+        "",
+        "Keys of `[tool.onnxproof]` in pyproject.toml (or of onnxproof.toml) and of its `subjects`; each is also a variable such as "
+        "`ONNXPROOF_MAX_ABS`. Flags go before variables, variables before the configuration.",
+        "",
+        names,
+        "",
+    ]
 
 
 def _command(verb: str, command: Any) -> list[str]:

@@ -87,7 +87,7 @@ def environment() -> dict[str, Any]:
     import onnx
     import onnxruntime
 
-    from onnxproof import __version__
+    from onnxproof.version import __version__
 
     return {
         "onnxproof": __version__,

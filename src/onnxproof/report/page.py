@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from onnxproof import __version__
 from onnxproof.findings import CATALOGUE, Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report import charts, points, quality_page
@@ -29,6 +28,7 @@ from onnxproof.report.wording import (
     verdict_word,
     voiced,
 )
+from onnxproof.version import __version__
 
 SHOWN_FINDINGS = 200
 SHOWN_ROWS = 60

@@ -53,8 +53,9 @@ def test_a_name_has_one_meaning_in_a_verb():
     assert timed.bench is not None
     assert (timed.bench.budget, timed.verify.budget) == (30.0, 120.0)
     assert (timed.bench.baseline, timed.delivery.baseline) == ("p.json", None)
-    proved = build_request("prove", take_keywords("prove", {"budget": "30s", "bench": True}))
+    proved = build_request("prove", take_keywords("prove", {"budget": "30s", "bench": True, "baseline": "p.json"}))
     assert proved.bench is not None
+    assert (proved.bench.baseline, proved.delivery.baseline) == (None, "p.json")
     assert (proved.bench.budget, proved.verify.budget) == (600.0, 30.0)
 
 

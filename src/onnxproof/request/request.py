@@ -125,11 +125,12 @@ class Request:
     verify: VerifySettings = VerifySettings()
     judgement: Judgement = Judgement()
     steps: Steps = Steps()
+    delivery: Delivery = Delivery()
+    # Behind the others: of two options with one name, the first is meant by every verb but `bench`.
     bench: BenchSettings | None = None
     """What is to be timed; None for nothing."""
     evaluate: EvaluateSettings | None = None
     """What is asked about a data set with labels; None for nothing."""
-    delivery: Delivery = Delivery()
 
     def silence(self, *, exporting: bool = False) -> float:
         """Seconds without a word after which a stage counts as hung."""

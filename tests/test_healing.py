@@ -16,6 +16,7 @@ import onnxproof
 from onnxproof.heal.healing import settings_of
 from onnxproof.heal.remedies import remedies
 from onnxproof.request.request import Request
+from onnxproof.request.specs import Range
 
 HERE = Path(__file__).parent
 SILENT = HERE.parent / "benchmarks" / "failures" / "silent.py"
@@ -44,7 +45,7 @@ def test_a_wrong_rewrite_is_healed_by_switching_it_off(tmp_path):
     proof = heal("padding_before_max_pool", tmp_path)
     assert proof.verdict == "ship"
     assert proof.healing["session"] == {"disabled_optimizers": ("Pad_Fusion",)}
-    assert settings_of(proof, {"exporter": "auto"}) == {"disable": ["Pad_Fusion"]}
+    assert settings_of(proof, Request()) == {"disable": ["Pad_Fusion"]}
     assert "disabled_optimizers" in next(f for f in proof.findings if f.code == "OX008").help
 
 
@@ -71,7 +72,7 @@ def test_a_branch_on_a_length_is_healed_by_limiting_it_to_what_was_captured(tmp_
     assert max(lengths) == 20
     note = next(f for f in proof.findings if f.code == "OX008")
     assert "--range seq:1,20" in note.help
-    assert settings_of(proof, {"exporter": "auto", "range": ["x:-1,1"]}) == {"range": ["x:-1,1", "seq:1,20"]}
+    assert settings_of(proof, Request(ranges={"x": Range(-1, 1)})) == {"range": ["x:-1,1", "seq:1,20"]}
 
 
 @pytest.mark.slow

@@ -26,9 +26,8 @@ import onnxproof
 from conftest import codes
 from onnxproof import rewrites
 from onnxproof.diagnosis import recognise
-from onnxproof.findings import CATALOGUE
+from onnxproof.findings import CATALOGUE, verdict_of
 from onnxproof.lints.module import lint_module
-from onnxproof.policy.policy import verdict_of
 from onnxproof.proof.proof import Proof
 from onnxproof.subject.subject import make_subject
 

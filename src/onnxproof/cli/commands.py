@@ -59,7 +59,9 @@ def _paired(option: Option, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _argument(name: str, help: str, optional: bool) -> inspect.Parameter:
-    annotation: Any = Annotated[str | None if optional else str, typer.Argument(help=help, show_default=False, metavar=name.upper())]
+    annotation: Any = Annotated[
+        str | None if optional else str, typer.Argument(help=help, show_default=False, metavar=name.upper())
+    ]
     default = None if optional else inspect.Parameter.empty
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 

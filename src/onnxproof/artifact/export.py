@@ -199,7 +199,7 @@ def _failed(subject: Subject, tried: Sequence[Attempt], errors: Sequence[Excepti
     """The finding for the first error, with what the other attempts said."""
     finding = diagnose(errors[0])
     scripted = [name for name, part in subject.module.named_modules() if isinstance(part, torch.jit.ScriptModule)]
-    if scripted and not finding.entry.explained:
+    if scripted and finding.entry.vague:
         message = f"the submodule {scripted[0] or 'itself'} is scripted, and an exporter does not look into it"
         finding = found("OX121", message, where=Where(module=scripted[0] or None), evidence=finding.evidence)
     history = [

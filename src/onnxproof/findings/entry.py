@@ -90,6 +90,14 @@ class Entry:
     """What a lint of the file adds to a session's refusal: the node, or better words as well (an operator, a dtype)."""
     explained: bool = True
     """It says why; where it does not, a bundle for a bug report is written."""
+    vague: bool = False
+    """It says no more than that something failed."""
+    around: bool = False
+    """It is raised around the export; a frame of the exporter in the same trace tells more."""
+    operator: Literal["caught", "mentioned"] | None = None
+    """Where a failure names the operator to write differently: in what its pattern catches, or anywhere in its text."""
+    differs: Literal["nan", "dtype", "discrete"] | None = None
+    """What it is that differs, where some advice is for that alone."""
 
     # --- what is tried next
     healable: bool = False
@@ -106,6 +114,8 @@ class Entry:
     # --- how it is told
     prominent: bool = False
     """A note that a summary shows first, with its help."""
+    link: str = ", a part of"
+    """How a failure's message goes on to the call that the failing operator belongs to."""
     disturbance: bool = False
     """The machine had other things to do while it was timed."""
 

@@ -15,6 +15,7 @@ ENTRIES = (
         example="a forward that raises only while it is captured",
         near_miss="a failure that is in the catalogue: it gets its own code",
         explained=False,
+        vague=True,
     ),
     Entry(
         "OX102",
@@ -98,6 +99,7 @@ ENTRIES = (
         "translate",
         example="`x.median(-1)`",
         near_miss="`x.sort(-1)`",
+        operator="caught",
     ),
     Entry(
         "OX109",
@@ -110,6 +112,7 @@ ENTRIES = (
         example="`if x.sum() > 0:`",
         near_miss="`if x.shape[0] > 0:` or `torch.where(x.sum() > 0, a, b)`",
         one_path=True,
+        operator="caught",
     ),
     Entry(
         "OX110",
@@ -191,6 +194,7 @@ ENTRIES = (
         "translate",
         example="`return torch.fft.rfft(x)`",
         near_miss="`return torch.view_as_real(torch.fft.rfft(x))`",
+        link=" in",
     ),
     Entry(
         "OX117",
@@ -204,6 +208,7 @@ ENTRIES = (
         "translate",
         example="an operator made with `torch.library.custom_op`",
         near_miss="the same written in PyTorch's operators",
+        operator="mentioned",
     ),
     Entry(
         "OX118",
@@ -341,6 +346,8 @@ ENTRIES = (
         example="`torch.unique_consecutive` of floats",
         near_miss="`torch.unique_consecutive` of integers",
         explained=False,
+        operator="caught",
+        link=" for",
     ),
     Entry(
         "OX129",
@@ -447,6 +454,7 @@ ENTRIES = (
         "run",
         example="KeyError: 'resize_shape' in the preprocessing of a conversion script",
         near_miss="the forward refuses the example inputs (OX134)",
+        around=True,
     ),
     Entry(
         "OX138",

@@ -37,6 +37,7 @@ ENTRIES = (
         near_miss="a refusal that has a code of its own (OX307, OX308, OX310, OX311)",
         explained=False,
         healable=True,
+        vague=True,
     ),
     Entry(
         "OX304",

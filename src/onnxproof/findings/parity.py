@@ -77,6 +77,7 @@ ENTRIES = (
         locatable=True,
         healable=True,
         measure="differing",
+        differs="nan",
     ),
     Judged(
         "OX206",
@@ -100,6 +101,7 @@ ENTRIES = (
         locatable=True,
         healable=True,
         measure="mismatched",
+        differs="discrete",
     ),
     Judged(
         "OX208",
@@ -175,6 +177,7 @@ ENTRIES = (
         near_miss="the same dtype",
         locatable=True,
         healable=True,
+        differs="dtype",
     ),
     Judged(
         "OX215",
@@ -250,6 +253,7 @@ ENTRIES = (
         near_miss="a case that PyTorch refuses too (OX006)",
         locatable=True,
         healable=True,
+        vague=True,
     ),
     Judged(
         "OX222",

@@ -10,7 +10,8 @@ import numpy as np
 
 from onnxproof.findings import Finding, found
 from onnxproof.parity.comparison import compare, measure_noise, unit_roundoff
-from onnxproof.policy.policy import Policy, judge
+from onnxproof.policy.judgement import judge
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.blame import Blame, Culprit, Step
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison, Noise

@@ -21,8 +21,8 @@ from onnxproof.latency import harness, scenarios
 from onnxproof.latency import profile as slow
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.statistics import needed, percentile, ratio_interval
-from onnxproof.policy.latency import LatencyPolicy, parse_latency
-from onnxproof.policy.policy import Policy
+from onnxproof.policy.latency import parse_latency
+from onnxproof.policy.thresholds import LatencyPolicy, Policy
 from onnxproof.proof.latency import (
     KEPT_SAMPLES,
     Absent,

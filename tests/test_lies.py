@@ -11,8 +11,10 @@ from onnx import TensorProto, helper
 import models
 import onnxproof
 from conftest import codes
+from onnxproof.findings import verdict_of
 from onnxproof.parity.comparison import compare
-from onnxproof.policy.policy import Policy, judge, verdict_of
+from onnxproof.policy.judgement import judge
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 
 

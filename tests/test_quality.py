@@ -13,7 +13,8 @@ from statsmodels.stats.contingency_tables import mcnemar as statsmodels_mcnemar
 from statsmodels.stats.proportion import proportion_confint
 
 from onnxproof.errors import InputError, UserError
-from onnxproof.policy.quality import QualityPolicy, check_gates, judge_quality
+from onnxproof.policy.quality import check_gates, judge_quality
+from onnxproof.policy.thresholds import QualityPolicy
 from onnxproof.quality import intervals
 from onnxproof.quality.accumulate import Shard, merge
 from onnxproof.quality.assemble import assemble

@@ -12,7 +12,7 @@ from onnxproof.version import __version__
 if TYPE_CHECKING:
     from onnxproof.api import bench, evaluate, export, lint, locate, prove, verify
     from onnxproof.findings import Finding
-    from onnxproof.policy.policy import Policy, Tolerance
+    from onnxproof.policy.thresholds import Policy, Tolerance
     from onnxproof.proof.proof import Proof
 
 _HOMES = {
@@ -25,8 +25,8 @@ _HOMES = {
     "bench": "onnxproof.api",
     "Proof": "onnxproof.proof.proof",
     "Finding": "onnxproof.findings",
-    "Policy": "onnxproof.policy.policy",
-    "Tolerance": "onnxproof.policy.policy",
+    "Policy": "onnxproof.policy.thresholds",
+    "Tolerance": "onnxproof.policy.thresholds",
 }
 
 __all__ = [

@@ -11,7 +11,8 @@ from onnxproof.errors import FindingError
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy import asked
-from onnxproof.policy.policy import Policy, judge
+from onnxproof.policy.judgement import judge
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.proof import Proof
 from onnxproof.request.benchmark import BenchSettings

@@ -11,7 +11,7 @@ from onnxproof.pipeline import events
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.executors import run_stage
 from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, Run, stages_of
-from onnxproof.policy.policy import Policy
+from onnxproof.policy.thresholds import Policy
 from onnxproof.process.supervisor import End
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult

@@ -75,7 +75,7 @@ def _example_outputs(subject: Subject) -> Flat:
         raise FindingError(found("OX115", str(error))) from error
     except Exception as error:
         known = diagnose(error)
-        if known.code in ("OX124", "OX125", "OX131"):
+        if known.entry.eager:
             raise FindingError(replace(known, severity="block")) from error
         said = condensed(error)
         raise InputError(
@@ -199,7 +199,7 @@ def _failed(subject: Subject, tried: Sequence[Attempt], errors: Sequence[Excepti
     """The finding for the first error, with what the other attempts said."""
     finding = diagnose(errors[0])
     scripted = [name for name, part in subject.module.named_modules() if isinstance(part, torch.jit.ScriptModule)]
-    if finding.code == "OX101" and scripted:
+    if scripted and finding.entry.vague:
         message = f"the submodule {scripted[0] or 'itself'} is scripted, and an exporter does not look into it"
         finding = found("OX121", message, where=Where(module=scripted[0] or None), evidence=finding.evidence)
     history = [
@@ -213,7 +213,7 @@ def _failed(subject: Subject, tried: Sequence[Attempt], errors: Sequence[Excepti
 
 def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportOptions) -> list[Attempt]:
     """What to try after a failure: the smallest change that may remove its cause, then the other exporter."""
-    if attempt.opset is not None and diagnose(error).code == "OX127":
+    if attempt.opset is not None and diagnose(error).entry.of_opset:
         return [replace(attempt, opset=None)]
     if attempt.exporter == "torchscript":
         return []
@@ -247,7 +247,7 @@ def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -
         "help": reason.help,
     }
     if attempt.exporter == "torchscript":
-        if reason.code == "OX109":
+        if reason.entry.one_path:
             # Tracing records the path that the example takes: cases may or may not take the others.
             report(
                 replace(

@@ -19,6 +19,11 @@ class Pairing:
     findings: tuple[Finding, ...] = ()
 
     @property
+    def blocking(self) -> Finding | None:
+        """Why nothing can be fed, if that is so."""
+        return next((finding for finding in self.findings if finding.severity == "block"), None)
+
+    @property
     def reverse(self) -> dict[str, str]:
         """Graph's name → module's name."""
         return {graph: module for module, graph in self.pairs.items()}

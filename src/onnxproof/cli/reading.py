@@ -64,11 +64,10 @@ def explain(
 
 
 def _page(entry: Entry) -> str:
-    parts = [f"{entry.code}: {entry.title} ({entry.severity})", entry.what, f"Why it matters: {entry.why}"]
-    parts += [f"What to do: {entry.fix}"]
-    parts += [f"For example: {entry.example}"] * bool(entry.example)
-    parts += [f"Looks alike and is right: {entry.near_miss}"] * bool(entry.near_miss)
-    return "\n\n".join(parts)
+    from onnxproof.findings.pages import told
+
+    parts = [f"{label}: {text}" if label else text for label, text in told(entry).items()]
+    return "\n\n".join([f"{entry.code}: {entry.title} ({entry.severity})", *parts])
 
 
 def _explain_error(source: str) -> None:

@@ -10,10 +10,8 @@ from onnxproof.diagnosis import export, general, pasted, prose, runtime
 from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
 from onnxproof.diagnosis.operators import nearest
 from onnxproof.diagnosis.pattern import Pattern
-from onnxproof.findings import CATALOGUE, Finding, Where, found
+from onnxproof.findings import Finding, Where, entry_of, found
 
-OF_OPERATORS = frozenset({"OX108", "OX109", "OX128"})
-"""Codes whose patterns catch the name of an operator."""
 OPERATOR = re.compile(r"\b(?:aten|prims)(?:\.|::)\w+")
 RUNTIME: tuple[Pattern, ...] = (*runtime.LOADING, *runtime.RUNNING)
 EXPORT: tuple[Pattern, ...] = (*export.SPECIFIC, *pasted.PATTERNS)
@@ -22,9 +20,6 @@ BAKED = (
     "A parametrization computes the weight in every forward: bake it before the export, "
     "`torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight')`."
 )
-LINKS = {"OX116": " in", "OX128": " for"}
-SAYS_LITTLE = frozenset({"OX101", "OX221", "OX303"})
-"""Codes that say no more than that it failed."""
 QUOTES = str.maketrans("‘’“”´", "''\"\"'")
 """Issue trackers and editors turn the quotes of a message into others."""
 
@@ -39,9 +34,9 @@ def _pasted(text: str, where: Where | None) -> Finding | None:
     errors = errors_only(text)
     known = _first(text, pasted.FRAMES, where) or _first(errors, _spoken(errors), where)
     known = known or _first(text, _spoken(text), where)
-    if known is not None and known.code == "OX137":  # the error is raised in the exporter, and not by the script
+    if known is not None and known.entry.around:
         return _first(text, pasted.RAISED_IN, where) or known
-    if known is None or known.code in SAYS_LITTLE:
+    if known is None or known.entry.vague:
         return _first(errors, prose.PATTERNS, where) or known
     return known
 
@@ -80,29 +75,23 @@ def diagnose(error: BaseException) -> Finding:
     whole = called(error)
     if known is not None and whole is not None:
         form = nearest(whole)
-        help = f"Instead: {form}. {CATALOGUE[known.code].fix}" if form else known.help
-        link = LINKS.get(known.code, ", a part of")
-        message = known.message if whole in known.message else f"{known.message}{link} {whole}"
+        help = f"Instead: {form}. {known.entry.fix}" if form else known.help
+        message = known.message if whole in known.message else f"{known.message}{known.entry.link} {whole}"
         return replace(known, message=message, help=help)
     if known is not None:
         return known
+    failed = found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
     form = _mentioned(text)
-    return found(
-        "OX101",
-        f"the export failed: {shortest(text, 1)}",
-        where=where,
-        evidence={"error": shortest(text)},
-        help=f"Instead: {form}. {CATALOGUE['OX101'].fix}" if form else None,
-    )
+    return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed
 
 
 def _help(pattern: Pattern, caught: Sequence[str], text: str) -> str | None:
-    form = nearest(caught[0]) if pattern.code in OF_OPERATORS and caught else None
-    if pattern.code == "OX117":  # an operator without a fake implementation may be PyTorch's own
+    entry, form = entry_of(pattern.code), None
+    if entry.operator == "caught" and caught:
+        form = nearest(caught[0])
+    elif entry.operator == "mentioned":  # an operator without a fake implementation may be PyTorch's own
         form = _mentioned(text)
-    if pattern.help is not None and not form:
-        return pattern.help
-    return f"Instead: {form}. {CATALOGUE[pattern.code].fix}" if form else None
+    return f"Instead: {form}. {entry.fix}" if form else pattern.help
 
 
 def _mentioned(text: str) -> str | None:

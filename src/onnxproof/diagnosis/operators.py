@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from onnxproof.findings import entry_of
+
 
 def _named(call: str, note: str = "") -> str:
     """A form that is a function of `onnxproof.rewrites`."""
@@ -177,9 +179,7 @@ def nearest(operator: str) -> str | None:
     return None
 
 
-NAN, DTYPE, DISCRETE = frozenset({"OX205"}), frozenset({"OX214"}), frozenset({"OX207"})
-"""Codes that some advice is for alone."""
-REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, frozenset[str]], ...] = (
+REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, str], ...] = (
     (re.compile(r"divisor_override"), "multiply the average by `kernel area / divisor` instead of `divisor_override`"),
     (
         re.compile(r"floor_divide|//|rounding_mode\s*=\s*['\"]floor"),
@@ -188,7 +188,7 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, froze
     (
         re.compile(r"\.amax\(|\.amin\(|max_pool|\.max\("),
         "onnxruntime loses NaN here: test for it with `x.isnan().any(dim)`",
-        NAN,
+        "nan",
     ),
     (
         re.compile(r"scatter_reduce\(.*mean"),
@@ -201,22 +201,23 @@ REWRITTEN: tuple[tuple[re.Pattern[str], str] | tuple[re.Pattern[str], str, froze
     (
         re.compile(r"\.sum\(|\.mean\(|cumsum"),
         "say the dtype of the result: `.sum(dim, dtype=x.dtype)`; a cast behind it is dropped",
-        DTYPE,
+        "dtype",
     ),
     (
         re.compile(r"topk|sort|argmax|argmin"),
         "equal values (ties) come in another order; make them differ, as `torch.topk(x * n - torch.arange(n), k)` does for integers, "
         "or return the values and not their places",
-        DISCRETE,
+        "discrete",
     ),
     (re.compile(r"logaddexp"), "`torch.maximum(a, b) + torch.log1p(torch.exp(-(a - b).abs()))`"),
 )
-"""Lines that come out wrong silently, by what stands in them, and what to write instead."""
+"""Lines that come out wrong silently, by what stands in them, what to write instead, and what differs where it is for that alone."""
 
 
 def rewritten(line: str, code: str) -> str | None:
     """What to write instead of a line that is exported wrongly, where the finding is of a kind that the advice is for."""
+    differs = entry_of(code).differs
     fitting = (
-        advice for fragment, advice, *only in REWRITTEN if fragment.search(line) and (not only or code in only[0])
+        advice for fragment, advice, *only in REWRITTEN if fragment.search(line) and (not only or differs in only)
     )
     return next(fitting, None)

@@ -1,9 +1,9 @@
 """OX6xx: the data, and how they are prepared."""
 
-from onnxproof.findings.finding import Entry
+from onnxproof.findings.entry import Entry, Judged
 
 ENTRIES = (
-    Entry(
+    Judged(
         "OX601",
         "test rows are training rows",
         "review",
@@ -14,7 +14,7 @@ ENTRIES = (
         "1 % of the test rows copied from the training data",
         "a table of few categories, where rows repeat everywhere",
     ),
-    Entry(
+    Judged(
         "OX602",
         "test rows almost are training rows",
         "review",
@@ -25,7 +25,7 @@ ENTRIES = (
         "1 % of the test rows copied from the training data with a little noise",
         "independent rows of the same distribution",
     ),
-    Entry(
+    Judged(
         "OX603",
         "ids in training and test data",
         "review",
@@ -36,7 +36,7 @@ ENTRIES = (
         "a customer in both files",
         "ids that are disjoint",
     ),
-    Entry(
+    Judged(
         "OX604",
         "NaN or infinite inputs",
         "review",
@@ -47,7 +47,7 @@ ENTRIES = (
         "a column with missing values",
         "large, finite values",
     ),
-    Entry(
+    Judged(
         "OX605",
         "inputs that never change",
         "review",
@@ -58,7 +58,7 @@ ENTRIES = (
         "a column of zeros",
         "the corners of images, which may well be black in all of them",
     ),
-    Entry(
+    Judged(
         "OX606",
         "outside the declared range",
         "review",
@@ -69,7 +69,7 @@ ENTRIES = (
         "`--range x:0,1` and values up to 255",
         "values at the ends of the range: both ends are included",
     ),
-    Entry(
+    Judged(
         "OX607",
         "another scale",
         "review",
@@ -91,7 +91,7 @@ ENTRIES = (
         "images of 8×8×3 for a model that takes 3×8×8",
         "images of another size where height and width are dynamic",
     ),
-    Entry(
+    Judged(
         "OX609",
         "data beyond the parity cases",
         "note",
@@ -102,7 +102,7 @@ ENTRIES = (
         "values around 5,000 without `--range`",
         "values between −3 and 3",
     ),
-    Entry(
+    Judged(
         "OX610",
         "one feature gives the label away",
         "review",
@@ -113,7 +113,7 @@ ENTRIES = (
         "a column that is the label plus a little noise",
         "a strong feature that still errs in one row of fifty",
     ),
-    Entry(
+    Judged(
         "OX611",
         "much better on the training data",
         "review",
@@ -124,7 +124,7 @@ ENTRIES = (
         "accuracy 1.00 in training and 0.80 in test",
         "0.97 and 0.95",
     ),
-    Entry(
+    Judged(
         "OX612",
         "training and test data differ",
         "note",
@@ -135,7 +135,7 @@ ENTRIES = (
         "a feature shifted by one standard deviation",
         "two random halves of one data set",
     ),
-    Entry(
+    Judged(
         "OX613",
         "training and serving prepare differently",
         "block",
@@ -146,7 +146,7 @@ ENTRIES = (
         "a mean that was rounded, BGR instead of RGB, another order of columns",
         "differences in the last digits of float32",
     ),
-    Entry(
+    Judged(
         "OX614",
         "channels in another order",
         "review",
@@ -157,7 +157,7 @@ ENTRIES = (
         "images loaded with a library that gives BGR",
         "images that are redder than the training data",
     ),
-    Entry(
+    Judged(
         "OX615",
         "integers for a float input",
         "note",
@@ -169,5 +169,3 @@ ENTRIES = (
         "float64 values for a float32 input",
     ),
 )
-JUDGED = frozenset(entry.code for entry in ENTRIES) - {"OX608"}
-"""Derived from the facts by the policy; the others are observed while running."""

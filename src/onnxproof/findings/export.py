@@ -1,6 +1,6 @@
 """OX1xx: the model before and during export."""
 
-from onnxproof.findings.finding import Entry
+from onnxproof.findings.entry import Entry
 
 ENTRIES = (
     Entry(
@@ -14,6 +14,8 @@ ENTRIES = (
         "export",
         example="a forward that raises only while it is captured",
         near_miss="a failure that is in the catalogue: it gets its own code",
+        explained=False,
+        vague=True,
     ),
     Entry(
         "OX102",
@@ -38,6 +40,7 @@ ENTRIES = (
         "model",
         example="`F.dropout(x, 0.5)` without `training=self.training`",
         near_miss="`nn.Dropout` in eval mode",
+        random=True,
     ),
     Entry(
         "OX104",
@@ -83,6 +86,7 @@ ENTRIES = (
         "capture",
         example="`x.masked_select(mask)`, which TorchScript translates",
         near_miss="`--exporter torchscript`: then it was asked for",
+        suspicion="The default exporter failed{place} ({reason}) and tracing froze what stands there: {help}",
     ),
     Entry(
         "OX108",
@@ -95,6 +99,7 @@ ENTRIES = (
         "translate",
         example="`x.median(-1)`",
         near_miss="`x.sort(-1)`",
+        operator="caught",
     ),
     Entry(
         "OX109",
@@ -106,6 +111,8 @@ ENTRIES = (
         "capture",
         example="`if x.sum() > 0:`",
         near_miss="`if x.shape[0] > 0:` or `torch.where(x.sum() > 0, a, b)`",
+        one_path=True,
+        operator="caught",
     ),
     Entry(
         "OX110",
@@ -151,6 +158,7 @@ ENTRIES = (
         "model",
         example="`x.add_(1)` on an input, or a counter in a buffer",
         near_miss="`x + 1`",
+        stateful=True,
     ),
     Entry(
         "OX114",
@@ -186,6 +194,7 @@ ENTRIES = (
         "translate",
         example="`return torch.fft.rfft(x)`",
         near_miss="`return torch.view_as_real(torch.fft.rfft(x))`",
+        link=" in",
     ),
     Entry(
         "OX117",
@@ -199,6 +208,7 @@ ENTRIES = (
         "translate",
         example="an operator made with `torch.library.custom_op`",
         near_miss="the same written in PyTorch's operators",
+        operator="mentioned",
     ),
     Entry(
         "OX118",
@@ -284,6 +294,7 @@ ENTRIES = (
         "capture",
         example="`torch.cond(p, lambda t: t, lambda t: t - 1, (x,))`",
         near_miss="`torch.cond(p, lambda t: t.clone(), …)`",
+        eager=True,
     ),
     Entry(
         "OX125",
@@ -296,6 +307,7 @@ ENTRIES = (
         "model",
         example="one layer on `cuda:0` and the rest on the CPU",
         near_miss="everything on one device",
+        eager=True,
     ),
     Entry(
         "OX126",
@@ -320,6 +332,7 @@ ENTRIES = (
         "translate",
         example="`torch.onnx.export(…, dynamo=False, opset_version=15)` of `grid_sample`, which it has from 16 on",
         near_miss="`--exporter torchscript --opset 15` of it: onnxproof takes an opset that works, and says so (OX105)",
+        of_opset=True,
     ),
     Entry(
         "OX128",
@@ -332,6 +345,9 @@ ENTRIES = (
         "translate",
         example="`torch.unique_consecutive` of floats",
         near_miss="`torch.unique_consecutive` of integers",
+        explained=False,
+        operator="caught",
+        link=" for",
     ),
     Entry(
         "OX129",
@@ -367,6 +383,7 @@ ENTRIES = (
         "model",
         example="an operator that PyTorch has for float16 on GPUs only, on a CPU",
         near_miss="the same model in float32",
+        eager=True,
     ),
     Entry(
         "OX132",
@@ -437,6 +454,7 @@ ENTRIES = (
         "run",
         example="KeyError: 'resize_shape' in the preprocessing of a conversion script",
         near_miss="the forward refuses the example inputs (OX134)",
+        around=True,
     ),
     Entry(
         "OX138",
@@ -533,5 +551,6 @@ ENTRIES = (
         "model",
         example="an encoder in eval mode that is given `src_key_padding_mask`",
         near_miss="the same with `enable_nested_tensor=False`",
+        suspicion="Most likely {message}. {help}",
     ),
 )

@@ -1,28 +1,17 @@
-"""What a finding is: the same record in every output format."""
+"""What a finding is: the same record in every output format; and the verdict that findings give."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-Severity = Literal["block", "review", "note"]
-Stage = Literal[
-    "model",
-    "capture",
-    "translate",
-    "simplify",
-    "kernel",
-    "optimize",
-    "provider",
-    "precision",
-    "preprocess",
-    "data",
-    "export",
-    "session",
-    "run",
-]
+from onnxproof.findings.catalogue import CATALOGUE, entry_of
+from onnxproof.findings.entry import OFFER, Entry, Severity, Stage
+
 WEIGHT: dict[str, int] = {"note": 0, "review": 1, "block": 2}
+Verdict = Literal["ship", "review", "block"]
+VERDICTS: tuple[Verdict, ...] = ("ship", "review", "block")
 
 
 @dataclass(frozen=True)
@@ -52,22 +41,48 @@ class Finding:
     known: str | None = None
     """Why it does not gate: the baseline has it, and it is not worse now."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The finding as plain data."""
-        return asdict(self)
-
-    def accept(self, reason: str) -> Finding:
-        """The same finding, known and accepted: it stays visible and no longer gates."""
-        return replace(self, accepted=reason)
-
-    def know(self, reason: str) -> Finding:
-        """The same finding, known from a baseline: it stays visible and no longer gates."""
-        return replace(self, known=reason)
+    @property
+    def entry(self) -> Entry:
+        """What the catalogue knows about its code."""
+        return entry_of(self.code)
 
     @property
     def weight(self) -> int:
         """0 for a note, an accepted or a known finding, 1 for a review, 2 for a block."""
         return 0 if self.accepted is not None or self.known is not None else WEIGHT[self.severity]
+
+    @property
+    def measure(self) -> float | None:
+        """How large the difference is that it speaks of, where its code has a size."""
+        return self._number(self.entry.measure)
+
+    @property
+    def excess(self) -> float | None:
+        """How far it is beyond what rounding explains, 1 being the border; None where rounding is not in question."""
+        return self._number(self.entry.excess)
+
+    def _number(self, path: str) -> float | None:
+        value: Any = self.evidence
+        for name in path.split("."):
+            value = value.get(name) if isinstance(value, Mapping) else None
+        number: float | None = value
+        return number
+
+    def accept(self, reason: str) -> Finding:
+        """The same finding, known and accepted: it stays visible and no longer gates, where its code allows that."""
+        return replace(self, accepted=reason) if self.entry.acceptable else self
+
+    def know(self, reason: str) -> Finding:
+        """The same finding, known from a baseline: it stays visible and no longer gates, where its code allows that."""
+        return replace(self, known=reason) if self.entry.acceptable else self
+
+    def without_offer(self) -> Finding:
+        """The same finding where `--heal` was tried already."""
+        return replace(self, help=self.help.removesuffix(OFFER))
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as plain data."""
+        return asdict(self)
 
     @staticmethod
     def from_json(data: Mapping[str, Any]) -> Finding:
@@ -79,18 +94,29 @@ class Finding:
         return Finding(where=Where(**places), **known)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """The catalogue's page about one code."""
+def found(
+    code: str,
+    message: str,
+    *,
+    where: Where | None = None,
+    severity: Severity | None = None,
+    stage: Stage | None = None,
+    evidence: Mapping[str, Any] | None = None,
+    help: str | None = None,
+) -> Finding:
+    """A finding of the catalogue; what is not given comes from its entry."""
+    entry = CATALOGUE[code]
+    return Finding(
+        code=code,
+        severity=severity or entry.severity,
+        message=message,
+        where=where or Where(),
+        stage=stage or entry.stage,
+        evidence=dict(evidence or {}),
+        help=help if help is not None else entry.help,
+    )
 
-    code: str
-    title: str
-    severity: Severity
-    what: str
-    why: str
-    fix: str
-    stage: Stage | None = None
-    example: str = ""
-    """What triggers it: a line of a model, a command, a state of the file."""
-    near_miss: str = ""
-    """What looks alike and is right."""
+
+def verdict_of(findings: Iterable[Finding]) -> Verdict:
+    """The worst finding that gates decides."""
+    return VERDICTS[max((finding.weight for finding in findings), default=0)]

@@ -1,6 +1,6 @@
 """OX3xx: the file, the graph, the session."""
 
-from onnxproof.findings.finding import Entry
+from onnxproof.findings.entry import Entry
 
 ENTRIES = (
     Entry(
@@ -35,6 +35,9 @@ ENTRIES = (
         "session",
         example="a file that onnxruntime refuses for a reason that the catalogue does not know",
         near_miss="a refusal that has a code of its own (OX307, OX308, OX310, OX311)",
+        explained=False,
+        healable=True,
+        vague=True,
     ),
     Entry(
         "OX304",
@@ -68,6 +71,7 @@ ENTRIES = (
         "export",
         example="a node with a name that appears twice as an output",
         near_miss="a file that the checker accepts",
+        by_lint="node",
     ),
     Entry(
         "OX307",
@@ -81,6 +85,8 @@ ENTRIES = (
         "translate",
         example="`(x > 0) + (x > 1)`",
         near_miss="`(x > 0) | (x > 1)`",
+        by_lint="node",
+        healable=True,
     ),
     Entry(
         "OX308",
@@ -92,6 +98,8 @@ ENTRIES = (
         "kernel",
         example="`torch.erf` in float64",
         near_miss="`torch.erf` in float32",
+        by_lint="words",
+        healable=True,
     ),
     Entry(
         "OX309",
@@ -126,6 +134,7 @@ ENTRIES = (
         "session",
         example="a node of domain `my.ops` without its library",
         near_miss="a node of `com.microsoft`, which onnxruntime has",
+        by_lint="words",
     ),
     Entry(
         "OX312",
@@ -272,10 +281,11 @@ ENTRIES = (
         "block",
         "The file is valid, and onnxruntime fails while it rewrites the graph or sets up a kernel.",
         "The artifact cannot be served with these settings.",
-        "Lower the optimisation (`--optimization basic`), switch the named rewrite off (`--disable`), or use another release; `--heal` tries the first two.",
+        "Lower the optimisation (`--optimization basic`), switch the named rewrite off (`--disable`), or use another release.",
         "optimize",
         example="a graph of which a rewrite of onnxruntime makes an invalid one",
         near_miss="a file that is not valid to begin with (OX306)",
+        healable=True,
     ),
     Entry(
         "OX326",
@@ -288,5 +298,6 @@ ENTRIES = (
         "provider",
         example="CUDNN failure 5000: CUDNN_STATUS_EXECUTION_FAILED",
         near_miss="a provider whose library cannot be loaded at all (OX304)",
+        healable=True,
     ),
 )

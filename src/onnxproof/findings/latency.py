@@ -1,9 +1,9 @@
 """OX4xx: what the clock says."""
 
-from onnxproof.findings.finding import Entry
+from onnxproof.findings.entry import Judged
 
 ENTRIES = (
-    Entry(
+    Judged(
         "OX401",
         "slower than promised",
         "block",
@@ -14,7 +14,7 @@ ENTRIES = (
         example="`--max-latency p50=1ms` where p50 is 3 ms",
         near_miss="p50 is 0.9 ms and its upper bound 0.95 ms: below the limit",
     ),
-    Entry(
+    Judged(
         "OX402",
         "a limit is not shown to hold",
         "review",
@@ -26,7 +26,7 @@ ENTRIES = (
         example="`--max-latency p99=20ms` with 300 samples (662 are needed)",
         near_miss="the same with 700 samples that are all below 20 ms",
     ),
-    Entry(
+    Judged(
         "OX403",
         "slow",
         "review",
@@ -37,7 +37,7 @@ ENTRIES = (
         example="p50 of 150 ms at batch 1 without any limit given",
         near_miss="p50 of 90 ms; or 150 ms under `--max-latency p50=200ms`; or 150 ms at a larger batch (a note)",
     ),
-    Entry(
+    Judged(
         "OX404",
         "slower than PyTorch",
         "review",
@@ -48,7 +48,7 @@ ENTRIES = (
         example="a speed-up of 0.7 with an interval from 0.66 to 0.74",
         near_miss="a speed-up of 0.98 with an interval from 0.93 to 1.04: not distinguishable",
     ),
-    Entry(
+    Judged(
         "OX405",
         "as fast as PyTorch",
         "note",
@@ -59,7 +59,7 @@ ENTRIES = (
         example="a speed-up of 1.02 with an interval from 0.97 to 1.06",
         near_miss="a speed-up of 1.10 with an interval from 1.05 to 1.15",
     ),
-    Entry(
+    Judged(
         "OX406",
         "less speed-up than promised",
         "block",
@@ -70,7 +70,7 @@ ENTRIES = (
         example="`--min-speedup 2` where it is 1.5 with an interval from 1.4 to 1.6",
         near_miss="`--min-speedup 1.3` there: 1.4 is the safe end",
     ),
-    Entry(
+    Judged(
         "OX407",
         "more memory than promised",
         "block",
@@ -81,7 +81,7 @@ ENTRIES = (
         example="`--max-memory 100MB` where the peak grows by 180 MB",
         near_miss="`--max-memory 200MB` there",
     ),
-    Entry(
+    Judged(
         "OX408",
         "slower than the baseline",
         "review",
@@ -92,7 +92,7 @@ ENTRIES = (
         example="p50 was 2.0 ms [1.98, 2.02] and is 2.6 ms [2.5, 2.7] on the same machine",
         near_miss="p50 is 2.05 ms [2.0, 2.1]: within 5 %",
     ),
-    Entry(
+    Judged(
         "OX409",
         "another machine than the baseline's",
         "note",
@@ -103,7 +103,7 @@ ENTRIES = (
         example="a baseline from a laptop, judged in CI",
         near_miss="a baseline from the same runner",
     ),
-    Entry(
+    Judged(
         "OX410",
         "unstable times",
         "note",
@@ -114,7 +114,7 @@ ENTRIES = (
         example="p50 of 1 ms and p90 of 3 ms",
         near_miss="p50 of 1 ms and p90 of 1.2 ms",
     ),
-    Entry(
+    Judged(
         "OX411",
         "too few samples",
         "note",
@@ -125,7 +125,7 @@ ENTRIES = (
         example="`--budget 1s` for a model that takes 200 ms",
         near_miss="a measurement that reached `--min-count`",
     ),
-    Entry(
+    Judged(
         "OX412",
         "a busy machine",
         "note",
@@ -135,8 +135,9 @@ ENTRIES = (
         "run",
         example="another process that keeps a core busy",
         near_miss="a machine on which others used 5 % of a core",
+        disturbance=True,
     ),
-    Entry(
+    Judged(
         "OX413",
         "the clock is too coarse",
         "note",
@@ -147,7 +148,7 @@ ENTRIES = (
         example="a call of 2 µs with a clock of 1 µs",
         near_miss="a call of 2 µs with a clock of 1 ns",
     ),
-    Entry(
+    Judged(
         "OX414",
         "more threads than cores",
         "note",
@@ -158,7 +159,7 @@ ENTRIES = (
         example="`--threads 8` on two cores",
         near_miss="`--threads 2` on two cores",
     ),
-    Entry(
+    Judged(
         "OX415",
         "the processor was slowed down",
         "note",
@@ -168,8 +169,9 @@ ENTRIES = (
         "run",
         example="a container with half a core",
         near_miss="a processor whose frequency moved by 3 %",
+        disturbance=True,
     ),
-    Entry(
+    Judged(
         "OX416",
         "still warming up",
         "note",
@@ -180,7 +182,7 @@ ENTRIES = (
         example="a module that compiles itself during its first hundred calls",
         near_miss="a session whose times are flat after ten calls",
     ),
-    Entry(
+    Judged(
         "OX417",
         "not timed",
         "note",
@@ -191,7 +193,7 @@ ENTRIES = (
         example="`--compile` without a C++ compiler",
         near_miss="no `--compile`: torch.compile is not missed",
     ),
-    Entry(
+    Judged(
         "OX418",
         "another contender answers differently",
         "note",
@@ -202,7 +204,7 @@ ENTRIES = (
         example="`--against quantised.onnx` whose outputs are off by 1 %",
         near_miss="`--also threads=1` with the same answers up to rounding",
     ),
-    Entry(
+    Judged(
         "OX419",
         "the rate is too high",
         "review",
@@ -213,7 +215,7 @@ ENTRIES = (
         example="`--rate 1000` for a session that takes 2 ms with one worker",
         near_miss="`--rate 300` there",
     ),
-    Entry(
+    Judged(
         "OX420",
         "a faster setting",
         "note",
@@ -225,6 +227,3 @@ ENTRIES = (
         near_miss="a setting that is faster and answers wrongly: it is never offered",
     ),
 )
-
-JUDGED = frozenset(entry.code for entry in ENTRIES)
-"""All of them are derived from the record of the times."""

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-from onnxproof.findings import CATALOGUE, Entry
-
-FAMILIES = {
-    "OX0": "The run itself",
-    "OX1": "The model and its export",
-    "OX2": "Parity",
-    "OX3": "Graph, file and session",
-    "OX4": "Latency",
-    "OX5": "Task quality",
-    "OX6": "Data",
-}
+from onnxproof.findings import CATALOGUE, FAMILIES, Entry
 
 
 def page() -> str:
     """Every entry of the catalogue, by family."""
     lines = ["# Findings", "", "Generated from the catalogue; `onnxproof explain CODE` prints the same.", ""]
-    for prefix, title in FAMILIES.items():
-        entries = [entry for code, entry in sorted(CATALOGUE.items()) if code.startswith(prefix)]
-        if entries:
-            lines += [f"## {prefix}xx: {title}", "", *(line for entry in entries for line in section(entry))]
+    for family in FAMILIES:
+        entries = [entry for _, entry in sorted(CATALOGUE.items()) if entry.family == family]
+        lines += [f"## {family.prefix}xx: {family.title}", "", *(line for entry in entries for line in section(entry))]
     return "\n".join(lines)
 
 
 def section(entry: Entry) -> list[str]:
     """One entry."""
-    return [
+    stage = f", stage *{entry.stage}*" if entry.stage else ""
+    paragraphs = [
         f"### {entry.code}: {entry.title}",
-        "",
-        f"*{entry.severity}*" + (f", stage *{entry.stage}*" if entry.stage else ""),
-        "",
-        entry.what,
-        "",
-        f"**Why it matters.** {entry.why}",
-        "",
-        f"**What to do.** {entry.fix}",
-        "",
-        f"**Example.** {entry.example}",
-        "",
-        f"**Looks alike and is right.** {entry.near_miss}",
-        "",
+        f"*{entry.severity}*{stage}",
+        *(f"**{label}.** {text}" if label else text for label, text in told(entry).items()),
     ]
+    return [line for paragraph in paragraphs for line in (paragraph, "")]
+
+
+def told(entry: Entry) -> dict[str, str]:
+    """What there is to say about a code, in order: label → text; the first needs no label."""
+    parts = {
+        "": entry.what,
+        "Why it matters": entry.why,
+        "What to do": entry.help,
+        "Where it hits every case": entry.never,
+        "Never accepted": entry.unacceptable,
+        "Example": entry.example,
+        "Looks alike and is right": entry.near_miss,
+    }
+    return {label: text for label, text in parts.items() if text}
 
 
 if __name__ == "__main__":

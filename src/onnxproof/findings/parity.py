@@ -1,42 +1,57 @@
 """OX2xx: what the two sides answer."""
 
-from onnxproof.findings.finding import Entry
+from onnxproof.findings.entry import Entry, Judged
 
-HEAL = " `--heal` tries the settings that may remove it."
+WRONG = ("OX201", "OX205", "OX207", "OX214", "OX215", "OX220")
+"""An output that is plainly wrong: what is milder about it goes without saying."""
 
 ENTRIES = (
-    Entry(
+    Judged(
         "OX201",
         "a wrong answer",
         "block",
         "The outputs differ by more than the tolerance, and rounding does not explain it.",
         "Consumers will see it.",
-        "See the case and the worst elements; `onnxproof verify` with that case reproduces it." + HEAL,
+        "See the case and the worst elements; `onnxproof verify` with that case reproduces it.",
         example="the export of `floor_divide(5.0, 0.1)`: 50 instead of 49",
         near_miss="a difference of one float32 ulp",
+        locatable=True,
+        healable=True,
+        measure="max_abs",
+        excess="unexplained",
     ),
-    Entry(
+    Judged(
         "OX202",
         "a silent change",
         "review",
         "The outputs agree within the tolerance, but differ far more than float rounding does.",
         "Something in the graph means something else (an approximation, an epsilon, a rounded weight); other inputs may be hit harder.",
-        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts." + HEAL,
+        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts.",
         example="GELU exported as its tanh approximation",
         near_miss="the noise of another order of summation",
+        locatable=True,
+        healable=True,
+        measure="worst_ratio",
+        excess="unexplained",
+        gives_way_to=(*WRONG, "OX203"),
     ),
-    Entry(
+    Judged(
         "OX203",
         "the graph means something else",
         "review",
         "Evaluated in float64, where rounding cannot hide, the ONNX graph and the PyTorch module differ.",
         "The graph is not the same function, however small the difference looks.",
-        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts." + HEAL,
+        "Look for what changed between the module and the graph: approximations, epsilons, weights, casts.",
         "translate",
         example="an epsilon of 1e-6 instead of 1e-5",
         near_miss="constants stored in float32",
+        locatable=True,
+        healable=True,
+        measure="exactness.ratio",
+        excess="exactness.ratio",
+        gives_way_to=WRONG,
     ),
-    Entry(
+    Judged(
         "OX204",
         "outside the tolerance, inside the noise",
         "note",
@@ -46,19 +61,25 @@ ENTRIES = (
         "precision",
         example="cosine similarity of nearly equal vectors",
         near_miss="the same difference in a well-conditioned model (OX201)",
+        locatable=True,
+        measure="max_abs",
+        gives_way_to=WRONG,
     ),
-    Entry(
+    Judged(
         "OX205",
         "NaN or infinity on one side",
         "block",
         "One side gives NaN or an infinity where the other does not.",
         "Everything downstream of it is lost.",
-        "Look at the case: zero rows, masked rows and logarithms of zero are the usual places; check the epsilons in the graph."
-        + HEAL,
+        "Look at the case: zero rows, masked rows and logarithms of zero are the usual places; check the epsilons in the graph.",
         example="`x / (x.norm() + 1e-8)` without its epsilon: NaN for a row of zeros",
         near_miss="NaN on both sides",
+        locatable=True,
+        healable=True,
+        measure="differing",
+        differs="nan",
     ),
-    Entry(
+    Judged(
         "OX206",
         "nothing finite to compare",
         "review",
@@ -68,17 +89,21 @@ ENTRIES = (
         example="a checkpoint full of NaN",
         near_miss="one case with NaN on both sides",
     ),
-    Entry(
+    Judged(
         "OX207",
         "discrete values differ",
         "block",
         "Integers, booleans or strings differ, and rounding does not explain it.",
         "A decision changed.",
-        "See the case and the worst elements." + HEAL,
+        "See the case and the worst elements.",
         example="an index that differs where the scores are far apart",
         near_miss="an argmax of two scores that are equal within rounding (OX208)",
+        locatable=True,
+        healable=True,
+        measure="mismatched",
+        differs="discrete",
     ),
-    Entry(
+    Judged(
         "OX208",
         "flips inside the noise",
         "note",
@@ -88,8 +113,9 @@ ENTRIES = (
         "precision",
         example="an argmax of two scores that are equal within rounding",
         near_miss="an index that differs where the scores are far apart (OX207)",
+        gives_way_to=WRONG,
     ),
-    Entry(
+    Judged(
         "OX209",
         "a difference on inputs outside the fair range",
         "note",
@@ -139,26 +165,31 @@ ENTRIES = (
         example="outputs `b, a` where the module returns `a, b`",
         near_miss="the same order",
     ),
-    Entry(
+    Judged(
         "OX214",
         "an output has another dtype",
         "block",
         "The artifact returns an output in another dtype than the module.",
         "Consumers read wrong bytes or fail, and precision may be lost.",
         "Say the dtype where the value is computed, as `x.sum(-1, dtype=x.dtype)` (the exporter may drop a cast behind it), or "
-        "export from a module in the dtype you want to ship." + HEAL,
+        "export from a module in the dtype you want to ship.",
         example="the float16 sum that comes back as float32",
         near_miss="the same dtype",
+        locatable=True,
+        healable=True,
+        differs="dtype",
     ),
-    Entry(
+    Judged(
         "OX215",
         "an output has another shape",
         "block",
         "The shapes differ (broadcasting would hide it; it is not applied).",
         "Consumers read wrong elements or fail.",
-        "Look for a squeeze, a keepdim or a baked size near this output." + HEAL,
+        "Look for a squeeze, a keepdim or a baked size near this output.",
         example="(3, 1) where the module gives (3,)",
         near_miss="the same shape",
+        locatable=True,
+        healable=True,
     ),
     Entry(
         "OX216",
@@ -200,7 +231,7 @@ ENTRIES = (
         example="a file that takes float64 for a float32 module",
         near_miss="the same dtype",
     ),
-    Entry(
+    Judged(
         "OX220",
         "outputs look swapped",
         "block",
@@ -210,18 +241,21 @@ ENTRIES = (
         example="a file whose outputs `logits` and `features` changed places",
         near_miss="two outputs that are equal in the module too",
     ),
-    Entry(
+    Judged(
         "OX221",
         "onnxruntime refuses an input",
         "block",
         "PyTorch answers for this input and onnxruntime raises.",
         "Requests like this one fail in production.",
-        "See the case and the message." + HEAL,
+        "See the case and the message.",
         "session",
         example="an operator that refuses an empty batch",
         near_miss="a case that PyTorch refuses too (OX006)",
+        locatable=True,
+        healable=True,
+        vague=True,
     ),
-    Entry(
+    Judged(
         "OX222",
         "a dimension of the file is fixed",
         "block",
@@ -229,12 +263,15 @@ ENTRIES = (
         "Only requests of exactly that size can be served.",
         "Export with that dimension dynamic, for example "
         "`torch.onnx.export(model, args, path, dynamo=True, dynamic_shapes=({0: 'batch'},))` or `onnxproof export`; or say what is served "
-        "with `--batch-sizes`. Where it was exported dynamic and is fixed all the same, the model fixes it (OX104): `--heal` tries what may help.",
+        "with `--batch-sizes`. Where it was exported dynamic and is fixed all the same, the model fixes it (OX104).",
         "capture",
         example="a file exported with a batch of 1",
         near_miss="a file with a symbolic batch",
+        never="The file takes another size there than the example has, and no case fits: it is the file of another model or of another example, or its "
+        "inputs come in another order. Give the module that was exported and an example of the file's size, or export with that dimension dynamic.",
+        healable=True,
     ),
-    Entry(
+    Judged(
         "OX223",
         "a node fails on other sizes",
         "block",
@@ -245,6 +282,10 @@ ENTRIES = (
         "capture",
         example="`x.squeeze(0)` with a dynamic batch",
         near_miss="`x[0]`",
+        never="It fails at every size, the example's own too: the exporter translates the named line wrongly, or onnxruntime has not all of the operator. "
+        "`--heal` tries the other exporter and other settings; otherwise write the line in other operators.",
+        locatable=True,
+        healable=True,
     ),
     Entry(
         "OX224",
@@ -258,7 +299,7 @@ ENTRIES = (
         example="feeding float64 to an input that is float32",
         near_miss="feeding `x.astype(np.float32)`",
     ),
-    Entry(
+    Judged(
         "OX225",
         "an index outside its table",
         "block",
@@ -269,6 +310,8 @@ ENTRIES = (
         "kernel",
         example="a table that was cut to fewer rows",
         near_miss="an id that PyTorch refuses too (OX006)",
+        locatable=True,
+        healable=True,
     ),
     Entry(
         "OX226",
@@ -282,25 +325,3 @@ ENTRIES = (
         near_miss="one that it uses",
     ),
 )
-
-JUDGED = frozenset(
-    {
-        "OX201",
-        "OX202",
-        "OX203",
-        "OX204",
-        "OX205",
-        "OX206",
-        "OX207",
-        "OX208",
-        "OX209",
-        "OX214",
-        "OX215",
-        "OX220",
-        "OX221",
-        "OX222",
-        "OX223",
-        "OX225",
-    }
-)
-"""Codes that `policy.judge` derives from comparisons: judged again, they are derived again."""

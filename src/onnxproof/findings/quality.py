@@ -1,6 +1,6 @@
 """OX5xx: task quality."""
 
-from onnxproof.findings.finding import Entry
+from onnxproof.findings.entry import Entry, Judged
 
 ENTRIES = (
     Entry(
@@ -14,7 +14,7 @@ ENTRIES = (
         "`onnxproof evaluate` of an artifact whose sequence length is fixed, on data of another length",
         "data that PyTorch refuses too: wrong usage, exit 2",
     ),
-    Entry(
+    Judged(
         "OX502",
         "decisions changed",
         "block",
@@ -25,7 +25,7 @@ ENTRIES = (
         "an artifact with a weight that was changed by 20 %",
         "a decision that changes where the float64 margin is within rounding (OX503)",
     ),
-    Entry(
+    Judged(
         "OX503",
         "decisions changed within rounding",
         "note",
@@ -36,7 +36,7 @@ ENTRIES = (
         "a score that equals the threshold up to its last bit",
         "a changed decision with a margin far beyond rounding (OX502)",
     ),
-    Entry(
+    Judged(
         "OX504",
         "a gate is missed",
         "block",
@@ -47,7 +47,7 @@ ENTRIES = (
         "`--min recall=0.8` with a recall of 0.12",
         "`--min recall=0.8` with 0.81, whose interval reaches below 0.8: a note (OX509)",
     ),
-    Entry(
+    Judged(
         "OX505",
         "a rare class is missed",
         "block",
@@ -58,7 +58,7 @@ ENTRIES = (
         "98 % accuracy and 12 % recall on a class that is 2 % of the data",
         "the same rare class with a recall of 0.7",
     ),
-    Entry(
+    Judged(
         "OX506",
         "low accuracy",
         "review",
@@ -69,7 +69,7 @@ ENTRIES = (
         "an accuracy of 0.6 without `--min accuracy`",
         "an accuracy of 0.6 with `--min accuracy=0.55`",
     ),
-    Entry(
+    Judged(
         "OX507",
         "quality dropped",
         "review",
@@ -80,7 +80,7 @@ ENTRIES = (
         "accuracy 0.97 in PyTorch and 0.93 in onnxruntime",
         "a drop of 0.02 that 50 examples show by chance",
     ),
-    Entry(
+    Judged(
         "OX508",
         "too few examples to call them the same",
         "note",
@@ -91,7 +91,7 @@ ENTRIES = (
         "100 examples without a flip at `--delta 0.01`",
         "1,000 examples without a flip",
     ),
-    Entry(
+    Judged(
         "OX509",
         "a gate is met by luck, perhaps",
         "note",
@@ -102,7 +102,7 @@ ENTRIES = (
         "`--min recall=0.8` with 17 of 20 found",
         "`--min recall=0.8` with 1,700 of 2,000 found",
     ),
-    Entry(
+    Judged(
         "OX510",
         "the threshold moved",
         "review",
@@ -113,7 +113,7 @@ ENTRIES = (
         "scores that come back as logits where PyTorch gives probabilities",
         "thresholds that differ in the last digits, with the goal reached on both sides",
     ),
-    Entry(
+    Judged(
         "OX511",
         "no threshold reaches the goal",
         "review",
@@ -124,7 +124,7 @@ ENTRIES = (
         "`--goal 'precision>=0.99'` where the best precision is 0.9",
         "a goal that is reached at an unusual threshold",
     ),
-    Entry(
+    Judged(
         "OX512",
         "imbalanced classes",
         "note",
@@ -135,7 +135,7 @@ ENTRIES = (
         "99 examples of one class and one of the other",
         "two classes at 70 and 30 %",
     ),
-    Entry(
+    Judged(
         "OX513",
         "a class without examples",
         "review",
@@ -157,7 +157,7 @@ ENTRIES = (
         "a row that kills onnxruntime",
         "a worker that dies once: its rows are run again",
     ),
-    Entry(
+    Judged(
         "OX516",
         "answers are NaN",
         "block",
@@ -168,7 +168,7 @@ ENTRIES = (
         "an artifact that takes the logarithm of a negative number where PyTorch does not",
         "scores of −inf for classes that are ruled out",
     ),
-    Entry(
+    Judged(
         "OX517",
         "scores differ beyond rounding",
         "review",
@@ -202,5 +202,3 @@ ENTRIES = (
         "labels 0 to 9 for a model with ten logits",
     ),
 )
-JUDGED = frozenset(entry.code for entry in ENTRIES) - {"OX501", "OX514", "OX515", "OX518"}
-"""Derived from the facts by the policy; the others are observed while running."""

@@ -1,6 +1,6 @@
 """OX0xx: the run itself."""
 
-from onnxproof.findings.finding import Entry
+from onnxproof.findings.entry import Entry
 
 ENTRIES = (
     Entry(
@@ -48,6 +48,8 @@ ENTRIES = (
         "run",
         example="an export that failed, or every case is rejected by the module itself",
         near_miss="some cases are rejected and others compared (OX006)",
+        unacceptable="nothing compared is never a pass",
+        consequence=True,
     ),
     Entry(
         "OX005",
@@ -92,6 +94,7 @@ ENTRIES = (
         "run",
         example="`prove --heal` of `max_pool2d(F.pad(x - 3, …))`: onnxruntime's Pad_Fusion is switched off",
         near_miss="`prove --heal` of a correct export: nothing is tried",
+        prominent=True,
     ),
     Entry(
         "OX009",
@@ -103,5 +106,6 @@ ENTRIES = (
         "run",
         example="`prove --heal` of `avg_pool2d(…, divisor_override=2)`: no setting translates it right",
         near_miss="a fault that a setting removes (OX008)",
+        prominent=True,
     ),
 )

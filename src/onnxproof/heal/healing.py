@@ -11,16 +11,12 @@ from typing import Any
 
 from onnxproof.errors import OnnxproofError
 from onnxproof.findings import Finding, found
-from onnxproof.findings.parity import HEAL
 from onnxproof.heal.remedies import Remedy, remedies, short
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
-from onnxproof.policy.policy import Policy
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
-
-PARITY = ("OX0", "OX2", "OX3")
-"""Families of findings that other settings may remove."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +34,7 @@ class Tried:
 
 def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress | None = None) -> Proof:
     """The proof of the first setting that passes; the given one, with what was tried, where none does."""
-    if not _worth(proof):
+    if not _faults(proof):
         return proof
     tried: list[Tried] = []
     for remedy in remedies(request, proof):
@@ -57,13 +53,14 @@ def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress |
     return _unhealed(proof, tried)
 
 
-def _worth(proof: Proof) -> bool:
-    return any(f.weight and f.code.startswith(PARITY) for f in proof.findings)
+def _faults(proof: Proof) -> list[Finding]:
+    """What gates and may be otherwise under other settings, the gravest first."""
+    return [finding for finding in proof.findings if finding.weight and finding.entry.family.adjustable]
 
 
 def _remaining(before: Proof, after: Proof) -> str | None:
-    """What still gates: any finding about parity, and any that was not there before."""
-    known = {finding.code for finding in before.findings if finding.weight and not finding.code.startswith(PARITY)}
+    """What still gates: anything that settings decide, and whatever was not there before."""
+    known = {f.code for f in before.findings if f.weight and not f.entry.family.adjustable}
     left = [finding for finding in after.findings if finding.weight and finding.code not in known]
     return f"{left[0].code}: {left[0].message[:200]}" if left else None
 
@@ -77,7 +74,7 @@ def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried
     artifact = dict(after.artifact or {})
     if request.onnx is None:
         artifact = _put_in_place(Path(request.out), artifact)
-    wrong = next(f for f in before.findings if f.weight and f.code.startswith(PARITY))
+    wrong = _faults(before)[0]
     record = {
         "healed": True,
         "change": remedy.what,
@@ -96,7 +93,7 @@ def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried
 
 
 def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
-    worst = next(f for f in proof.findings if f.weight and f.code.startswith(PARITY))
+    worst = _faults(proof)[0]
     place = f" at {worst.where.file}:{worst.where.line}" if worst.where.file else ""
     advice = _advice(worst)
     message = (
@@ -104,8 +101,7 @@ def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
     )
     record = {"healed": False, "tried": [one.to_json() for one in tried]}
     note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=record)
-    findings = [replace(f, help=f.help.replace(HEAL, "")) if f.help else f for f in proof.findings]
-    return replace(proof, findings=(*findings, note), healing=record)
+    return replace(proof, findings=(*(f.without_offer() for f in proof.findings), note), healing=record)
 
 
 def _advice(finding: Finding) -> str | None:

@@ -64,7 +64,7 @@ class Field:
         kind = BoundContender if variant.binding else SessionContender
         contender = kind(variant.name, self._artifact.path, variant.applied(self._session), self.renamed)
         placed = contender.runner.placement()
-        if placed is not None and placed.code == "OX304":
+        if placed is not None and placed.severity == "block":
             raise Unavailable(placed.message)
         return contender
 
@@ -78,9 +78,8 @@ class Field:
             name: str(tensor.dtype).removeprefix("torch.") for name, tensor in self._subject.inputs.tensors.items()
         }
         inputs = pair_inputs(expected, other.inputs, self._subject.shapes())
-        blocking = next((f for f in inputs.findings if f.code == "OX218"), None)
-        if blocking is not None:
-            raise UserError(f"--against {path}: {blocking.message}")
+        if inputs.blocking is not None:
+            raise UserError(f"--against {path}: {inputs.blocking.message}")
         outputs = [port.name for port in self._artifact.outputs]
         self.others[_name(str(path))] = pair_outputs(outputs, other.outputs, other.promised_outputs, named=False).pairs
         return SessionContender(_name(str(path)), str(path), self._session, inputs.reverse)

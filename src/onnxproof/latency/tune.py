@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from onnxproof.errors import FindingError, Rejected, UserError
-from onnxproof.findings import Finding
+from onnxproof.findings import Finding, verdict_of
 from onnxproof.latency import machine
 from onnxproof.latency.bench import Bench
 from onnxproof.latency.contenders import SessionContender, Unavailable
@@ -18,8 +18,8 @@ from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.points import Point
 from onnxproof.latency.statistics import Interval, ratio_interval, trimmed_mean
 from onnxproof.parity.verification import Listener, Verifier, verify
-from onnxproof.policy.latency import LatencyPolicy
-from onnxproof.policy.policy import Policy, judge, verdict_of
+from onnxproof.policy.judgement import judge
+from onnxproof.policy.thresholds import LatencyPolicy, Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.latency import Tuned
 from onnxproof.request.benchmark import EXECUTIONS, Variant, levels

@@ -68,7 +68,7 @@ a declared shape that is not the inferred one."""
 
 def _graver(finding: Finding) -> Finding:
     complaint = str(finding.evidence.get("error", ""))
-    refused = finding.code == "OX306" and REFUSED.search(complaint) and not BORNE.search(complaint)
+    refused = REFUSED.search(complaint) and not BORNE.search(complaint)
     return replace(finding, severity="block") if refused else finding
 
 

@@ -11,20 +11,15 @@ from onnxproof.lints.graph import lint_file
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.session import SessionSettings
 
-REFUSALS = frozenset({"OX306", "OX307", "OX308", "OX311"})
-"""What the lint sees as well, and with a node."""
-
-BETTER_TOLD = frozenset({"OX308", "OX311"})
-"""Of which onnxruntime names no dtype, or no operator."""
-
 
 def refusal(finding: Finding, artifact: Artifact, session: SessionSettings) -> Finding:
     """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
     where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
-    if finding.code not in REFUSALS or (where.line is not None and finding.code not in BETTER_TOLD):
+    adds = finding.entry.by_lint
+    if adds is None or (adds == "node" and where.line is not None):
         return replace(finding, where=where)
     seen = [one for one in _lint(artifact, session) if one.code == finding.code]
-    same = next((one for one in seen if one.where.node is not None or one.code in BETTER_TOLD), None)
+    same = next((one for one in seen if one.where.node is not None or adds == "words"), None)
     if same is None:
         return replace(finding, where=where)
     # That the session refuses it is certain, whatever the lint thinks of it.

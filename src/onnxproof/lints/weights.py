@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -94,22 +95,21 @@ def _weight(array: NDArray[Any]) -> bool:
 def _told(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Finding]:
     inputs = {graph.types.get(value.name) for value in graph.inputs}
     wide = notes["wide"] if onnx.TensorProto.DOUBLE not in inputs else []
-    told = (
-        ("OX314", notes["twice"], f"{wasted / 1e6:.1f} MB of weights are stored twice", None),
-        ("OX315", notes["giants"], "one value or one slice, repeated", None),
-        ("OX316", wide, "stored tensors are float64", None),
-        ("OX319", notes["integers"], "stored integers are beyond 32 bits", None),
-        ("OX320", notes["nan"], "NaN among the weights", None),
-        ("OX320", notes["infinite"], "infinity among the weights", None),
-        ("OX320", notes["denormal"], "many denormal numbers among the weights", SLOW),
-    )
     return [
-        found(
-            code,
-            f"{what}: {', '.join(names[:3])}",
-            severity=severity,
-            evidence={"tensors": names[:50], "count": len(names)},
-        )
-        for code, names, what, severity in told
-        if names
+        *_listed("OX314", notes["twice"], f"{wasted / 1e6:.1f} MB of weights are stored twice"),
+        *_listed("OX315", notes["giants"], "one value or one slice, repeated"),
+        *_listed("OX316", wide, "stored tensors are float64"),
+        *_listed("OX319", notes["integers"], "stored integers are beyond 32 bits"),
+        *_listed("OX320", notes["nan"], "NaN among the weights", values="nan"),
+        *_listed("OX320", notes["infinite"], "infinity among the weights", values="infinite"),
+        *_listed("OX320", notes["denormal"], "many denormal numbers among the weights", SLOW, values="denormal"),
     ]
+
+
+def _listed(
+    code: str, names: list[str], what: str, severity: Severity | None = None, **facts: str
+) -> Iterator[Finding]:
+    """The finding about some stored tensors, if there are any."""
+    if names:
+        evidence = {"tensors": names[:50], "count": len(names), **facts}
+        yield found(code, f"{what}: {', '.join(names[:3])}", severity=severity, evidence=evidence)

@@ -129,9 +129,8 @@ class Verifier:
         pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
         for finding in pairing.findings:
             self._listener.finding(finding)
-        blocking = next((f for f in pairing.findings if f.code == "OX218"), None)
-        if blocking is not None:
-            raise FindingError(blocking)
+        if pairing.blocking is not None:
+            raise FindingError(pairing.blocking)
         return pairing
 
     def _report_placement(self) -> None:

@@ -17,7 +17,7 @@ from onnxproof.lints.refusal import refusal
 from onnxproof.pipeline.events import Emit, Entered, Timed, ToWeigh, Weighed
 from onnxproof.pipeline.loading import check_weights, load_anew
 from onnxproof.pipeline.verifying import listener_of
-from onnxproof.policy.policy import Policy
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import BASELINE, Latency
 from onnxproof.request.benchmark import BenchSettings

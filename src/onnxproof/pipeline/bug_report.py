@@ -34,13 +34,10 @@ def write_bundle(
     return folder
 
 
-UNEXPLAINED = frozenset({"OX101", "OX128", "OX303"})
-
-
 def bundled(error: FindingError, out: Path, subject: Any, environment: Mapping[str, Any]) -> Finding:
     """The finding; where it is not explained, with the folder that holds the evidence."""
     finding = error.finding
-    if finding.code not in UNEXPLAINED:
+    if finding.entry.explained:
         return finding
     folder = write_bundle(
         out,

@@ -61,7 +61,7 @@ class Collected:
     @property
     def stateful(self) -> bool:
         """Whether a forward changes the module's buffers, so that they must be put back."""
-        return any(f.code == "OX113" for f in self.findings)
+        return any(finding.entry.stateful for finding in self.findings)
 
     def receive(self, event: events.Event) -> None:
         """Take in one event."""

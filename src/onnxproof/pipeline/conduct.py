@@ -15,8 +15,9 @@ from onnxproof.pipeline.executors import NotPortable, run_here, run_in_children
 from onnxproof.pipeline.latency_parts import earlier_of
 from onnxproof.pipeline.stages import Run, stages_of
 from onnxproof.policy.asked import limits_of
-from onnxproof.policy.policy import Policy, judge
+from onnxproof.policy.judgement import judge
 from onnxproof.policy.quality import check_gates
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
@@ -150,5 +151,5 @@ def _uncompared(collected: Collected) -> list[Finding]:
 def require_something(proof: Proof) -> None:
     """Raise where the proof has nothing to say but that nothing was compared."""
     blocks = [f for f in proof.findings if f.severity == "block" and f.accepted is None]
-    if blocks and all(f.code == "OX004" for f in blocks):
+    if blocks and all(f.entry.consequence for f in blocks):
         raise NothingToVerify(blocks[0].message)

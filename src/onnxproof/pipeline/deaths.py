@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected
 from onnxproof.process.supervisor import End
@@ -23,14 +25,13 @@ def death_of(end: End, collected: Collected, severity: Severity) -> Finding:
     case, stage = collected.at
     place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
     evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
-    code, message = _told(end, place)
-    return found(code, message, where=Where(case=case), evidence=evidence, severity=severity)
+    return replace(_told(end, place), where=Where(case=case), evidence=evidence, severity=severity)
 
 
-def _told(end: End, place: str) -> tuple[str, str]:
+def _told(end: End, place: str) -> Finding:
     if end.hung:
-        return "OX002", f"no answer within the time limit {place}; the process was stopped"
+        return found("OX002", f"no answer within the time limit {place}; the process was stopped")
     if end.starved or end.signal_name == "SIGKILL":
-        return "OX003", f"out of memory {place}"
+        return found("OX003", f"out of memory {place}")
     how = f"killed by {end.signal_name}" if end.signal_name else f"ended with exit code {end.returncode}"
-    return "OX001", f"the process was {how} {place}"
+    return found("OX001", f"the process was {how} {place}")

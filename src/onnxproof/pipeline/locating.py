@@ -71,7 +71,7 @@ def _blame(
             out=request.culprits,
         )
         for finding, case in known:
-            blame = locator.locate(verifier.supply.make_inputs(case), explained=finding.code == "OX204")
+            blame = locator.locate(verifier.supply.make_inputs(case), explained=finding.entry.stage == "precision")
             emit(Blamed(case.name, blame))
     except MemoryError:
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from onnxproof.policy.policy import judge, to_locate
+from onnxproof.policy.judgement import judge, to_locate
 from onnxproof.search.look import Look
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from onnxproof.findings import found
 from onnxproof.pipeline import next_steps
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.deaths import death_of, gravity
-from onnxproof.policy.policy import Policy
+from onnxproof.policy.thresholds import Policy
 from onnxproof.process.supervisor import End
 from onnxproof.request.request import Request
 from onnxproof.search.look import TRYING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxproof.policy.policy import Policy, Tolerance
+from onnxproof.policy.thresholds import Policy, Tolerance
 from onnxproof.request.judgement import Judgement
 from onnxproof.request.request import Limits
 

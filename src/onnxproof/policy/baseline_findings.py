@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from onnxproof.findings.finding import WEIGHT, Finding, Severity
+from onnxproof.findings import Finding, Severity, entry_of
+from onnxproof.findings.finding import WEIGHT
 
 WORSE = 3.0
 """How many times larger a known difference may be before it counts as a worse one: retraining moves it a little."""
-MEASURES = {"OX201": "max_abs", "OX204": "max_abs", "OX202": "worst_ratio", "OX205": "differing", "OX207": "mismatched"}
-"""Codes whose size is known, and where the evidence has it."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +30,9 @@ class Known:
         if WEIGHT[finding.severity] > WEIGHT[self.severity] or not self._same_place(finding):
             return False
         if finding.code != self.code:
-            return finding.code[:3] == self.code[:3] and WEIGHT[finding.severity] < WEIGHT[self.severity]
-        today = measure(finding)
+            same = finding.entry.family == entry_of(self.code).family
+            return same and WEIGHT[finding.severity] < WEIGHT[self.severity]
+        today = finding.measure
         return today is None or self.measure is None or today <= WORSE * self.measure
 
     def _same_place(self, finding: Finding) -> bool:
@@ -58,25 +58,16 @@ def _agree(one: str | None, other: str | None) -> bool:
     return one is None or other is None or one == other
 
 
-def measure(finding: Finding) -> float | None:
-    """How large the difference is that a finding speaks of, where its code has a size."""
-    if finding.code == "OX203":
-        return (finding.evidence.get("exactness") or {}).get("ratio")
-    return finding.evidence.get(MEASURES.get(finding.code, ""))
-
-
 def known_of(findings: Iterable[Finding]) -> tuple[Known, ...]:
-    """What a proof's findings say to a later one. That nothing was compared is never known, as it is never accepted."""
+    """What a proof's findings say to a later one; what can never be accepted is never known either."""
     return tuple(
-        Known(f.code, f.severity, f.where.output, f.where.module, f.where.node, f.stage, measure(f))
+        Known(f.code, f.severity, f.where.output, f.where.module, f.where.node, f.stage, f.measure)
         for f in findings
-        if f.severity != "note" and f.code != "OX004"
+        if f.severity != "note" and f.entry.acceptable
     )
 
 
 def recognise(finding: Finding, known: Iterable[Known]) -> Finding:
     """The finding, marked where the baseline has it and it is not worse now."""
-    if finding.severity == "note" or finding.code == "OX004":
-        return finding
-    earlier = next((one for one in known if one.covers(finding)), None)
+    earlier = next((one for one in known if one.covers(finding)), None) if finding.severity != "note" else None
     return finding if earlier is None else finding.know(f"the baseline has {earlier.code} there too")

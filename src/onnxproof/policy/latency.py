@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.reliability import doubts, place
 from onnxproof.policy.slow_reasons import likely_reasons
+from onnxproof.policy.thresholds import LatencyPolicy
 from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup
 from onnxproof.request.judgement import SHOWN_PERCENTILES
 
@@ -16,25 +16,6 @@ Gate = Callable[[Mapping[str, Any]], str | None]
 """What is wrong with a comparison (as plain data), if it would gate."""
 QUEUE_GROWS = 0.2
 """Share of requests still waiting when the last one came from which the queue counts as growing."""
-
-
-@dataclass(frozen=True)
-class LatencyPolicy:
-    """Limits. Those that are given bind; the others are opinions."""
-
-    good_ms: float = 10.0
-    bad_ms: float = 100.0
-    max_latency: Mapping[str, float] = field(default_factory=dict)
-    """Percentile → milliseconds."""
-    min_speedup: float | None = None
-    max_memory: int | None = None
-    regression: float = 1.05
-    """How many times slower than the baseline counts as slower, beyond both intervals."""
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> LatencyPolicy:
-        """Read it back; fields of a later version are ignored."""
-        return LatencyPolicy(**{name: data[name] for name in LatencyPolicy.__dataclass_fields__ if name in data})
 
 
 def judge_latency(data: Mapping[str, Any] | None, policy: LatencyPolicy, gate: Gate) -> list[Finding]:
@@ -54,7 +35,7 @@ def judge_latency(data: Mapping[str, Any] | None, policy: LatencyPolicy, gate: G
         *_absent(latency),
         *_wrong_contenders(latency, gate),
     ]
-    return findings + [found(d.code, d.message, evidence=d.evidence) for d in doubts(latency)]
+    return findings + doubts(latency)
 
 
 def judged_runs(latency: Latency) -> list[Run]:
@@ -296,6 +277,3 @@ def _wrong_contenders(latency: Latency, gate: Gate) -> Iterator[Finding]:
     for contender, found_ in wrong.items():
         if found_:
             yield found("OX418", f"{contender} answers differently: {found_[0]}", evidence={"messages": found_[:5]})
-
-
-# --- what the user writes ---------------------------------------------------------------------------------------------

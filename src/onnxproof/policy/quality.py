@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from onnxproof.errors import UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.data import judge_data
+from onnxproof.policy.thresholds import QualityPolicy
 from onnxproof.proof.quality import Quality
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
-
-
-@dataclass(frozen=True)
-class QualityPolicy:
-    """The thresholds for task quality."""
-
-    minimum: Mapping[str, float] = field(default_factory=dict)
-    """Metric (`recall`, `recall[fraud]`) → what the candidate must reach."""
-    maximum: Mapping[str, float] = field(default_factory=dict)
-    """Metric → what the candidate must not exceed: for errors and losses."""
-    max_drop: Mapping[str, float] = field(default_factory=dict)
-    """Metric → by how much the candidate may be worse than the baseline."""
-    accuracy: float = 0.8
-    default_drop: float = 0.01
-    rare: float = 0.1
-    """Share of the examples below which a class is rare, if it is also below three quarters of an equal share."""
-    rare_recall: float = 0.5
-    imbalanced: float = 0.9
-    beyond: float = 10.0
-    """Times what rounding may do to a score from which on a difference is told."""
-    most_rare: int = 5
-    """Classes that get a finding of their own."""
 
 
 def check_gates(policy: QualityPolicy, quality: Mapping[str, Any] | None) -> None:

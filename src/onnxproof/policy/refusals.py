@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from onnxproof.diagnosis import recognise
 from onnxproof.diagnosis.runtime import RUNNING
-from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.case_result import CaseResult
 
-NEVER = (
-    "It fails at every size, the example's own too: the exporter translates the named line wrongly, or onnxruntime has not all of the operator. "
-    "`--heal` tries the other exporter and other settings; otherwise write the line in other operators."
-)
-ANOTHER = (
-    "The file takes another size there than the example has, and no case fits: it is the file of another model or of another example, or its "
-    "inputs come in another order. Give the module that was exported and an example of the file's size, or export with that dimension dynamic."
-)
 FIXED = re.compile(r"Got invalid dimensions for input: (\S+).*?index: (\d+) Got: (\d+) Expected: (\d+)", re.S)
 
 
@@ -41,22 +34,25 @@ def _reason(message: str) -> tuple[str, ...]:
 
 def _refusal(group: Sequence[CaseResult], answered: bool) -> Finding:
     first = group[0]
-    where = Where(**{**first.where, "case": first.name})
-    evidence = {"cases": [r.name for r in group], "error": first.message[:500]}
-    severity: Severity | None = None if any(r.fair for r in group) else "note"
-    fixed = FIXED.search(first.message)
+    finding = _told(first.message, len(group))
+    return replace(
+        finding,
+        severity=finding.severity if any(r.fair for r in group) else "note",
+        where=Where(**{**first.where, "case": first.name}),
+        evidence={"cases": [r.name for r in group], "error": first.message[:500]},
+        help=finding.help if answered else finding.entry.never or finding.help,
+    )
+
+
+def _told(error: str, count: int) -> Finding:
+    """What an error of onnxruntime's says that so many cases have in common."""
+    fixed = FIXED.search(error)
     if fixed:
         name, dim, _, size = fixed.groups()
-        message = (
-            f"the artifact fixes dimension {dim} of {name} to {size}: onnxruntime refuses {len(group)} cases of other sizes "
-            "that PyTorch answers"
-        )
-        help = None if answered else ANOTHER
-        return found("OX222", message, where=where, evidence=evidence, severity=severity, help=help)
-    known = recognise(first.message, RUNNING)
-    line = first.message.splitlines()[0] if first.message else ""
+        refused = f"onnxruntime refuses {count} cases of other sizes that PyTorch answers"
+        return found("OX222", f"the artifact fixes dimension {dim} of {name} to {size}: {refused}")
+    known = recognise(error, RUNNING)
+    line = error.splitlines()[0] if error else ""
     # In a case of ours names, dtypes and memory are in order: only what the node itself says is told apart.
-    code = known.code if known is not None and known.code in ("OX223", "OX225") else "OX221"
-    message = f"onnxruntime refuses {len(group)} cases that PyTorch answers: {line[:300]}"
-    help = NEVER if code == "OX223" and not answered else None
-    return found(code, message, where=where, evidence=evidence, severity=severity, help=help)
+    message = f"onnxruntime refuses {count} cases that PyTorch answers: {line[:300]}"
+    return found(known.code if known is not None and known.entry.locatable else "OX221", message)

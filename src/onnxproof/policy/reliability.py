@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
+from onnxproof.findings import Finding, found
 from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run
 
 SPREAD = 1.5
@@ -18,19 +17,10 @@ SLOWED = 0.9
 """Frequency after over frequency before."""
 
 
-@dataclass(frozen=True)
-class Doubt:
-    """One reason to distrust the numbers."""
-
-    code: str
-    message: str
-    evidence: dict[str, Any] = field(default_factory=dict)
-
-
-def doubts(latency: Latency) -> list[Doubt]:
+def doubts(latency: Latency) -> list[Finding]:
     """All of them, one per kind."""
     watched = [run for run in latency.runs if run.contender in (BASELINE, SHIPPED)]
-    found = [
+    return [
         *_spread(watched),
         *_few(watched),
         *_busy(latency),
@@ -39,7 +29,6 @@ def doubts(latency: Latency) -> list[Doubt]:
         *_slowed(latency),
         *_cold(watched),
     ]
-    return list({doubt.code: doubt for doubt in reversed(found)}.values())[::-1]
 
 
 def place(run: Run) -> str:
@@ -48,7 +37,7 @@ def place(run: Run) -> str:
     return f"{run.contender} at batch {run.batch}{workers}"
 
 
-def _spread(runs: list[Run]) -> Iterator[Doubt]:
+def _spread(runs: list[Run]) -> Iterator[Finding]:
     spreads = {}
     for run in runs:
         p50, p90 = run.milliseconds("p50"), run.milliseconds("p90")
@@ -57,59 +46,65 @@ def _spread(runs: list[Run]) -> Iterator[Doubt]:
     if spreads:
         worst = max(spreads, key=lambda name: spreads[name])
         message = f"times spread widely: p90 of {worst} is {spreads[worst]:.1f} times its p50"
-        yield Doubt("OX410", message, {"spread": spreads})
+        yield found("OX410", message, evidence={"spread": spreads})
 
 
-def _few(runs: list[Run]) -> Iterator[Doubt]:
+def _few(runs: list[Run]) -> Iterator[Finding]:
     cut = {place(run): run.count for run in runs if run.cut}
     if cut:
         name = min(cut, key=lambda name: cut[name])
-        yield Doubt("OX411", f"the budget ended it early: {name} has {cut[name]} samples", {"samples": cut})
+        yield found("OX411", f"the budget ended it early: {name} has {cut[name]} samples", evidence={"samples": cut})
 
 
-def _busy(latency: Latency) -> Iterator[Doubt]:
+def _busy(latency: Latency) -> Iterator[Finding]:
     machine = latency.machine
     if machine.others is not None and machine.others > OTHERS:
         message = f"other processes used {machine.others:.1f} of {machine.cores} cores while it was timed"
-        yield Doubt("OX412", message, {"others": machine.others, "load": [machine.load_before, machine.load_after]})
+        yield found(
+            "OX412", message, evidence={"others": machine.others, "load": [machine.load_before, machine.load_after]}
+        )
     elif machine.steal is not None and machine.steal > STEAL:
         message = f"the hypervisor took {machine.steal:.0%} of the time away while it was timed"
-        yield Doubt("OX412", message, {"steal": machine.steal})
+        yield found("OX412", message, evidence={"steal": machine.steal})
 
 
-def _coarse(latency: Latency, runs: list[Run]) -> Iterator[Doubt]:
+def _coarse(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
     step = latency.machine.clock_ns
     for run in runs:
         p50 = run.milliseconds("p50")
         if p50 is not None and p50 * 1e6 < CLOCK_STEPS * step:
             message = f"the clock moves in steps of {step:.0f} ns and a call of {place(run)} takes {p50 * 1e6:.0f} ns"
-            yield Doubt("OX413", message, {"clock_ns": step, "p50_ms": p50})
+            yield found("OX413", message, evidence={"clock_ns": step, "p50_ms": p50})
             return
 
 
-def _crowded(latency: Latency, runs: list[Run]) -> Iterator[Doubt]:
+def _crowded(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
     cores = latency.machine.cores
     for run in runs:
         if (run.threads or 1) > cores:
-            yield Doubt("OX414", f"{run.threads} threads on {cores} cores", {"threads": run.threads, "cores": cores})
+            yield found(
+                "OX414", f"{run.threads} threads on {cores} cores", evidence={"threads": run.threads, "cores": cores}
+            )
             return
     for run in runs:
         if (run.threads or 1) * run.concurrency > cores and run.concurrency > 1:
             message = f"{run.concurrency} workers of {run.threads} threads each on {cores} cores"
-            yield Doubt("OX414", message, {"threads": run.threads, "workers": run.concurrency, "cores": cores})
+            yield found("OX414", message, evidence={"threads": run.threads, "workers": run.concurrency, "cores": cores})
             return
 
 
-def _slowed(latency: Latency) -> Iterator[Doubt]:
+def _slowed(latency: Latency) -> Iterator[Finding]:
     machine = latency.machine
     if machine.throttled:
-        yield Doubt("OX415", f"the processor was slowed down {machine.throttled} times", {"times": machine.throttled})
+        yield found(
+            "OX415", f"the processor was slowed down {machine.throttled} times", evidence={"times": machine.throttled}
+        )
     elif machine.mhz_before and machine.mhz_after and machine.mhz_after < SLOWED * machine.mhz_before:
         message = f"the processor's frequency fell from {machine.mhz_before:.0f} to {machine.mhz_after:.0f} MHz"
-        yield Doubt("OX415", message, {"before": machine.mhz_before, "after": machine.mhz_after})
+        yield found("OX415", message, evidence={"before": machine.mhz_before, "after": machine.mhz_after})
 
 
-def _cold(runs: list[Run]) -> Iterator[Doubt]:
+def _cold(runs: list[Run]) -> Iterator[Finding]:
     cold = [place(run) for run in runs if not run.steady and run.scenario == "single"]
     if cold:
-        yield Doubt("OX416", f"times of {cold[0]} were still falling when the warm-up ended", {"runs": cold})
+        yield found("OX416", f"times of {cold[0]} were still falling when the warm-up ended", evidence={"runs": cold})

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.errors import UserError
-from onnxproof.findings import Finding
+from onnxproof.findings import Finding, Verdict, verdict_of
 from onnxproof.policy.baseline_findings import known_of
-from onnxproof.policy.policy import Policy, Verdict, judge, verdict_of
+from onnxproof.policy.judgement import judge
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
 

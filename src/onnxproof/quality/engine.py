@@ -53,9 +53,8 @@ class Engine:
         self.examples = tensors
         dtypes = {name: array.dtype.name for name, array in tensors.items()}
         self.inputs = pair_inputs(dtypes, artifact.inputs, subject.shapes())
-        blocking = next((f for f in self.inputs.findings if f.code == "OX218"), None)
-        if blocking is not None:
-            raise FindingError(blocking)
+        if self.inputs.blocking is not None:
+            raise FindingError(self.inputs.blocking)
         self.session = SessionRunner(artifact.path, session, self.inputs.reverse)
         self.eager = EagerRunner(subject, stateful=stateful)
         self.fixed = self._fixed_batch()

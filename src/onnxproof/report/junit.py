@@ -6,20 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
-from onnxproof.findings import Finding
+from onnxproof.findings import FAMILIES, Family, Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report.points import Judged, judged, sizes_of
 from onnxproof.report.wording import baseline_name, mark, number, place, subject_name, voiced, worst_elements
 
-FAMILIES = {
-    "OX0": "run",
-    "OX1": "export",
-    "OX2": "parity",
-    "OX3": "graph",
-    "OX4": "latency",
-    "OX5": "quality",
-    "OX6": "data",
-}
 SHOWN = 40
 """Failures spelled out in one test case."""
 
@@ -108,14 +99,14 @@ def _line(one: Judged) -> str:
 
 def _findings(proof: Proof) -> ElementTree.Element:
     """One test case for each family; what is accepted, known or a note does not fail it."""
-    cases = [_family(proof, prefix, name) for prefix, name in FAMILIES.items()]
+    cases = [_family(proof, family) for family in FAMILIES]
     return _suite(f"{subject_name(proof)}: findings", cases)
 
 
-def _family(proof: Proof, prefix: str, name: str) -> ElementTree.Element:
-    element = _case(f"onnxproof.{subject_name(proof)}.findings", name, 0.0)
-    findings = [finding for finding in proof.findings if finding.code.startswith(prefix)]
-    if not findings and _not_asked(proof, name):
+def _family(proof: Proof, family: Family) -> ElementTree.Element:
+    element = _case(f"onnxproof.{subject_name(proof)}.findings", family.name, 0.0)
+    findings = [finding for finding in proof.findings if finding.entry.family == family]
+    if not findings and _not_asked(proof, family.name):
         ElementTree.SubElement(element, "skipped", message="not asked for")
         return element
     for finding in [f for f in findings if f.weight][:SHOWN]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from onnxproof.policy.latency import LatencyPolicy, judged_runs, shipped_speedups
+from onnxproof.policy.latency import judged_runs, shipped_speedups
 from onnxproof.policy.reliability import doubts
+from onnxproof.policy.thresholds import LatencyPolicy
 from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup
 from onnxproof.proof.proof import Proof
 
@@ -29,7 +30,7 @@ def headline(latency: Latency, policy: LatencyPolicy) -> str:
     first = runs[0]
     p50 = first.milliseconds("p50")
     pace = f"p50 {_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
-    busy = ", on a busy machine" if any(doubt.code in ("OX412", "OX415") for doubt in doubts(latency)) else ""
+    busy = ", on a busy machine" if any(doubt.entry.disturbance for doubt in doubts(latency)) else ""
     return (f"{_gain(gains)}; {pace}" if gains else pace) + busy
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxproof.policy.policy import Policy, judge
+from onnxproof.policy.judgement import judge_case
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.proof import Proof
@@ -57,10 +58,8 @@ def _judge_case(case: CaseResult, policy: Policy) -> Iterator[Judged]:
         state = "rejected" if case.status == "rejected" else "block" if case.fair else "note"
         yield Judged(case, None, state)
         return
-    # One case alone may hold no finite value (OX206) and be right: only all cases together can say that.
-    findings = [f for f in judge((), (case,), policy) if f.code != "OX206"]
     states: dict[str | None, str] = {}
-    for finding in findings:
+    for finding in judge_case(case, policy):
         output = finding.where.output
         states[output] = max(states.get(output, "agrees"), finding.severity, key=_RANK.__getitem__)
     for comparison in case.outputs:

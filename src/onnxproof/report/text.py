@@ -27,8 +27,6 @@ from onnxproof.report.wording import (
     worst_elements,
 )
 
-UNHEALABLE = frozenset({"OX218", "OX301", "OX302", "OX304", "OX310", "OX311", "OX324"})
-"""What no other setting of the export or the session changes."""
 SHOWN_FINDINGS = 3
 SHOWN_NOTES = 3
 SHOWN_GROUPS = 9
@@ -152,7 +150,7 @@ def _looked(proof: Proof) -> list[str]:
 
 def _findings(proof: Proof) -> list[str]:
     gating = grave(proof)
-    quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: f.code not in ("OX008", "OX009"))
+    quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: not f.entry.prominent)
     lines: list[str] = []
     for finding in gating[:SHOWN_FINDINGS]:
         lines += ["", *describe_finding(finding)]
@@ -187,15 +185,14 @@ def _counterexample(one: dict[str, Any] | None) -> list[str]:
 
 def _note(finding: Finding) -> list[str]:
     line = f"  {finding.code} {standing(finding)}  {short(finding.message, 160)}{mark(finding)}"
-    return [line, f"    help: {finding.help}"] if finding.code in ("OX008", "OX009") else [line]
+    return [line, f"    help: {finding.help}"] if finding.entry.prominent else [line]
 
 
 def _next(proof: Proof) -> list[str]:
     gating = grave(proof)
     if not gating:
         return []
-    healable = gating[0].code.startswith(("OX2", "OX3")) and gating[0].code not in UNHEALABLE
-    healing = ", or --heal" if proof.healing is None and healable else ""
+    healing = ", or --heal" if proof.healing is None and gating[0].entry.healable else ""
     return ["", f"  next: onnxproof explain {gating[0].code}{healing}"]
 
 

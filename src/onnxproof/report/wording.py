@@ -17,9 +17,9 @@ BORN = 1e299
 
 
 def grave(proof: Proof) -> list[Finding]:
-    """What gates; that nothing was compared goes without saying where the reason is there too."""
+    """What gates; a consequence goes without saying where its reason is there too."""
     gating = [f for f in proof.findings if f.weight]
-    return [f for f in gating if f.code != "OX004"] or gating
+    return [f for f in gating if not f.entry.consequence] or gating
 
 
 def headline(proof: Proof) -> str:

@@ -14,7 +14,8 @@ from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.findings import Finding
 from onnxproof.parity.verification import Verifier
-from onnxproof.policy.policy import Policy, judge
+from onnxproof.policy.judgement import judge_case
+from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.search.script import NoScript, Sides, write_script
 from onnxproof.search.shrink import Budget, Shrinker, in_full
@@ -51,22 +52,13 @@ class Counterexample:
 
 
 def gating(result: CaseResult, policy: Policy) -> list[Finding]:
-    """What one case says against the candidate. That nothing finite was compared says nothing about one case alone."""
-    return [f for f in judge((), [result], policy) if f.weight and f.code != "OX206"]
+    """What one case says against the candidate."""
+    return [finding for finding in judge_case(result, policy) if finding.weight]
 
 
 def surely_gating(result: CaseResult, policy: Policy) -> list[Finding]:
     """The same for an input that was searched for."""
-    return [finding for finding in gating(result, policy) if _sure(finding, result)]
-
-
-def _sure(finding: Finding, result: CaseResult) -> bool:
-    c = next((c for c in result.outputs if c.output == finding.where.output), None)
-    if c is None:
-        return True
-    if finding.code in ("OX201", "OX202") and c.noise is not None and c.noise.unexplained is not None:
-        return c.noise.unexplained > SURE
-    return not (finding.code == "OX203" and c.exactness is not None) or c.exactness.ratio > SURE
+    return [finding for finding in gating(result, policy) if finding.excess is None or finding.excess > SURE]
 
 
 def nearness(result: CaseResult, threshold: float) -> tuple[float, int]:

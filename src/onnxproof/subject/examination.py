@@ -34,8 +34,8 @@ def examine(subject: Subject) -> list[Finding]:
             findings += _mutation(subject, before, inputs, fed)
         drawn = generators() != chance
         others = [_again(subject), *(_rare(subject) if drawn else [])]
-    random = next(filter(None, (_randomness(first, other) for other in others)), [])
-    return findings + ([_at_line(finding, subject) for finding in random] if random else [])
+    random = next(filter(None, (_differing(first, other) for other in others)), {})
+    return findings + (_randomness(subject, random) if random else [])
 
 
 def _rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
@@ -122,28 +122,33 @@ class _Writes(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _randomness(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> list[Finding]:
-    findings = []
-    for name, tensor in first.items():
-        other = second.get(name)
-        if other is None or tensor.shape != other.shape or _far(tensor, other):
-            message = f"eager runs in eval mode on the same input differ in {name}: the module is random"
-            findings.append(found("OX103", message, where=Where(output=name), evidence=_distance(tensor, other)))
-    return findings
+def _differing(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> dict[str, dict[str, float]]:
+    """Outputs that two runs on the same input give differently → how far apart."""
+    pairs = [(name, tensor, second.get(name)) for name, tensor in first.items()]
+    return {n: _distance(a, b) for n, a, b in pairs if b is None or a.shape != b.shape or _far(a, b)}
 
 
-def _at_line(finding: Finding, subject: Subject) -> Finding:
-    """The finding with the line that draws random numbers, if one does."""
+def _randomness(subject: Subject, differing: dict[str, dict[str, float]]) -> list[Finding]:
+    """A finding for each of these outputs, with the line that draws random numbers, if one does."""
     with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watched() as watch:
         _outputs(subject, [tensor.clone() for tensor in subject.inputs.tensors.values()])
-    if not watch.seen:
-        said = finding.message.removesuffix("the module is random")
-        return replace(
-            finding, message=f"{said}nothing draws random numbers, so it keeps state from call to call", help=STATE
+    op, frame = watch.seen[0] if watch.seen else (None, None)
+    why = (
+        f"the module is random ({op} draws numbers)"
+        if op is not None
+        else "nothing draws random numbers, so it keeps state from call to call"
+    )
+    place = Where(file=frame["file"], line=int(frame["line"])) if frame else Where()
+    return [
+        found(
+            "OX103",
+            f"eager runs in eval mode on the same input differ in {name}: {why}",
+            where=replace(place, output=name),
+            evidence=distance,
+            help=None if op is not None else STATE,
         )
-    op, frame = watch.seen[0]
-    where = replace(finding.where, file=frame["file"], line=int(frame["line"])) if frame else finding.where
-    return replace(finding, message=f"{finding.message} ({op} draws numbers)", where=where)
+        for name, distance in differing.items()
+    ]
 
 
 def _distance(a: torch.Tensor, b: torch.Tensor | None) -> dict[str, float]:

@@ -1,0 +1,34 @@
+"""Many remarks about outputs in cases → one finding for each code and output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from onnxproof.findings import Finding, entry_of
+
+
+@dataclass(frozen=True)
+class Remark:
+    """One finding about one output in one case, before findings about the same thing are merged."""
+
+    finding: Finding
+    weight: float
+
+
+def merged(remarks: Iterable[Remark]) -> list[Finding]:
+    """The worst case speaks and the others are counted; what is said better by another code is not said."""
+    groups: dict[tuple[str, str | None], list[Remark]] = {}
+    for remark in remarks:
+        groups.setdefault((remark.finding.code, remark.finding.where.output), []).append(remark)
+    return [
+        _speaker(group)
+        for (code, output), group in groups.items()
+        if not any((better, output) in groups for better in entry_of(code).gives_way_to)
+    ]
+
+
+def _speaker(group: Sequence[Remark]) -> Finding:
+    worst = max(group, key=lambda remark: (remark.finding.weight, remark.weight)).finding
+    cases = list(dict.fromkeys(str(remark.finding.where.case) for remark in group))
+    return replace(worst, evidence={**worst.evidence, "cases": cases, "case_count": len(cases)})

@@ -1,0 +1,225 @@
+"""What the two sides answer, judged: one output of one case at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from onnxproof.findings import Finding, Severity, Stage, Where, found
+from onnxproof.policy.merging import Remark
+from onnxproof.policy.thresholds import Policy, Tolerance
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison
+
+
+def objection(comparison: Mapping[str, Any], policy: Policy) -> str | None:
+    """What is wrong with an output, if it would gate the verdict in a case of its own."""
+    remarks = _of_output(Comparison.from_json(dict(comparison)), policy)
+    return next((remark.finding.message for remark in remarks if remark.finding.weight), None)
+
+
+def remarks(case: CaseResult, c: Comparison, policy: Policy) -> Iterable[Remark]:
+    """What is to be said about one output in one case."""
+    for remark in _of_output(c, policy):
+        yield from _of_case(case, c, remark)
+
+
+def _of_output(c: Comparison, policy: Policy) -> Iterable[Remark]:
+    """What is to be said about the form, else about NaN and infinities, and then about the values."""
+    form, pattern = _form(c), _pattern(c)
+    if form is not None:
+        return [form]
+    if pattern is not None and pattern.finding.severity != "note":
+        return [pattern]
+    values = _discrete(c) if c.kind == "discrete" else _float(c, policy)
+    return [remark for remark in (pattern, values) if remark is not None]
+
+
+def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark]:
+    finding = replace(remark.finding, where=Where(output=c.output, case=case.name))
+    if not case.fair and finding.severity == "note":
+        return  # explained differences on inputs that are not fair interest nobody
+    if not case.fair:
+        message = f"on {_outside(case)}: {finding.message}"
+        finding = found("OX209", message, where=finding.where, stage=finding.stage, evidence=finding.evidence)
+    elif case.profile == "denormal" and finding.severity == "block":
+        finding = replace(finding, severity="review", message=f"{finding.message}, on inputs near 1e-40 only")
+    yield Remark(finding, remark.weight)
+
+
+def _outside(case: CaseResult) -> str:
+    """Why a case does not gate."""
+    if any(part.endswith("=0") for part in case.name.split("/")[0].split(",")):
+        return "an empty batch, which gates only if --batch-sizes asks for it"
+    return f"{case.profile} inputs, which are outside the fair range"
+
+
+def _form(c: Comparison) -> Remark | None:
+    if c.baseline_dtype != c.candidate_dtype:
+        message = f"{c.output} is {c.baseline_dtype} in PyTorch and {c.candidate_dtype} in the artifact"
+        return _remark("OX214", message, c, 1.0)
+    if c.baseline_shape != c.candidate_shape:
+        message = (
+            f"{c.output} has shape {list(c.baseline_shape)} in PyTorch and {list(c.candidate_shape)} in onnxruntime"
+        )
+        return _remark("OX215", message, c, 1.0)
+    return None
+
+
+def _pattern(c: Comparison) -> Remark | None:
+    if not c.pattern.differing:
+        return None
+    evidence = {
+        "baseline_nonfinite": c.pattern.baseline,
+        "candidate_nonfinite": c.pattern.candidate,
+        "differing": c.pattern.differing,
+    }
+    if c.pattern.unexplained == 0:
+        return _remark("OX208", f"{c.output}: NaN or infinity appears where rounding decides", c, 0.0, evidence)
+    message = (
+        f"{c.output}: {c.pattern.differing} of {c.size} elements are NaN or infinite on one side only "
+        f"(PyTorch has {c.pattern.baseline}, onnxruntime {c.pattern.candidate})"
+    )
+    return _remark("OX205", message, c, float(c.pattern.differing), evidence, stage=_side(c))
+
+
+def _discrete(c: Comparison) -> Remark | None:
+    if not c.mismatched:
+        return None
+    evidence = {"mismatched": c.mismatched, "of": c.size, "unexplained": c.unexplained_mismatches}
+    if c.unexplained_mismatches == 0:
+        return _remark(
+            "OX208",
+            f"{c.output}: {c.mismatched} of {c.size} values differ where the margin is below the rounding noise",
+            c,
+            0.0,
+            evidence,
+        )
+    return _swapped(c) or _remark(
+        "OX207", f"{c.output}: {c.mismatched} of {c.size} values differ", c, float(c.mismatched), evidence
+    )
+
+
+FLUSHED = 4 * 1.1754944e-38
+"""Differences of this size are denormal numbers, which kernels may take for zero."""
+
+
+def _float(c: Comparison, policy: Policy) -> Remark | None:
+    tolerance = policy.for_output(c.output)
+    evidence = _evidence(c, tolerance)
+    broken = c.max_abs is not None and (c.excess(tolerance.atol, tolerance.rtol) > 0 or c.max_abs > tolerance.max_abs)
+    noisy = beyond_noise(c, policy.noise) and (c.max_abs is None or c.max_abs > FLUSHED)
+    if broken and noisy:
+        message = (
+            f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c)}): more than the tolerance, and not rounding"
+        )
+        return _swapped(c) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
+    inexact = c.exactness is not None and c.exactness.ratio > 1
+    if inexact:
+        assert c.exactness is not None
+        message = (
+            f"{c.output}: in float64, where rounding cannot hide, graph and module differ by {c.exactness.error:.2g} of the output's "
+            f"scale; {c.exactness.allowance:.2g} is explained"
+        )
+        return _remark("OX203", message, c, c.exactness.ratio, evidence)
+    if noisy:
+        message = (
+            f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_times(c)}: a silent change, not rounding"
+        )
+        return _remark("OX202", message, c, _noise(c), evidence, stage=_side(c))
+    return _explained(c, tolerance, evidence) if broken else None
+
+
+def _explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any]) -> Remark:
+    own = c.noise.baseline_rms if c.noise else 0.0
+    # Where there is no float64 truth the module's own answer stands for it, and its distance from that says nothing.
+    why = (
+        f"PyTorch itself is {own:.2g} (rms) from the float64 truth"
+        if own
+        else "legal roundings of the module move it as far"
+    )
+    message = f"{c.output} differs by up to {c.max_abs:.3g}, more than the tolerance, and rounding explains it: {why}"
+    return _remark("OX204", message, c, c.max_abs or 0.0, evidence, severity="review" if tolerance.promised else "note")
+
+
+def beyond_noise(c: Comparison, threshold: float) -> bool:
+    """Whether the candidate is farther from the truth than rounding explains; unknown noise explains nothing."""
+    if c.noise is None:
+        return bool(c.max_abs)
+    if c.noise.unexplained is not None:
+        return c.noise.unexplained > 1
+    return max(c.noise.ratio, c.noise.worst_ratio) > threshold
+
+
+def _swapped(c: Comparison) -> Remark | None:
+    if c.swapped_with is None:
+        return None
+    return _remark(
+        "OX220", f"the artifact's {c.output} equals PyTorch's {c.swapped_with}: the outputs look swapped", c, 1.0
+    )
+
+
+def _side(c: Comparison) -> Stage | None:
+    """Exact in float64 puts the blame behind the graph, inexact puts it before."""
+    if c.exactness is None:
+        return None
+    return "translate" if c.exactness.ratio > 1 else "kernel"
+
+
+def _noise(c: Comparison) -> float:
+    return max(c.noise.ratio, c.noise.worst_ratio) if c.noise else 0.0
+
+
+def _times(c: Comparison) -> str:
+    return f"{_noise(c):.3g} times PyTorch's own rounding error" if c.noise else "no rounding noise known"
+
+
+def _evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
+    evidence: dict[str, Any] = {
+        "max_abs": c.max_abs,
+        "max_rel": c.max_rel,
+        "atol": tolerance.atol,
+        "rtol": tolerance.rtol,
+        "outside": c.outside,
+        "of": c.size,
+        "noise_ratio": c.noise_ratio,
+    }
+    if c.noise is not None:
+        evidence |= {"worst_ratio": c.noise.worst_ratio, "unexplained": c.noise.unexplained, "truth": c.noise.method}
+    if c.exactness is not None:
+        evidence["exactness"] = asdict(c.exactness)
+    return evidence
+
+
+def _remark(
+    code: str,
+    message: str,
+    c: Comparison,
+    weight: float,
+    evidence: Mapping[str, Any] | None = None,
+    *,
+    severity: Severity | None = None,
+    stage: Stage | None = None,
+) -> Remark:
+    shown = {**(evidence or {}), "worst": [asdict(element) for element in c.worst]}
+    return Remark(found(code, message, severity=severity, stage=stage, evidence=shown), weight)
+
+
+def nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
+    """Outputs of which all cases together leave nothing to compare."""
+    seen: dict[str, tuple[int, int]] = {}
+    for case in cases:
+        for c in case.outputs:
+            if case.fair and c.same_form and not c.pattern.differing:
+                compared, size = seen.get(c.output, (0, 0))
+                seen[c.output] = (compared + c.compared, size + c.size)
+    findings = []
+    for output, (compared, size) in seen.items():
+        if not compared and size:
+            message = f"{output} held no finite value in any case: nothing was compared"
+            findings.append(found("OX206", message, where=Where(output=output)))
+        elif not size:
+            message = f"{output} is empty in every case: its shape and dtype were compared, and there is nothing else"
+            findings.append(found("OX206", message, severity="note", where=Where(output=output)))
+    return findings

@@ -1,0 +1,78 @@
+"""The catalogue: complete, without contradictions, and the only place that knows what follows from a code."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from onnxproof.findings import CATALOGUE, FAMILIES, entry_of
+from onnxproof.findings.catalogue import ENTRIES
+
+TESTS = Path(__file__).parents[1]
+SOURCES = TESTS.parent / "src" / "onnxproof"
+OTHERS = [path for path in SOURCES.rglob("*.py") if path.parent.name != "findings"]
+SNIFFED = re.compile(r"\.message\.(?:startswith|endswith|removesuffix|removeprefix|find)\(|\bin finding\.message")
+
+
+def test_every_entry_is_complete():
+    for code, entry in CATALOGUE.items():
+        assert re.fullmatch(r"OX\d{3}", code)
+        assert all((entry.title, entry.what, entry.why, entry.fix, entry.example, entry.near_miss)), code
+        assert entry.severity in ("block", "review", "note")
+        assert entry.family in FAMILIES
+
+
+def test_no_code_has_two_meanings():
+    codes = [entry.code for entry in ENTRIES]
+    assert len(codes) == len(set(codes))
+
+
+def test_every_code_in_the_catalogue_is_used_and_every_used_code_is_in_it():
+    used = {code for path in OTHERS for code in re.findall(r'"(OX\d{3})"', path.read_text())}
+    assert used == set(CATALOGUE)
+
+
+def test_every_code_is_triggered_by_a_test():
+    texts = "".join(path.read_text() for path in TESTS.rglob("test_*.py") if path != Path(__file__))
+    assert [code for code in CATALOGUE if code not in texts] == []
+
+
+def test_what_gives_way_gives_way_to_something_that_stays():
+    for entry in ENTRIES:
+        for better in map(entry_of, entry.gives_way_to):
+            assert better.code in CATALOGUE
+            assert entry.code not in better.gives_way_to
+
+
+def test_what_is_located_healed_or_measured_comes_from_numbers_or_a_session():
+    for entry in ENTRIES:
+        assert entry.judged or not (entry.locatable or entry.measure or entry.excess), entry.code
+        assert entry.family.adjustable or not entry.healable, entry.code
+
+
+def test_a_code_of_another_release_has_an_entry_that_decides_nothing():
+    entry = entry_of("OX999")
+    assert [entry.judged, entry.locatable, entry.healable, entry.family.adjustable] == [False] * 4
+    assert entry.acceptable
+
+
+def test_no_other_module_keeps_a_table_of_codes_or_reads_messages():
+    """A code is given to what reports it; compared, listed or mapped it would be a property that the catalogue lacks."""
+    assert [path for path in OTHERS if SNIFFED.search(path.read_text())] == []
+    assert [place for path in OTHERS for place in _known_by_name(path)] == []
+
+
+def _known_by_name(path: Path) -> list[str]:
+    """Where a module has a code otherwise than as what is reported."""
+    tree = ast.parse(path.read_text())
+    parents = {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
+    places = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and re.fullmatch(r"OX\d{1,3}", str(node.value)):
+            parent = parents[node]
+            while isinstance(parent, ast.IfExp):
+                parent = parents[parent]
+            if not isinstance(parent, ast.Call) or "startswith" in ast.dump(parent.func):
+                places.append(f"{path.relative_to(SOURCES)}:{node.lineno} {node.value}")
+    return places

@@ -1,0 +1,72 @@
+"""What is judged follows from the catalogue: a code that only it knows is treated by its fields."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from onnxproof.findings import CATALOGUE, Entry, Where, found, verdict_of
+from onnxproof.policy.baseline_findings import known_of
+from onnxproof.policy.judgement import judge, judge_case, to_locate
+from onnxproof.policy.thresholds import LatencyPolicy, Policy
+from proofs import make_case
+
+INVENTED = "OX299"
+
+
+@pytest.fixture
+def invent(monkeypatch):
+    """Put an entry into the catalogue for one test."""
+
+    def enter(**fields):
+        entry = Entry(INVENTED, "invented", "block", "what", "why", "fix", **fields)
+        monkeypatch.setitem(CATALOGUE, INVENTED, entry)
+        return found(INVENTED, "m", where=Where(output="output", case="c"))
+
+    return enter
+
+
+def test_what_stages_observed_stays_and_what_was_judged_is_judged_again(invent):
+    assert judge([invent()], (), Policy()) == [invent()]
+    assert judge([invent(judged=True)], (), Policy()) == []
+
+
+def test_of_an_output_that_is_random_nothing_else_is_said(invent):
+    wrong = make_case("batch=2/normal/seed=0", 1.0, 0)
+    assert {f.code for f in judge([invent()], [wrong], Policy())} == {INVENTED, "OX201"}
+    assert {f.code for f in judge([invent(random=True)], [wrong], Policy())} == {INVENTED}
+
+
+def test_a_case_is_looked_at_where_the_code_can_be_located(invent):
+    assert to_locate([invent()]) == []
+    finding = invent(locatable=True)
+    assert to_locate([finding]) == [finding]
+    assert to_locate([replace(finding, severity="note")]) == []
+
+
+def test_what_is_unacceptable_gates_whatever_the_policy_says(invent):
+    finding = invent()
+    accepting, knowing = Policy(accept={INVENTED: "fine"}), Policy(known=known_of([finding]))
+    for policy in (accepting, knowing):
+        assert verdict_of(judge([finding], (), policy)) == "ship"
+    finding = invent(unacceptable="never")
+    for policy in (accepting, knowing):  # made while it was acceptable: the judgement itself holds
+        judged = judge([finding], (), policy)
+        assert verdict_of(judged) == "block"
+        assert (judged[0].accepted, judged[0].known) == (None, None)
+    assert known_of([finding]) == ()
+
+
+def test_the_gravest_comes_first_and_an_earlier_excuse_is_forgotten():
+    findings = [found("OX102", "m"), found("OX218", "m"), found("OX103", "m").accept("once")]
+    assert [f.code for f in judge(findings, (), Policy())] == ["OX218", "OX103", "OX102"]
+
+
+def test_one_case_alone_says_nothing_about_limits_or_about_what_all_cases_lack():
+    case = make_case("batch=2/normal/seed=0", 0.0, 0)
+    empty = replace(case, outputs=tuple(replace(c, compared=0) for c in case.outputs))
+    policy = Policy(latency=LatencyPolicy(min_speedup=2.0))
+    assert {f.code for f in judge((), [empty], policy)} == {"OX206", "OX402"}
+    assert judge_case(empty, policy) == []
+    assert [f.code for f in judge_case(make_case("batch=2/normal/seed=0", 1.0, 0), policy)] == ["OX201"]

@@ -63,8 +63,8 @@ class Lane:
 
     def __init__(self, folder: Path, threads: int | None) -> None:
         from onnxproof.artifact.file import read_artifact
+        from onnxproof.data.opening import open_source
         from onnxproof.quality.engine import Engine
-        from onnxproof.quality.sources import open_source
         from onnxproof.request.evaluation import EvaluateSettings
         from onnxproof.request.request import SessionSettings
         from onnxproof.subject.subject import make_subject

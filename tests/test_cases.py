@@ -11,12 +11,10 @@ import pytest
 import models
 from onnxproof.cases import shapes
 from onnxproof.cases.coverage import cover, spread
-from onnxproof.cases.data import load_data, select_inputs, stratified
 from onnxproof.cases.domain import infer_domain, with_lengths
 from onnxproof.cases.plan import generated, make_inputs, make_plan
 from onnxproof.cases.roles import Use, uses
 from onnxproof.cases.values import PROFILES, UNFAIR, fill
-from onnxproof.errors import InputError
 from onnxproof.request.specs import Range
 
 
@@ -125,42 +123,6 @@ def test_integers_that_pytorch_rejects_fall_back_to_the_example(tmp_path):
     assert len(compared) >= 15, [c.message for c in proof.cases]
 
 
-def test_data_files(tmp_path):
-    rows = np.arange(12, dtype=np.float32).reshape(6, 2)
-    np.savez(tmp_path / "a.npz", X=rows, labels=np.zeros(6))
-    np.save(tmp_path / "b.npy", rows)
-    (tmp_path / "c.csv").write_text("a,b,label\n" + "\n".join(f"{r[0]},{r[1]},0" for r in rows))
-    (tmp_path / "d.py").write_text(
-        "import torch\ndef batches():\n    return [(torch.ones(3, 2), torch.zeros(3))] * 2\n"
-    )
-    wanted = {"input": np.dtype(np.float32)}
-    for name in ("a.npz", "b.npy", "c.csv"):
-        assert np.array_equal(select_inputs(load_data(str(tmp_path / name)), wanted)["input"], rows)
-    assert select_inputs(load_data(f"{tmp_path / 'd.py'}:batches"), wanted)["input"].shape == (6, 2)
-
-
-def test_parquet_and_safetensors(tmp_path):
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    from safetensors.numpy import save_file
-
-    rows = np.arange(12, dtype=np.float32).reshape(6, 2)
-    pq.write_table(pa.table({"a": rows[:, 0], "b": rows[:, 1]}), tmp_path / "t.parquet")
-    save_file({"input": rows}, tmp_path / "t.safetensors")
-    wanted = {"input": np.dtype(np.float32)}
-    for name in ("t.parquet", "t.safetensors"):
-        assert np.array_equal(select_inputs(load_data(str(tmp_path / name)), wanted)["input"], rows)
-
-
-def test_data_that_does_not_fit_is_refused(tmp_path):
-    np.savez(tmp_path / "a.npz", other=np.zeros(3), more=np.zeros(3))
-    with pytest.raises(InputError, match="no array for the input 'a', 'b'; it has 'other', 'more'"):
-        select_inputs(load_data(str(tmp_path / "a.npz")), {"a": np.dtype("f4"), "b": np.dtype("f4")})
-    (tmp_path / "x.xyz").write_text("")
-    with pytest.raises(InputError, match="is not known"):
-        load_data(str(tmp_path / "x.xyz"))
-
-
 def test_models_module_is_what_the_tests_think():
     assert set(models.CORRECT) <= set(dir(models))
 
@@ -208,15 +170,6 @@ def test_integers_reach_powers_of_two_and_the_largest():
     assert min(seen) > -(2**63)
     declared = domain(np.zeros((2, 3), np.int64), Range(0, 5))
     assert fill(declared, "exponents", (200, 9), np.random.default_rng(0)).max() <= 5
-
-
-def test_every_label_comes_early_in_stratified_rows(tmp_path):
-    labels = np.array([0] * 90 + [1] * 8 + [2] * 2)
-    order = stratified(labels)
-    assert sorted(order.tolist()) == list(range(100))
-    assert set(labels[order[:3]].tolist()) == {0, 1, 2}
-    assert labels[order[:6]].tolist().count(2) == 2
-    assert stratified(np.linspace(0, 1, 100)) is None
 
 
 def test_coverage_shows_a_gap():

@@ -73,7 +73,7 @@ def evaluate(
 
     `data` is a file or `file.py:name` as on the command line, or the object itself: arrays, batches, a `DataLoader`.
     """
-    from onnxproof.quality.sources import held
+    from onnxproof.data.opening import held
 
     with held(data) as source:
         request = _request("evaluate", model, inputs, {**options, "data": source}, isolate=isolate)

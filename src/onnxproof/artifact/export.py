@@ -16,13 +16,13 @@ from onnxproof.artifact.specialised import Place, listening
 from onnxproof.artifact.wrapper import resized
 from onnxproof.diagnosis import diagnose
 from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
-from onnxproof.errors import FindingError, InputError
+from onnxproof.errors import FindingError, InputError, condensed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import ExportOptions
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.structure import Flat, flatten
-from onnxproof.subject.subject import Subject, condensed
+from onnxproof.subject.subject import Subject
 
 OLDEST_OPSET = 7
 Report = Callable[[Finding], None]

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.cases import counterexample_files as keep
-from onnxproof.cases import data as user_data
 from onnxproof.cases.coverage import cover, spread
+from onnxproof.cases.data_rows import DataRows
 from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed, with_lengths
 from onnxproof.cases.plan import Case, Inputs, generated, make_inputs, make_plan
 from onnxproof.cases.roles import Use, scalar_constants, uses
 from onnxproof.cases.values import FAIR_LIMIT, NONFINITE
+from onnxproof.data.examples import Examples
+from onnxproof.data.opening import open_source
 from onnxproof.errors import InputError, NothingToVerify, listed
 from onnxproof.findings import Finding, found
 from onnxproof.graph.file import load_model
@@ -27,9 +29,7 @@ from onnxproof.subject.subject import Subject
 from onnxproof.tensors.conversion import to_numpy
 
 DATA_ROWS = 32
-DATA_CASES = 16
-SAMPLE_ROWS = 4096
-"""Rows of the user's data that generated values are drawn from."""
+"""Rows of the user's data that make a case, where the model takes any number."""
 
 
 class Supply:
@@ -41,10 +41,10 @@ class Supply:
         self.bounds = artifact.bounds
         self._model = load_model(Path(artifact.path), weights=False)
         self.domains = self._infer(artifact)
-        self._data = self._load_data()
-        self._order = self._row_order()
+        self._data = self._open_data()
         if self._data is not None:
-            self.domains = [self._with_sample(domain) for domain in self.domains]
+            sample = self._data.sample
+            self.domains = [replace(d, sample=sample[d.name]) if d.shape and d.is_float else d for d in self.domains]
 
     @property
     def model(self) -> onnx.ModelProto:
@@ -76,54 +76,18 @@ class Supply:
 
     # --- the user's data
 
-    def _load_data(self) -> user_data.Table | None:
-        """One array of rows per input; inputs without dimensions come as they are, or from the example."""
-        self._labels: NDArray[np.generic] | None = None
-        if self.settings.data is None:
+    def _open_data(self) -> DataRows | None:
+        settings, limits = self.settings, self.subject.limits
+        if settings.data is None:
             return None
-        table = user_data.load_data(self.settings.data)
-        rows = {d.name: d.dtype for d in self.domains if d.shape}
-        scalars = {
-            d.name: np.asarray(table.get(d.name, d.example)).astype(d.dtype) for d in self.domains if not d.shape
-        }
-        self._labels = next((np.asarray(table[name]) for name in user_data.LABELS if name in table), None)
-        return {**user_data.select_inputs(table, rows), **scalars}
-
-    def _row_order(self) -> NDArray[np.intp] | None:
-        """Rows in an order in which every label comes early, where there are labels."""
-        if self._data is None or self._labels is None or len(self._labels) != self._rows():
-            return None
-        return user_data.stratified(self._labels)
-
-    def _with_sample(self, domain: Domain) -> Domain:
-        assert self._data is not None  # asked only with data
-        if not domain.shape or not domain.is_float:
-            return domain
-        rows = self._data[domain.name]
-        step = max(1, len(rows) // SAMPLE_ROWS)
-        return replace(domain, sample=rows[::step])
-
-    def _rows(self) -> int:
-        assert self._data is not None  # asked only with data
-        return next((len(array) for array in self._data.values() if array.ndim), 0)
-
-    def _data_cases(self) -> list[Case]:
-        """Windows of rows over all of the data; where there are too many, evenly spread ones."""
-        if self._data is None:
-            return []
-        rows = self._rows()
-        static = {d.shape[0] for d in self.domains if d.shape and 0 not in d.dims}
-        most = self.subject.limits.get(self.subject.batch or "", (0, DATA_ROWS))[1]
-        step = min(next(iter(static)) if static else min(DATA_ROWS, most), rows)
-        starts = np.unique(np.linspace(0, rows - step, num=min(DATA_CASES, -(-rows // step)), dtype=int)).tolist()
-        if self._order is not None:
-            starts = [min(i * step, rows - step) for i in range(len(starts))]
-        word = "rows" if self._order is None else "stratified"
-        return [Case(f"data/{word}={s}-{s + step - 1}", profile="data", rows=(s, step)) for s in dict.fromkeys(starts)]
+        static = [d.shape[0] for d in self.domains if d.shape and 0 not in d.dims]
+        most = static[0] if static else min(DATA_ROWS, limits.get(self.subject.batch or "", (0, DATA_ROWS))[1])
+        examples = {d.name: np.asarray(d.example) for d in self.domains}
+        return DataRows(Examples(open_source(settings.data), examples, settings.labels, settings.ids), most)
 
     def rows_case(self, count: int, label: str) -> Case | None:
         """The first rows of the user's data as a case, where there are as many."""
-        if self._data is None or self._rows() < count:
+        if self._data is None or self._data.count < count:
             return None
         return Case(f"{label}/timed-data/rows=0-{count - 1}", profile="data", rows=(0, count))
 
@@ -131,11 +95,10 @@ class Supply:
         """What is to be said about the user's data: how many rows were run, and what the generated cases do not reach."""
         if self._data is None:
             return []
-        rows, cases = self._rows(), self._data_cases()
-        run = sum(case.rows[1] for case in cases if case.rows is not None)
+        rows, run = self._data.count, sum(count for _, count in self._data.windows)
         if run >= rows:
             return []
-        how = "a few of each label first" if self._order is not None else "spread evenly"
+        how = "a few of each label first" if self._data.stratified else "spread evenly"
         message = f"{run} of the {rows} rows of --data were run, {how}"
         return [found("OX005", message, evidence={"rows": rows, "run": run})]
 
@@ -146,7 +109,7 @@ class Supply:
         synthetic = [case for case in cases if case.fair and case.profile not in ("data", "like-data", "kept")]
         made = [self.make_inputs(case) for case in synthetic]
         return {
-            d.name: cover(self._data[d.name], spread(inputs[d.name] for inputs in made))
+            d.name: cover(self._data.sample[d.name], spread(inputs[d.name] for inputs in made))
             for d in self.domains
             if d.is_float and d.shape
         }
@@ -196,7 +159,7 @@ class Supply:
                 "there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2"
             )
         nonfinite = any(case.fair for case in cases if case.profile in NONFINITE)
-        return [*self._kept_cases(nonfinite), *self._data_cases(), *cases]
+        return [*self._kept_cases(nonfinite), *(self._data.cases() if self._data is not None else ()), *cases]
 
     def _kept_cases(self, nonfinite: bool) -> list[Case]:
         """Counterexamples of earlier runs that fit this subject and its declared ranges; fair as any other input is."""
@@ -234,16 +197,8 @@ class Supply:
             return keep.of_domains(keep.read(Path(case.file)), self.domains)
         if case.rows is not None:
             assert self._data is not None  # data cases are planned only with data
-            return {name: self._window(array, case.rows) for name, array in self._data.items()}
+            return self._data.read(case.rows)
         return make_inputs(case, self.domains)
-
-    def _window(self, array: NDArray[np.generic], rows: tuple[int, int]) -> NDArray[np.generic]:
-        if not array.ndim:
-            return array
-        start, count = rows
-        if self._order is not None:
-            return np.ascontiguousarray(array[self._order[start : start + count]])
-        return np.ascontiguousarray(array[start : start + count])
 
     def sizes_of(self, inputs: Mapping[str, NDArray[np.generic]]) -> dict[str, int]:
         """The sizes of the dynamic dims in some inputs."""

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from onnxproof.data.arrays import ArraySource
+from onnxproof.data.opening import open_source
+from onnxproof.data.source import Source, length
 from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import Finding
 from onnxproof.quality.accumulate import Shard
@@ -14,7 +17,6 @@ from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.shardrun import ShardRun
 from onnxproof.quality.shards import Piece, Work
-from onnxproof.quality.sources import ArraySource, Source, open_source
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject
 
@@ -96,9 +98,8 @@ def _stream(source: Source, size: int) -> Iterator[tuple[Piece, Any]]:
     """Shards of a source that only this process can read: their rows travel with them."""
     start = 0
     for index, table in enumerate(source.read(0, None, size)):
-        count = len(next(iter(table.values())))
-        yield Piece(index, start, start + count), table
-        start += count
+        yield Piece(index, start, start + length(table)), table
+        start += length(table)
 
 
 def _next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], None]) -> Shard:
@@ -128,7 +129,7 @@ def _run(work: Work, piece: Piece, table: Any, load: Callable[[Request], Subject
     engine, rows = _engines[work.mark]
     try:
         if table is not None:
-            part = engine.open(ArraySource(table, "", piece.start))
+            part = engine.open(ArraySource(table, f"--data {work.settings.data}", "", piece.start))
             return ShardRun(engine, work.plan, piece.start).run(
                 part.batches(piece.start, engine.batch), None, lambda n: None
             )

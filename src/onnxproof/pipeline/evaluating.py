@@ -9,6 +9,7 @@ import numpy as np
 
 from onnxproof.cases.coverage import cover, spread
 from onnxproof.cases.supply import Supply
+from onnxproof.data.opening import open_source
 from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import found
 from onnxproof.lints.refusal import refusal
@@ -23,7 +24,6 @@ from onnxproof.quality.engine import Engine
 from onnxproof.quality.flips import changed
 from onnxproof.quality.preprocessing import COMPARED_ROWS
 from onnxproof.quality.rows import Rows
-from onnxproof.quality.sources import open_source
 from onnxproof.quality.task import contradicts
 from onnxproof.quality.traps import Training, find_leaks, look_at_inputs
 from onnxproof.request.evaluation import EvaluateSettings
@@ -65,7 +65,7 @@ def _evaluate(
             return
         raise InputError(
             f"--data {settings.data} has no labels: expected a field labels, y, label or target, or --labels NAME; "
-            f"it has {', '.join(rows.source.fields)}"
+            f"it has {', '.join(rows.columns)}"
         )
     preprocessing = _compare_preprocessing(engine, rows)
     plan = engine.plan(rows, rows.all_labels())
@@ -102,7 +102,7 @@ def _measured(
         for entry in traps["inputs"].values():
             entry["data_dtype"] = next(iter(rows.dtypes.values()))
     if settings.train_data is not None:
-        train = engine.open(open_source(settings.train_data, "--train-data"))
+        train = engine.open(open_source(settings.train_data, "--train-data"), training=True)
         try:
             traps["training"] = Training(engine, train, scores).compare()
         except FindingError as error:
@@ -149,7 +149,7 @@ def _compare_preprocessing(engine: Engine, rows: Rows) -> dict[str, Any] | None:
     try:
         served = engine.preprocessing.serving(rows.raw({n: a[:2] for n, a in table.items()}))
         if served is not None:
-            engine.to_inputs(served)
+            rows.to_inputs(served)
     except (FindingError, UserError) as error:
         engine.preprocessing.drop_serving()
         told["refused"] = str(error)

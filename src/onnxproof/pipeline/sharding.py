@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from onnxproof.data.opening import MEMORY, open_source
+from onnxproof.data.source import file_fingerprint
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding
 from onnxproof.pipeline.events import Emit, Evaluated, Observed, RowsDone, ShardBegun, ShardDone, decode
@@ -23,7 +25,6 @@ from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Batch, Rows
 from onnxproof.quality.shardrun import ShardRun
 from onnxproof.quality.shards import ATTEMPTS, Piece, Work
-from onnxproof.quality.sources import MEMORY, file_fingerprint, open_source
 from onnxproof.quality.task import Plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request
@@ -42,7 +43,7 @@ def collect_scores(
     """All shards, from earlier runs or fresh; what was lost; and how many processes worked, and where."""
     settings, source = engine.settings, rows.source
     per_shard = _shard_batches(source.rows, engine.batch)
-    mark = _mark(request, artifact, engine, plan, source.fingerprint(), per_shard)
+    mark = _mark(request, artifact, engine, plan, source.fingerprint, per_shard)
     work = Work(_absolute(request), artifact, plan, stateful, mark)
     progress = _Progress(emit, source.rows)
     workers = _workers(request, settings, source.rows, source.sequential)
@@ -88,7 +89,8 @@ def _workers(request: Request, settings: EvaluateSettings, rows: int | None, seq
 def _mark(request: Request, artifact: Artifact, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
     """Changes with anything that changes what a shard holds."""
     settings = engine.settings
-    scripts = [text.rpartition(":")[0] for text in (settings.preprocess, settings.serve_preprocess) if text]
+    files = [text.rpartition(":")[0] for text in (settings.preprocess, settings.serve_preprocess) if text]
+    files += [settings.labels] if settings.labels else []
     parts = [
         data,
         artifact.sha256,
@@ -97,7 +99,7 @@ def _mark(request: Request, artifact: Artifact, engine: Engine, plan: Plan, data
         repr(request.verify.session),
         f"{engine.batch} {per_shard} {settings.train_data is not None} {settings.ids} {settings.labels}",
         f"{settings.preprocess} {settings.serve_preprocess} {settings.with_preprocess}",
-        *(file_fingerprint(Path(path)) for path in scripts if Path(path).is_file()),
+        *(file_fingerprint(Path(path)) for path in files if Path(path).is_file()),
     ]
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 

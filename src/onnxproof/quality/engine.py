@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
 from onnxproof.candidates.onnxruntime import SessionRunner
-from onnxproof.cases.data import Table, select_inputs
+from onnxproof.data.fields import told_columns
+from onnxproof.data.source import Kind, Source, Table, length
 from onnxproof.errors import FindingError, InputError, Rejected
 from onnxproof.findings import Finding, found
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
 from onnxproof.quality.accumulate import SIDES
-from onnxproof.quality.batches import length
 from onnxproof.quality.preprocessing import Preprocessing
-from onnxproof.quality.rows import Rows, layout_finding, stacked, told_columns
-from onnxproof.quality.sources import Source
+from onnxproof.quality.rows import Rows, layout_finding
 from onnxproof.quality.task import Plan, make_plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.session import SessionSettings
@@ -62,7 +61,6 @@ class Engine:
         self.preprocessing = Preprocessing(
             settings.preprocess, settings.serve_preprocess, apply=not settings.with_preprocess
         )
-        self._dtypes = {name: array.dtype for name, array in tensors.items() if array.ndim}
         self._outputs: Mapping[str, str] | None = None
         self._double: DoubleRunner | None = None
         self._double_known = False
@@ -86,22 +84,18 @@ class Engine:
 
     # --- rows of the data → inputs of the model
 
-    def open(self, source: Source) -> Rows:
-        """The fields of a source that are inputs, labels and ids."""
-        return Rows(source, self)
+    def open(self, source: Source, *, training: bool = False) -> Rows:
+        """The fields of a source that are inputs, labels and ids; `training` data need not have the labels that were named."""
+        labels = self.settings.labels
+        return Rows(source, self, None if training and labels not in source.fields else labels)
 
-    def to_inputs(self, table: Table) -> Table:
-        """The model's inputs from the fields that are neither labels nor ids."""
-        named = any(name in table for name in self._dtypes)
-        inputs = select_inputs(table if named else stacked(table), self._dtypes)
-        self._check_layout(inputs, {} if named else table)
-        return {**inputs, **{name: a for name, a in self.examples.items() if not a.ndim}}
-
-    def _check_layout(self, inputs: Table, columns: Table) -> None:
+    def check_layout(self, inputs: Table, columns: Mapping[str, Kind]) -> None:
+        """Refuse rows that are not of the model's shape; `columns`: what the data have for them."""
         for name, array in inputs.items():
-            finding = layout_finding(name, array.shape[1:], self._expected(name))
+            finding = layout_finding(name, array.shape[1:], self._expected(name)) if array.ndim else None
             if finding is not None:
-                raise FindingError(replace(finding, message=finding.message + told_columns(columns)))
+                told = "" if name in columns else told_columns(columns)
+                raise FindingError(replace(finding, message=finding.message + told))
 
     def _expected(self, name: str) -> tuple[int | None, ...]:
         """The sizes of a row that the artifact fixes, None where it leaves them open; the example's where it says nothing."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.cases.data import Table
+from onnxproof.data.source import Table
 from onnxproof.quality.flips import SIDES, Explainer
 from onnxproof.quality.rows import Batch
 

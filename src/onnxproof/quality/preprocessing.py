@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.cases.data import Table
+from onnxproof.data.source import Table
 from onnxproof.errors import InputError
 
 Array = NDArray[Any]

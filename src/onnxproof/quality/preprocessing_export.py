@@ -9,12 +9,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from onnxproof.cases.data import LABELS
+from onnxproof.data.examples import Examples
+from onnxproof.data.fields import choose_fields
+from onnxproof.data.opening import open_source
 from onnxproof.errors import InputError
-from onnxproof.quality.fields import IDS, find_field
-from onnxproof.quality.preprocessing import load_steps, to_record
-from onnxproof.quality.rows import stacked
-from onnxproof.quality.sources import open_source
+from onnxproof.quality.preprocessing import load_steps
 from onnxproof.request.evaluation import EvaluateSettings
 
 EXAMPLE_ROWS = 4
@@ -48,15 +47,11 @@ def combine(module: nn.Module, settings: EvaluateSettings) -> tuple[nn.Module, A
 
 
 def _raw_example(settings: EvaluateSettings) -> torch.Tensor:
-    source = open_source(settings.data)
-    labels = find_field(source.fields, None, LABELS, (), "--labels") if settings.labels is None else settings.labels
-    ids = find_field(source.fields, settings.ids, IDS, (), "--ids")
-    table = next(source.read(0, EXAMPLE_ROWS, EXAMPLE_ROWS), None)
+    examples = Examples(open_source(settings.data), {}, settings.labels, settings.ids, raw=True)
+    table = next(examples.source.read(0, EXAMPLE_ROWS, EXAMPLE_ROWS), None)
     if table is None:
         raise InputError("--data has no rows")
-    rest = stacked({name: array for name, array in table.items() if name not in (labels, ids)})
-    raw = to_record(rest)
-    if isinstance(raw, Mapping):
-        raise InputError(f"--with-preprocess takes one raw array; the data have {list(raw)}")
-    array = np.ascontiguousarray(raw)
+    (fields,) = choose_fields(examples.columns, ["raw"], f"--with-preprocess: {examples.source.label}").values()
+    columns = [table[field] for field in fields]
+    array = np.ascontiguousarray(columns[0] if len(columns) == 1 else np.stack(columns, axis=1))
     return torch.from_numpy(array.astype(np.float32) if array.dtype == np.float64 else array.copy())

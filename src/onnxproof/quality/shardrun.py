@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.cases.data import Table
+from onnxproof.data.read_ahead import read_ahead
+from onnxproof.data.source import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
 from onnxproof.quality.accumulate import SPOKEN, Shard, summary_columns
-from onnxproof.quality.batches import read_ahead
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.farthest_scores import Farthest
 from onnxproof.quality.flips import Explainer, changed

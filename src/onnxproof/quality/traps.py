@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.data.source import rechunk
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.engine import Engine
@@ -24,7 +25,10 @@ RADII = (0.3, 0.1, 0.03, 0.01)
 PROBES = 1024
 GAP_ROWS = 20_000
 SHOWN = 5
-CHUNK = 2048
+CHUNK = 16_384
+"""Training rows among which neighbours are looked for at once."""
+ROUNDING = 1e-6
+"""Products leave an error of about this share of a row's size: nearer than that is the same to us."""
 
 
 # --- the test data alone ------------------------------------------------------------------------------------------
@@ -203,14 +207,18 @@ class Training:
             return None
         probes, places = sample[name][:: max(1, len(sample[name]) // PROBES)], sample["sample_rows"]
         places = places[:: max(1, len(sample[name]) // PROBES)]
-        prepare = _Space(sample[name])
-        test_near, probe_near = self._nearest(name.removeprefix("sample/"), prepare, test, probes, places)
+        space, field = _Space(sample[name]), name.removeprefix("sample/")
+        batches = self._rows.batches(0, self._engine.batch)
+        rows = rechunk(({"rows": space.of(features_of(batch.inputs[field]))} for batch in batches), CHUNK)
+        queries, own = np.concatenate([test, probes]), np.concatenate([np.full(len(test), -1), places])
+        distances = nearest(space.of(queries), own, (table["rows"] for table in rows))
+        test_near, probe_near = distances[: len(test)], distances[len(test) :]
         usual = float(np.median(probe_near))
         if not np.isfinite(usual) or usual <= 0:
             return None
         exact = np.isin(self._scores.columns["hash"][self._scores.columns["sample_rows"]], np.concatenate(self._hashes))
         ratios, natural = test_near[~exact] / usual, probe_near / usual
-        rows = self._scores.columns["sample_rows"][~exact]
+        near = self._scores.columns["sample_rows"][~exact]
         by_radius = [
             {
                 "radius": r,
@@ -224,27 +232,10 @@ class Training:
         return {
             "usual": usual,
             "by_radius": by_radius,
-            "rows": rows[closest].tolist(),
+            "rows": near[closest].tolist(),
             "ratios": ratios[closest].tolist(),
             "probes": len(natural),
         }
-
-    def _nearest(self, name: str, space: _Space, test: Array, probes: Array, places: Array) -> tuple[Array, Array]:
-        """Distance of every test row and every probe to the nearest training row (a probe not to itself)."""
-        queries = np.concatenate([space.of(test), space.of(probes)])
-        own = np.concatenate([np.full(len(test), -1), places])
-        squares = (queries**2).sum(axis=1)
-        best = np.full(len(queries), np.inf, np.float64)
-        for batch in self._rows.batches(0, CHUNK):
-            rows = space.of(features_of(batch.inputs[name]))
-            apart = squares[:, None] + (rows**2).sum(axis=1)[None, :] - 2.0 * (queries @ rows.T)
-            inside = np.flatnonzero((own >= batch.start) & (own < batch.start + batch.rows))
-            apart[inside, own[inside] - batch.start] = np.inf
-            best = np.minimum(best, apart.min(axis=1))
-        # Products leave an error of about this size: nearer than that is the same to us.
-        noise = 8 * np.finfo(queries.dtype).eps * squares
-        distances = np.sqrt(np.maximum(best - noise, 0.0))
-        return distances[: len(test)], distances[len(test) :]
 
     # --- gap and shift
 
@@ -270,9 +261,9 @@ class Training:
             test = self._scores.columns.get(name)
             if not name.startswith("sample/") or test is None or test.shape[1] != train.shape[1]:
                 continue
-            values = np.array([_ks(train[:, i], test[:, i]) for i in range(train.shape[1])])
+            values = np.array([shift_of(train[:, i], test[:, i]) for i in range(train.shape[1])])
             worst = int(np.argmax(values))
-            critical = _ks_critical(len(train), len(test), train.shape[1])
+            critical = critical_shift(len(train), len(test), train.shape[1])
             found.append(
                 {
                     "input": name.removeprefix("sample/"),
@@ -308,16 +299,30 @@ class _Space:
         return np.asarray(scaled @ self._matrix if self._matrix is not None else scaled)
 
 
-def _ks(a: Array, b: Array) -> float:
-    """Kolmogorov–Smirnov's distance."""
-    a, b = np.sort(a[np.isfinite(a)]), np.sort(b[np.isfinite(b)])
-    if not len(a) or not len(b):
-        return 0.0
-    every = np.concatenate([a, b])
-    apart = np.searchsorted(a, every, side="right") / len(a) - np.searchsorted(b, every, side="right") / len(b)
-    return float(np.abs(apart).max())
+def nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
+    """The distance of every query to the nearest row that is not its own (by number, −1 for none)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    best, start = np.full(len(queries), np.inf), 0
+    for rows in chunks:
+        model = NearestNeighbors(n_neighbors=min(2, len(rows)), algorithm="brute").fit(rows)
+        distances, places = model.kneighbors(queries)
+        distances[places + start == own[:, None]] = np.inf
+        best = np.minimum(best, distances.min(axis=1))
+        start += len(rows)
+    return np.where(best > ROUNDING * np.linalg.norm(queries, axis=1), best, 0.0)
 
 
-def _ks_critical(n: int, m: int, features: int, level: float = 1e-3) -> float:
+def shift_of(a: Array, b: Array) -> float:
+    """Kolmogorov–Smirnov's distance of what is finite in two samples."""
+    from scipy.stats import ks_2samp
+
+    a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+    return float(ks_2samp(a, b, method="asymp").statistic) if len(a) and len(b) else 0.0
+
+
+def critical_shift(n: int, m: int, features: int, level: float = 1e-3) -> float:
     """The distance that chance exceeds with probability `level` in any of the features."""
-    return float(np.sqrt(-np.log(level / (2 * max(features, 1))) / 2) * np.sqrt((n + m) / (n * m)))
+    from scipy.special import kolmogi
+
+    return float(kolmogi(level / max(features, 1)) * np.sqrt((n + m) / (n * m)))

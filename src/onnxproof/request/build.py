@@ -33,10 +33,12 @@ def build_request(verb: str, values: Mapping[str, Any], *, cases: bool | None = 
     chosen: Verb = VERBS[verb]
     homes = chosen.homes()
     request: Request = filled(EVERYTHING, {homes[name][0]: value for name, value in values.items()})
+    labels, ids = (request.evaluate.labels, request.evaluate.ids) if request.evaluate is not None else (None, None)
+    kept = str(Path(request.out) / "counterexamples")
     request = replace(
         request,
         verb=verb,
-        verify=replace(request.verify, counterexamples=str(Path(request.out) / "counterexamples")),
+        verify=replace(request.verify, labels=labels, ids=ids, counterexamples=kept),
         steps=replace(request.steps, cases=chosen.cases if cases is None else cases),
         **place,
     )

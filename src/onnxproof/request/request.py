@@ -65,7 +65,14 @@ class VerifySettings:
 
     session: SessionSettings = SessionSettings()
     batch_sizes: tuple[int, ...] | None = option(None, "Batch sizes to verify: 1,2,7,32,128.", sizes)
-    data: str | None = option(None, "Your data: npz, npy, pt, safetensors, csv, parquet or file.py:name.", text)
+    data: str | None = option(
+        None,
+        "Your data: npz, npy, pt, safetensors, csv, parquet, a saved Hugging Face data set, or file.py:name.",
+        text,
+    )
+    labels: str | None = None
+    """The field (or file) of the data with the labels, as for the evaluation: no input, and every label comes early."""
+    ids: str | None = None
     seed: int = option(0, "Seed of the generated cases.", whole(), metavar="INTEGER", told=True)
     budget: float = option(120.0, "Time for verifying: 120s, 5m. Default 120s.", seconds)
     nonfinite: bool = option(False, "NaN and infinite inputs gate the verdict too.", switch, alone=True)

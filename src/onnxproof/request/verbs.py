@@ -154,7 +154,7 @@ VERBS = {
             {"target": MODULE},
             required=("data",),
             help_of={
-                "data": "Examples with labels: npz, npy, csv, parquet, a saved Hugging Face data set, or file.py:name "
+                "data": "Examples with labels: npz, npy, pt, safetensors, csv, parquet, a saved Hugging Face data set, or file.py:name "
                 "(a DataLoader, a data set, any iterable of batches).",
                 "seed": "Seed of the bootstrap.",
             },

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +13,8 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from onnxproof.errors import InputError, TargetError, listed
+from onnxproof.errors import InputError, TargetError, condensed, listed
+from onnxproof.request.python_objects import load_object
 from onnxproof.request.specs import InputSpec, Range, parse_target
 from onnxproof.subject.module_copy import twin
 from onnxproof.subject.structure import Flat, flatten
@@ -132,16 +130,7 @@ def _script_names(module: nn.Module, names: list[str]) -> list[str]:
 def load_target(target: str) -> tuple[Any, str]:
     """The object TARGET names, and a short name for it."""
     path, attribute = parse_target(target)
-    if attribute is None:
-        return _load_file(Path(path)), Path(path).stem
-    module = _import_file(Path(path)) if path.endswith(".py") else _import_module(path)
-    value: Any = module
-    for part in attribute.split("."):
-        if not hasattr(value, part):
-            names = [n for n in vars(value) if not n.startswith("_")] if hasattr(value, "__dict__") else []
-            raise TargetError(f"{path} has no {part!r}; it has {listed(sorted(names)[:20])}")
-        value = getattr(value, part)
-    return value, attribute
+    return load_object(target) if attribute is not None else (_load_file(Path(path)), Path(path).stem)
 
 
 def _load_file(path: Path) -> Any:
@@ -169,45 +158,6 @@ def _load_file(path: Path) -> Any:
 def _program_inputs(program: torch.export.ExportedProgram) -> tuple[Any, ...]:
     example = program.example_inputs
     return (example,) if example is not None else ()
-
-
-def _import_file(path: Path) -> Any:
-    name = path.stem if path.stem.isidentifier() else "onnxproof_target"
-    sys.path.insert(0, str(path.resolve().parent))
-    spec = importlib.util.spec_from_file_location(name, path.resolve())
-    if spec is None or spec.loader is None:
-        raise TargetError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # so that classes of the file can be pickled and found by dataclasses
-    try:
-        spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise TargetError(f"{path} raised while it was imported: {_raised(error, path)}") from error
-    return module
-
-
-def _import_module(name: str) -> Any:
-    sys.path.insert(0, "")
-    try:
-        return importlib.import_module(name)
-    except (Exception, SystemExit) as error:
-        raise TargetError(f"module {name} raised while it was imported: {_raised(error, None)}") from error
-
-
-def _raised(error: BaseException, path: Path | None) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    mine = [f for f in frames if path is not None and Path(f.filename) == path.resolve()] or frames[-1:]
-    # A syntax error says its place itself.
-    where = (
-        f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine and not isinstance(error, SyntaxError) else ""
-    )
-    return f"{type(error).__name__}: {condensed(error)}{where}"
-
-
-def condensed(error: BaseException, limit: int = 300) -> str:
-    """What an exception says, in one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 # --- the object behind TARGET → module and inputs --------------------------------------------------------------------

@@ -1,0 +1,102 @@
+"""Arrays with a row per example: in memory, or in a file of which only the rows asked for are read."""
+
+from __future__ import annotations
+
+import mmap
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onnxproof.data.source import Array, Source, Table, as_array, check_names, file_fingerprint, kinds_of
+from onnxproof.errors import InputError
+
+READ_BYTES = 4_000_000
+"""Bytes that are read from a file at once."""
+
+
+class ArraySource(Source):
+    """Arrays with a row per example, all of the same length; single values hold for every row."""
+
+    def __init__(self, arrays: Mapping[str, Any], label: str, fingerprint: str, first: int = 0) -> None:
+        self._arrays = {name: a for name, a in arrays.items() if len(a.shape)}
+        self.first = first
+        lengths = set(map(len, self._arrays.values()))
+        # Files hold other things beside rows (names of classes): lengths may differ until fields are selected.
+        rows = None if len(lengths) > 1 else next(iter(lengths), 0)
+        kinds = kinds_of({name: as_array(a[:0]) for name, a in self._arrays.items()})
+        super().__init__(label, kinds, rows, fingerprint)
+        self.constants = {name: as_array(a) for name, a in arrays.items() if name not in self._arrays}
+
+    def select(self, names: Iterable[str]) -> Source:
+        arrays = {**{name: self._arrays[name] for name in names}, **self.constants}
+        chosen = ArraySource(arrays, self.label, self.fingerprint, self.first)
+        chosen.count()
+        return chosen
+
+    def count(self) -> int:
+        if self.rows is None:
+            lengths = {name: len(a) for name, a in self._arrays.items()}
+            raise InputError(f"{self.label}: the arrays have different numbers of rows: {lengths}")
+        return self.rows
+
+    def _tables(self, start: int, size: int) -> Iterator[Table]:
+        row = sum(as_array(a[:1]).nbytes for a in self._arrays.values())
+        step = size * max(1, READ_BYTES // max(1, row * size))
+        for block in range(start - self.first, self.count(), step):
+            yield {name: as_array(a[block : block + step]) for name, a in self._arrays.items()}
+            for array in self._arrays.values():
+                _release(array)
+
+    def take(self, places: Array) -> Table:
+        return {name: as_array(a[places]) for name, a in self._arrays.items()}
+
+
+def _release(array: Any) -> None:
+    """What was read of a mapped file does not count as this process's memory any longer."""
+    if isinstance(array, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+        array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]  # numpy's own mmap.mmap
+
+
+def open_npy(file: Path, label: str) -> Source:
+    """A single array has no name: it is `X`."""
+    return ArraySource({"X": _mapped(file, 0, label)}, label, file_fingerprint(file))
+
+
+def open_npz(file: Path, label: str) -> Source:
+    """Members that are stored as they are get read in place; compressed ones are unpacked, on disk."""
+    # What is mapped can be read after its name is gone; where it cannot be unlinked before, it stays.
+    unpacked = tempfile.TemporaryDirectory(prefix="onnxproof-data-", ignore_cleanup_errors=True)
+    with zipfile.ZipFile(file) as archive, unpacked as folder:
+        check_names(archive.namelist(), label)
+        places = {m.filename.removesuffix(".npy"): _place(archive, m, file, folder) for m in archive.infolist()}
+        arrays = {name: _mapped(*place, label) for name, place in places.items()}
+    return ArraySource(arrays, label, file_fingerprint(file))
+
+
+def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, folder: str) -> tuple[Path, int]:
+    """The file that holds a member, and where it begins there: after a header that tells the sizes of two of its parts."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        return Path(archive.extract(member, folder)), 0
+    with file.open("rb") as stream:
+        stream.seek(member.header_offset + 26)
+        name, extra = (int.from_bytes(stream.read(2), "little") for _ in range(2))
+    return file, member.header_offset + 30 + name + extra
+
+
+def _mapped(file: Path, offset: int, label: str) -> Array:
+    """The array at a place in a file, mapped into memory."""
+    with file.open("rb") as stream:
+        stream.seek(offset)
+        version = np.lib.format.read_magic(stream)
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = reader(stream)
+        if dtype.hasobject:
+            raise InputError(f"{label} holds Python objects, which are never unpickled: save numbers or texts")
+        start = stream.tell()
+        if start + dtype.itemsize * int(np.prod(shape, dtype=np.int64)) > stream.seek(0, 2):
+            raise InputError(f"{label} ends before its last row: it is not complete")
+        return np.memmap(file, dtype, "r", start, shape, "F" if fortran else "C")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.findings import Finding
 from onnxproof.graph.sourcemap import placed
 from onnxproof.lints.graph import lint_file
@@ -18,11 +19,13 @@ BETTER_TOLD = frozenset({"OX308", "OX311"})
 """Of which onnxruntime names no dtype, or no operator."""
 
 
-def refusal(finding: Finding, artifact: Artifact, session: SessionSettings) -> Finding:
+def refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session: SessionSettings) -> Finding:
     """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
     where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
     if finding.code not in REFUSALS or (where.line is not None and finding.code not in BETTER_TOLD):
         return replace(finding, where=where)
+    if candidate.abilities.elsewhere and finding.code in BETTER_TOLD:
+        return replace(finding, where=where)  # the lint asks the libraries of this process about kernels and operators
     seen = [one for one in _lint(artifact, session) if one.code == finding.code]
     same = next((one for one in seen if one.where.node is not None or one.code in BETTER_TOLD), None)
     if same is None:

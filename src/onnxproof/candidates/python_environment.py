@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import weakref
@@ -34,7 +35,9 @@ def environment_of(interpreter: str) -> PythonEnvironment:
 
 @cache
 def _environment(interpreter: str, path: str) -> PythonEnvironment:
-    return PythonEnvironment(interpreter)
+    there = PythonEnvironment(interpreter)
+    atexit.register(there.stop)
+    return there
 
 
 def _absolute(interpreter: str) -> str:

@@ -5,6 +5,7 @@ OpenVINO's build of onnxruntime replaces the ordinary one, so it has an environm
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from onnxproof.heal.healing import heal
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy.policy import Policy
 from onnxproof.proof.proof import Proof
-from onnxproof.request.request import CPU, Job, SessionSettings, VerifySettings
+from onnxproof.request.request import Request, VerifySettings
+from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import parse_provider
 
 OPENVINO = Path(__file__).parents[1] / ".venv-openvino" / "bin" / "python"
@@ -28,21 +30,21 @@ def test_a_provider_that_runs_no_node_blocks(exported, verify):
     assert proof.verdict == "block"
 
 
-def job_of(tmp_path: Path, model: str, provider: str | None, **options: object) -> Job:
-    """A job whose other side is the onnxruntime of OpenVINO's environment."""
+def asked(tmp_path: Path, model: str, provider: str | None, **options: object) -> Request:
+    """A request whose other side is the onnxruntime of OpenVINO's environment."""
     if not OPENVINO.exists():
         pytest.skip("make setup installs the second provider")
     providers = (CPU,) if provider is None else (parse_provider(provider),)
     session = SessionSettings(providers=providers, runtime=f"python:{OPENVINO}")
-    return Job(target=model, out=str(tmp_path), verify=VerifySettings(session=session, budget=20.0), **options)
+    return Request(target=model, out=str(tmp_path), verify=VerifySettings(session=session, budget=20.0), **options)
 
 
-def proved(job: Job, *, isolate: bool = False) -> Proof:
-    return conduct(job, Policy(), isolate=isolate)
+def proved(request: Request, *, in_process: bool = True) -> Proof:
+    return conduct(replace(request, in_process=in_process), Policy())
 
 
-def mlp(exported, tmp_path: Path, provider: str) -> Job:
-    return job_of(tmp_path, target("mlp"), provider, onnx=str(exported("mlp")))
+def mlp(exported, tmp_path: Path, provider: str) -> Request:
+    return asked(tmp_path, target("mlp"), provider, onnx=str(exported("mlp")))
 
 
 def written(tmp_path: Path, forward: str, example: str) -> str:
@@ -63,7 +65,7 @@ def test_a_real_second_provider_ships(exported, tmp_path):
 
 
 def test_it_ships_from_supervised_children_too(exported, tmp_path):
-    proof = proved(mlp(exported, tmp_path, "OpenVINO:device_type=CPU"), isolate=True)
+    proof = proved(mlp(exported, tmp_path, "OpenVINO:device_type=CPU"), in_process=False)
     assert proof.verdict == "ship", proof.findings
     assert len([case for case in proof.cases if case.outputs]) > 5
 
@@ -83,7 +85,7 @@ def test_a_provider_of_this_process_is_none_of_that_one(exported, tmp_path):
 def test_a_fault_of_the_provider_is_blamed_on_it(tmp_path):
     # OpenVINO computes 64-bit integers in 32 bits on the CPU.
     model = written(tmp_path, "x * 3 + 1", "torch.randint(0, 9, (2, 4))")
-    proof = proved(job_of(tmp_path, model, "OpenVINO:device_type=CPU"))
+    proof = proved(asked(tmp_path, model, "OpenVINO:device_type=CPU"))
     finding = next(f for f in proof.findings if f.severity == "block")
     assert (finding.code, finding.stage) == ("OX207", "provider")
 
@@ -92,7 +94,7 @@ def test_a_fault_of_the_provider_is_blamed_on_it(tmp_path):
 @pytest.mark.parametrize(("forward", "noted"), [("torch.det((x @ x).tanh())", True), ("(x @ x).tanh()", False)])
 def test_nodes_that_the_provider_leaves_to_the_cpu_are_noted(tmp_path, forward, noted):
     model = written(tmp_path, forward, "torch.randn(2, 3, 3)")
-    proof = proved(job_of(tmp_path, model, "OpenVINO:device_type=CPU"))
+    proof = proved(asked(tmp_path, model, "OpenVINO:device_type=CPU"))
     assert ("OX305" in codes(proof)) == noted
 
 
@@ -100,10 +102,10 @@ def test_nodes_that_the_provider_leaves_to_the_cpu_are_noted(tmp_path, forward, 
 def test_a_missing_kernel_is_healed_by_another_provider(tmp_path):
     # The CPU provider has no ReLU of 16-bit integers; OpenVINO has.
     model = written(tmp_path, "torch.relu(x)", "torch.arange(-4, 4, dtype=torch.int16).reshape(2, 4)")
-    job = job_of(tmp_path, model, None)
-    sick = proved(job)
+    request = asked(tmp_path, model, None)
+    sick = proved(request)
     assert "OX308" in codes(sick, "block")
-    proof = heal(job, sick, Policy(), isolate=False)
+    proof = heal(replace(request, in_process=True), sick, Policy())
     assert proof.verdict == "ship", proof.findings
     assert proof.healing is not None
     assert proof.healing["change"] == "the OpenVINO provider"

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from onnx import TensorProto
 from small_models import identity, sums
 
 from onnxproof.candidates.python_environment import PythonEnvironment
 from onnxproof.errors import FindingError, Rejected, UserError
+from onnxproof.pipeline.conduct import conduct
+from onnxproof.policy.policy import Policy
+from onnxproof.request.request import Request, VerifySettings
 from onnxproof.request.session import SessionSettings
 
 SETTINGS = SessionSettings()
@@ -140,6 +144,31 @@ def test_sessions_that_nobody_holds_are_closed_there(hostile):
     dropped.close()
     with pytest.raises(Rejected, match="1 sessions are open"):
         ask(kept, 10)
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.lstm = torch.nn.LSTM(4, 8, batch_first=True)
+
+    def forward(self, x):
+        return self.lstm(x)[0]
+
+
+def test_an_input_that_kills_the_runtime_costs_its_case_and_not_this_process(tmp_path):
+    # onnxruntime aborts its process on an LSTM without rows.
+    session = SessionSettings(runtime=f"python:{sys.executable}")
+    verify = VerifySettings(session=session, batch_sizes=(0, 1, 2), isolated=True, budget=20.0)
+    request = Request(held=(Recurrent().eval(), (torch.randn(2, 5, 4),)), out=str(tmp_path), verify=verify, in_process=True)
+    proof = conduct(request, Policy())
+    by_size = {
+        size: {case.status for case in proof.cases if case.name.startswith(f"batch={size}/")} for size in (0, 1, 2)
+    }
+    assert by_size == {0: {"failed"}, 1: {"compared"}, 2: {"compared"}}
+    blocking = [finding for finding in proof.findings if finding.severity == "block"]
+    assert [finding.code for finding in blocking] == ["OX221"]
+    assert "was killed by SIGABRT" in blocking[0].message
 
 
 # --- the interpreter --------------------------------------------------------------------------------------------------

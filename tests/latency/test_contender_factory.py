@@ -17,7 +17,8 @@ from onnxproof.latency.contenders import Unavailable
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy.policy import Policy
 from onnxproof.request.benchmark import BenchSettings, Variant
-from onnxproof.request.request import CPU, Job, SessionSettings, VerifySettings
+from onnxproof.request.request import Request, VerifySettings
+from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from seam import Heard, Mlp
 
@@ -51,9 +52,9 @@ def test_binding_that_is_asked_for_and_not_there_is_unavailable(mlp):
 def test_a_bench_of_a_fake_has_no_profile_and_compares_what_it_timed(mlp, tmp_path):
     bench = BenchSettings(min_time=0.01, min_count=5, budget=10.0)
     heard = Heard()
-    job = Job(memory=(mlp.module, mlp.inputs), out=str(tmp_path), verify=VerifySettings(batch_sizes=(3,)), bench=bench)
+    request = Request(held=(mlp.module, mlp.inputs), out=str(tmp_path), verify=VerifySettings(batch_sizes=(3,)), bench=bench)
     timed = Bench(
-        mlp.subject, mlp.artifact, job, heard.listener(), candidate=FakeCandidate(mlp.right, abilities=TIMED)
+        mlp.subject, mlp.artifact, request, heard.listener(), candidate=FakeCandidate(mlp.right, abilities=TIMED)
     ).run()
     assert {run.contender for run in timed.runs} == {"pytorch", "onnxruntime"}
     assert timed.profile is None
@@ -61,20 +62,21 @@ def test_a_bench_of_a_fake_has_no_profile_and_compares_what_it_timed(mlp, tmp_pa
 
 
 def test_what_cannot_be_timed_is_refused(mlp, tmp_path):
-    job = Job(memory=(mlp.module, mlp.inputs), out=str(tmp_path), bench=BenchSettings())
+    request = Request(held=(mlp.module, mlp.inputs), out=str(tmp_path), bench=BenchSettings())
     with pytest.raises(UserError, match="fake cannot be timed from here"):
-        Bench(mlp.subject, mlp.artifact, job, Heard().listener(), candidate=FakeCandidate(mlp.right))
+        Bench(mlp.subject, mlp.artifact, request, Heard().listener(), candidate=FakeCandidate(mlp.right))
 
 
-@pytest.mark.parametrize("isolate", [False, True])
-def test_a_benchmark_of_another_interpreter_is_refused_before_anything_is_exported(tmp_path, isolate):
+@pytest.mark.parametrize("in_process", [False, True])
+def test_a_benchmark_of_another_interpreter_is_refused_before_anything_is_exported(tmp_path, in_process):
     session = SessionSettings(runtime=f"python:{sys.executable}")
-    job = Job(
+    request = Request(
         target=target("mlp"),
         out=str(tmp_path / "out"),
         verify=VerifySettings(session=session),
         bench=BenchSettings(),
+        in_process=in_process,
     )
     with pytest.raises(UserError, match=r"--runtime python:\S+ cannot be timed from here.*run it there"):
-        conduct(job, Policy(), isolate=isolate)
+        conduct(request, Policy())
     assert not list(Path(tmp_path / "out").iterdir())

@@ -15,7 +15,9 @@ from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy.policy import Policy
 from onnxproof.quality.engine import Engine
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.request import Job, SessionSettings, VerifySettings
+from onnxproof.request.request import Request, VerifySettings
+from onnxproof.request.steps import Steps
+from onnxproof.request.session import SessionSettings
 from seam import Mlp
 
 
@@ -49,14 +51,16 @@ def test_another_interpreter_is_evaluated(mlp, exported, tmp_path):
     labels = mlp.module(rows).argmax(1)
     np.savez(tmp_path / "rows.npz", X=rows.numpy(), labels=labels.numpy())
     session = SessionSettings(runtime=f"python:{sys.executable}")
-    job = Job(
+    request = Request(
         target=target("mlp"),
         onnx=str(exported("mlp")),
         out=str(tmp_path / "out"),
         verify=VerifySettings(session=session),
+        steps=Steps(cases=False),
         evaluate=EvaluateSettings(str(tmp_path / "rows.npz")),
+        in_process=True,
     )
-    proof = conduct(job, Policy(), isolate=False, verify=False)
+    proof = conduct(request, Policy())
     assert proof.quality is not None, proof.findings
     assert proof.quality["n"] == 64
     assert proof.quality["candidate"]["accuracy"] == 1.0

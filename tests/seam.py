@@ -17,7 +17,8 @@ from onnxproof.findings import Finding
 from onnxproof.parity.verification import Listener, Verifier
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.request.request import SessionSettings, VerifySettings
+from onnxproof.request.request import VerifySettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject, make_subject
 
 

@@ -9,7 +9,7 @@ from onnxproof.candidates.candidate import Abilities
 from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.proof.blame import Blame
 from onnxproof.report.text import _step
-from onnxproof.request.request import CPU, SessionSettings
+from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from seam import Mlp
 

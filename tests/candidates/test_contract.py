@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import showing_inner, sums
 
+from candidates.small_models import showing_inner, sums
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import Abilities, Candidate, Profiling, TimedSession, open_timed, require_timed
 from onnxproof.candidates.fake import FakeCandidate

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto
-from small_models import identity
 
+from candidates.small_models import identity
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.exchange import carrier_of, dtype_of, placement, refused_file, refused_input
 from onnxproof.errors import Rejected

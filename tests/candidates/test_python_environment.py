@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 from onnx import TensorProto
-from small_models import identity, sums
 
+from candidates.small_models import identity, sums
 from onnxproof.candidates.python_environment import PythonEnvironment
 from onnxproof.errors import FindingError, Rejected, UserError
 from onnxproof.pipeline.conduct import conduct
@@ -160,7 +160,9 @@ def test_an_input_that_kills_the_runtime_costs_its_case_and_not_this_process(tmp
     # onnxruntime aborts its process on an LSTM without rows.
     session = SessionSettings(runtime=f"python:{sys.executable}")
     verify = VerifySettings(session=session, batch_sizes=(0, 1, 2), isolated=True, budget=20.0)
-    request = Request(held=(Recurrent().eval(), (torch.randn(2, 5, 4),)), out=str(tmp_path), verify=verify, in_process=True)
+    request = Request(
+        held=(Recurrent().eval(), (torch.randn(2, 5, 4),)), out=str(tmp_path), verify=verify, in_process=True
+    )
     proof = conduct(request, Policy())
     by_size = {
         size: {case.status for case in proof.cases if case.name.startswith(f"batch={size}/")} for size in (0, 1, 2)

@@ -52,7 +52,9 @@ def test_binding_that_is_asked_for_and_not_there_is_unavailable(mlp):
 def test_a_bench_of_a_fake_has_no_profile_and_compares_what_it_timed(mlp, tmp_path):
     bench = BenchSettings(min_time=0.01, min_count=5, budget=10.0)
     heard = Heard()
-    request = Request(held=(mlp.module, mlp.inputs), out=str(tmp_path), verify=VerifySettings(batch_sizes=(3,)), bench=bench)
+    request = Request(
+        held=(mlp.module, mlp.inputs), out=str(tmp_path), verify=VerifySettings(batch_sizes=(3,)), bench=bench
+    )
     timed = Bench(
         mlp.subject, mlp.artifact, request, heard.listener(), candidate=FakeCandidate(mlp.right, abilities=TIMED)
     ).run()

@@ -16,8 +16,8 @@ from onnxproof.policy.policy import Policy
 from onnxproof.quality.engine import Engine
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request, VerifySettings
-from onnxproof.request.steps import Steps
 from onnxproof.request.session import SessionSettings
+from onnxproof.request.steps import Steps
 from seam import Mlp
 
 

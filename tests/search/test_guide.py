@@ -10,7 +10,7 @@ from onnxproof.candidates.candidate import Abilities
 from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.graph.file import load_model
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.search.guide import Guide
 from seam import Mlp
 

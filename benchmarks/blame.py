@@ -81,7 +81,8 @@ def located(good: Path, bad: Path, rows: int, memory: int | None = None) -> dict
     """Locate in this process: what is blamed, how long it took, and by how much memory grew meanwhile."""
     from onnxproof.artifact.file import read_artifact
     from onnxproof.blame.locate import MEMORY, Locator
-    from onnxproof.request.request import SessionSettings
+    from onnxproof.candidates import candidate_of
+    from onnxproof.request.session import SessionSettings
     from onnxproof.subject.onnx_module import GraphModule, example_inputs
     from onnxproof.subject.subject import make_subject
 
@@ -91,7 +92,8 @@ def located(good: Path, bad: Path, rows: int, memory: int | None = None) -> dict
     inputs = {"x": np.random.default_rng(1).standard_normal((rows, int(columns))).astype(np.float32)}
     names = {port.name: port.name for port in artifact.outputs}
     began = time.perf_counter()
-    locator = Locator(subject, artifact, SessionSettings(), {"x": "x"}, names, memory=memory or MEMORY)
+    settings = SessionSettings()
+    locator = Locator(subject, artifact, candidate_of(settings), settings, {"x": "x"}, names, memory=memory or MEMORY)
     with Peak() as peak:
         blame = locator.locate(inputs)
     first = blame.culprits[0].node if blame.culprits else None

@@ -28,12 +28,16 @@ import torch
 from torch import nn
 
 from onnxproof.artifact.export import export
+from onnxproof.candidates.onnxruntime import Onnxruntime
+from onnxproof.cases.plan import Case
 from onnxproof.latency import machine
 from onnxproof.latency.harness import Harness, Need, Timed, run_block
+from onnxproof.latency.points import Point
 from onnxproof.latency.profile import profile
 from onnxproof.latency.statistics import ratio_interval
 from onnxproof.proof.artifact import Artifact
-from onnxproof.request.request import ExportOptions, SessionSettings
+from onnxproof.request.request import ExportOptions
+from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import make_subject
 
 REPETITIONS = 100
@@ -184,7 +188,8 @@ def slow_nodes(folder: Path) -> dict[str, Any]:
     example = torch.randn(4, 8, 32, 32)
     artifact = exported(cnn(), example, folder)
     inputs = {"input": example.numpy()}
-    ours = profile(artifact, SessionSettings(threads=1), {}, inputs, 4, {"batch": 4})
+    point = Point(Case("batch=4"), inputs, 4, {"batch": 4})
+    ours = profile(Onnxruntime(), artifact, SessionSettings(threads=1), {}, point)
     theirs = plain_profile(artifact.path, inputs, folder)
     return {
         "ours": [

@@ -13,6 +13,9 @@ from benchmarks.failures import silent
 from torch import nn
 
 import onnxproof
+from onnxproof.candidates.candidate import Abilities
+from onnxproof.candidates.fake import FakeCandidate
+from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.heal.healing import settings_of
 from onnxproof.heal.remedies import remedies
 from onnxproof.request.request import Request
@@ -96,9 +99,15 @@ def test_a_correct_export_is_not_treated(tmp_path):
 def test_a_given_file_is_treated_with_session_settings_only(tmp_path, exported):
     module, inputs = nn.Linear(4, 2).eval(), (torch.randn(3, 4),)
     proof = onnxproof.prove(module, inputs, budget=2.0, out=tmp_path)
-    offered = remedies(Request(held=(module, inputs), onnx=str(tmp_path / "model.onnx")), proof)
+    request = Request(held=(module, inputs), onnx=str(tmp_path / "model.onnx"))
+    offered = remedies(request, proof, Onnxruntime())
     assert offered
     assert all(remedy.session and not remedy.export for remedy in offered)
+    # Of a runtime without rewrites, only other providers are worth a try; those are its own.
+    plain = FakeCandidate(lambda inputs, settings: {}, available=("CPUExecutionProvider", "NpuExecutionProvider"))
+    assert [remedy.what for remedy in remedies(request, proof, plain)] == ["the Npu provider"]
+    plain.abilities = Abilities(rewrites=True)
+    assert "optimization disable" in [remedy.what for remedy in remedies(request, proof, plain)]
 
 
 @pytest.mark.slow

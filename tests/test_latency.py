@@ -15,6 +15,7 @@ import pytest
 import models
 import onnxproof
 from conftest import codes, target
+from onnxproof.candidates.onnxruntime import SUFFIX, node_times
 from onnxproof.errors import UserError
 from onnxproof.findings.latency import ENTRIES
 from onnxproof.latency import harness, scenarios
@@ -483,10 +484,10 @@ def test_times_of_a_node_are_added_up_without_the_first_runs():
     for run in range(10):
         spent = 1000 if run < slow.WARM_RUNS else 4
         events += [
-            {"cat": "Node", "name": f"a{slow.SUFFIX}", "dur": spent, "args": {"op_name": "Gemm", "provider": "CPU"}},
-            {"cat": "Node", "name": f"b{slow.SUFFIX}", "dur": 1, "args": {"op_name": "Relu", "provider": "CPU"}},
+            {"cat": "Node", "name": f"a{SUFFIX}", "dur": spent, "args": {"op_name": "Gemm", "provider": "CPU"}},
+            {"cat": "Node", "name": f"b{SUFFIX}", "dur": 1, "args": {"op_name": "Relu", "provider": "CPU"}},
         ]
-    profile = slow.summarise(slow.collect(events, 10), 10, None, 1, {})
+    profile = slow.summarise(slow.collect(node_times(events), 10), 10, None, 1, {})
     assert [(n.node, n.op, n.share, n.ms) for n in profile.nodes] == [
         ("a", "Gemm", 0.8, 0.004),
         ("b", "Relu", 0.2, 0.001),

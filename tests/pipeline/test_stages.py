@@ -109,7 +109,7 @@ def test_an_export_that_cannot_be_saved_is_a_finding(values, play):
 
 
 def test_a_death_costs_its_case_and_the_next_child_is_told_what_is_done():
-    first = (PLAN, compared("a"), events.Entered("onnxruntime", "b"), SEGFAULT)
+    first = (PLAN, compared("a"), events.Entered("candidate", "b"), SEGFAULT)
     collected, script = go(build_request("prove", {}), export=EXPORTED, verify=[first, (PLAN, compared("c"))])
     assert [told["done"] for name, told in script.told if name == "verify"] == [frozenset(), {"a", "b"}]
     assert [(f.code, f.severity, f.where.case) for f in collected.findings] == [("OX001", "block", "b")]
@@ -118,7 +118,7 @@ def test_a_death_costs_its_case_and_the_next_child_is_told_what_is_done():
 
 @pytest.mark.parametrize(
     ("case", "step", "severity"),
-    [("b", "onnxruntime", "block"), ("c", "onnxruntime", "note"), ("b", "pytorch", "note"), ("b", "reference", "note")],
+    [("b", "candidate", "block"), ("c", "candidate", "note"), ("b", "baseline", "note"), ("b", "exactness", "note")],
     ids=["candidate", "unfair", "PyTorch", "ours"],
 )
 def test_only_the_candidates_death_on_a_fair_input_blocks(case, step, severity):
@@ -130,7 +130,7 @@ def test_only_the_candidates_death_on_a_fair_input_blocks(case, step, severity):
 def test_too_many_deaths_are_given_up():
     names = [f"case{i}" for i in range(MAX_CHILDREN + 5)]
     plan = events.Planned(names, [], {})
-    plays = [(plan, events.Entered("onnxruntime", name), SEGFAULT) for name in names]
+    plays = [(plan, events.Entered("candidate", name), SEGFAULT) for name in names]
     collected, script = go(build_request("prove", {}), export=EXPORTED, verify=plays)
     assert sum(name == "verify" for name, _ in script.told) == MAX_CHILDREN
     assert [f.evidence["cases"] for f in collected.findings if f.code == "OX005"] == [names[MAX_CHILDREN:]]

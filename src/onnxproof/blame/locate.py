@@ -20,7 +20,8 @@ from onnxproof.blame.nodes import WORTH_TELLING, Introduced, dependents, distanc
 from onnxproof.blame.reproduce import NotAlone, reproduce
 from onnxproof.blame.rewrites import healing_rewrite
 from onnxproof.blame.store import Store
-from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.candidates.candidate import Candidate
+from onnxproof.candidates.roles import BASELINE, CANDIDATE, told
 from onnxproof.errors import Rejected
 from onnxproof.findings import Stage
 from onnxproof.graph import sourcemap
@@ -62,6 +63,7 @@ class Locator:
         self,
         subject: Subject,
         artifact: Artifact,
+        candidate: Candidate,
         settings: SessionSettings,
         inputs: Mapping[str, str],
         outputs: Mapping[str, str],
@@ -70,7 +72,7 @@ class Locator:
         out: Path | None = None,
     ) -> None:
         self._subject = subject
-        self._settings = settings
+        self._candidate, self._settings = candidate, settings
         self._renamed = {graph: module for module, graph in inputs.items()}
         self._outputs = dict(outputs)
         self._path = Path(artifact.path)
@@ -314,31 +316,40 @@ class Locator:
     # --- in the runtime
 
     def _runtime(self, inputs: Arrays, truth: _Layered) -> Blame:
-        plain = replace(self._settings, optimization="disable", disabled_optimizers=())
         if not self._far(self._settings, inputs, truth):
             return replace(self._magnified(inputs, truth), stage=None)
-        if self._settings.providers[0] != CPU and not self._far(
-            replace(self._settings, providers=(CPU,)), inputs, truth
-        ):
+        if self._has_cpu and not self._far(replace(self._settings, providers=(CPU,)), inputs, truth):
             return Blame("provider")
-        if self._far(plain, inputs, truth):
-            return self._kernel(plain, inputs, truth)
+        if not self._candidate.abilities.rewrites or self._far(self._plain, inputs, truth):
+            return self._kernel(inputs, truth)
         rewrite = healing_rewrite(
             lambda off: not self._far(replace(self._settings, disabled_optimizers=off), inputs, truth)
         )
+        if not self._candidate.abilities.inner_values:
+            return Blame("optimize", rewrite=rewrite, unseen=True)
         seen = self._watched(self._settings, inputs, truth)
         outputs = [output.name for output in self._model.graph.output]
         gone = all(seen.errors.get(name, 0.0) <= PARTED for name in outputs)
         return Blame("optimize", rewrite=rewrite, vanishes=gone)
 
+    @property
+    def _has_cpu(self) -> bool:
+        """Whether the same can be asked of the CPU, and is not already."""
+        return self._settings.providers[0] != CPU and CPU.name in self._candidate.providers()
+
+    @property
+    def _plain(self) -> SessionSettings:
+        """The session without rewrites, where there are any."""
+        return replace(self._settings, optimization="disable", disabled_optimizers=())
+
     def _magnified(self, inputs: Arrays, truth: _Layered) -> Blame:
         """Nothing is wrong but the conditioning: which nodes make small errors large."""
-        seen = self._watched(replace(self._settings, optimization="disable", disabled_optimizers=()), inputs, truth)
+        seen = self._watched(self._plain, inputs, truth)
         return Blame("precision", amplifiers=tuple(runtime.amplifiers(self._model, seen, self._modules(), 6e-8)))
 
-    def _kernel(self, plain: SessionSettings, inputs: Arrays, truth: _Layered) -> Blame:
+    def _kernel(self, inputs: Arrays, truth: _Layered) -> Blame:
         """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""
-        seen = self._watched(plain, inputs, truth)
+        seen = self._watched(self._plain, inputs, truth)
         found = runtime.departures(self._model, seen)
         culprits = suspects(found[:1], self._model, self._origins, self._sources)
         stage: Stage = "translate" if self._written_so(inputs, truth, found) else "kernel"
@@ -348,6 +359,7 @@ class Locator:
             self._reproduced(culprits, truth, truth),
             path=tuple(runtime.way(self._model, seen.errors, self._modules())[:WAY]),
             births=self._births(inputs, truth, born),
+            unseen=not self._candidate.abilities.inner_values,
         )
 
     def _written_so(self, inputs: Arrays, truth: _Layered, found: list[Introduced]) -> bool:
@@ -363,13 +375,19 @@ class Locator:
         return any(distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth)
 
     def _watched(self, settings: SessionSettings, inputs: Arrays, truth: _Layered) -> runtime.Seen:
+        if not self._candidate.abilities.inner_values:
+            return runtime.Seen()
+        budget = self._memory // 4
         try:
-            return runtime.watch(self._model, settings, self._renamed, inputs, truth, truth.bytes_of, self._memory // 4)
+            return runtime.watch(
+                self._model, self._candidate, settings, self._renamed, inputs, truth, truth.bytes_of, budget
+            )
         except (Rejected, MemoryError, ValueError):
             return runtime.Seen()
 
     def _far(self, settings: SessionSettings, inputs: Arrays, truth: Mapping[str, NDArray[Any]]) -> bool:
-        got = SessionRunner(str(self._path), settings, self._renamed).run(inputs)
+        with contextlib.closing(self._candidate.open(self._path, settings, self._renamed)) as session:
+            got = session.run(inputs)
         return any(distance(value, truth[name]) > PARTED for name, value in got.items() if name in truth)
 
     def _births(
@@ -383,12 +401,12 @@ class Locator:
             call = first_nonfinite_call(self._captured, self._subject, inputs)
             if call is not None:
                 origin = self._origins.get(call, Origin())
-                births.append(Birth("pytorch", call, origin.op or "", origin.file, origin.line))
+                births.append(Birth(told(BASELINE), call, origin.op or "", origin.file, origin.line))
         node = node or self._first_nonfinite(inputs)
         if node is not None:
             label = node.name or node.output[0]
             origin = self._sources.get(label) or self._origins.get(node.output[0]) or Origin()
-            births.append(Birth("onnxruntime", label, node.op_type, origin.file, origin.line))
+            births.append(Birth(told(CANDIDATE), label, node.op_type, origin.file, origin.line))
         return tuple(births)
 
     def _first_nonfinite(self, inputs: Arrays) -> onnx.NodeProto | None:

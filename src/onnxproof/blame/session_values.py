@@ -6,6 +6,7 @@ Showing a value changes what onnxruntime fuses, so this is for locating only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +15,7 @@ import onnx
 from numpy.typing import NDArray
 
 from onnxproof.blame.nodes import Introduced, distance
-from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.parity.comparison import plain
 from onnxproof.proof.blame import Step
 from onnxproof.request.session import SessionSettings
@@ -62,6 +63,7 @@ def showing(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
 
 def watch(
     model: onnx.ModelProto,
+    candidate: Candidate,
     settings: SessionSettings,
     renamed: Mapping[str, str],
     inputs: Arrays,
@@ -74,8 +76,9 @@ def watch(
     names = [name for node in model.graph.node for name in node.output if name and name in truth]
     sizes = {name: bytes_of(name) for name in names}
     for group in chunks(names, sizes, budget):
-        runner = SessionRunner(showing(model, group).SerializeToString(), settings, renamed)
-        for name, value in runner.run(inputs).items():
+        with closing(candidate.open(showing(model, group).SerializeToString(), settings, renamed)) as session:
+            values = session.run(inputs)
+        for name, value in values.items():
             true = truth[name]
             seen.errors[name] = distance(value, true)
             if value.dtype.kind == "f" and not np.isfinite(value).all():

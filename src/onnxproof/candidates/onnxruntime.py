@@ -1,145 +1,146 @@
-"""onnxruntime with exactly the session that ships."""
+"""onnxruntime in this process, with exactly the session that ships."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+import onnx
 import onnxruntime
-from numpy.typing import NDArray
 
-from onnxproof.diagnosis import recognise
-from onnxproof.diagnosis.runtime import LOADING, named_node
-from onnxproof.errors import FindingError, ProviderError, Rejected, listed
-from onnxproof.findings import Finding, Where, found
-from onnxproof.request.session import CPU, SessionSettings
-from onnxproof.request.specs import ProviderSpec
+from onnxproof.candidates import exchange, serve
+from onnxproof.candidates.candidate import Abilities, Call, NodeTime, Outputs, Profiled
+from onnxproof.errors import FindingError
+from onnxproof.findings import Finding
+from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Arrays
 
-LEVELS = {
-    "disable": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-}
+SUFFIX = "_kernel_time"
+"""How events of the profiler about a node's computation end."""
 
 
-def session_options(settings: SessionSettings) -> onnxruntime.SessionOptions:
-    """onnxruntime's own options."""
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = LEVELS[settings.optimization]
-    options.log_severity_level = 4
-    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    if settings.threads is not None:
-        options.intra_op_num_threads = settings.threads
-        options.inter_op_num_threads = 1
-    if settings.execution == "parallel":
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_PARALLEL
-        options.inter_op_num_threads = settings.threads or 0
-    return options
-
-
-def check_providers(providers: Sequence[ProviderSpec]) -> None:
-    """Every provider exists in this build of onnxruntime."""
-    available = onnxruntime.get_available_providers()
-    for provider in providers:
-        if provider.name not in available:
-            raise ProviderError(
-                f"there is no provider {provider.name!r} in this onnxruntime {onnxruntime.__version__}; available: {listed(available)}"
-            )
-
-
-def _no_session(text: str) -> Finding:
-    """Why onnxruntime does not load the file."""
-    known = recognise(text, LOADING, Where(node=named_node(text)))
-    message = f"onnxruntime cannot build a session: {text.splitlines()[0][:400] if text else 'it does not say why'}"
-    return known or found("OX303", message, evidence={"error": text[:2000]})
-
-
-class SessionRunner:
-    """An onnxruntime session behind the seam. Arrays go in with the dtype that the graph declares."""
+class Onnxruntime:
+    """The onnxruntime that is installed beside onnxproof."""
 
     name = "onnxruntime"
+    abilities = Abilities(inner_values=True, rewrites=True, profile=True, binding=True, timed=True)
 
-    def __init__(self, model: str | bytes, settings: SessionSettings, renamed: Mapping[str, str] | None = None) -> None:
-        check_providers(settings.providers)
-        providers = [(p.name, dict(p.options)) for p in settings.providers]
+    def versions(self) -> Mapping[str, str]:
+        return {"onnxruntime": onnxruntime.__version__}
+
+    def providers(self) -> Sequence[str]:
+        available: list[str] = onnxruntime.get_available_providers()
+        return available
+
+    def open(
+        self, model: Path | bytes, settings: SessionSettings, renamed: Mapping[str, str] | None = None
+    ) -> OnnxruntimeSession:
+        return OnnxruntimeSession(self._session(model, settings), settings, renamed or {})
+
+    def _session(self, model: Path | bytes, settings: SessionSettings, options: Any = None) -> Any:
+        runtime = f"this onnxruntime {onnxruntime.__version__}"
+        exchange.check_providers(settings.providers, self.providers(), runtime)
         try:
-            self.session = onnxruntime.InferenceSession(
-                model,
-                session_options(settings),
-                providers=providers,
-                disabled_optimizers=list(settings.disabled_optimizers) or None,
+            return serve.make_session(
+                str(model) if isinstance(model, Path) else model, exchange.plain(settings), options
             )
         except Exception as error:
-            raise FindingError(_no_session(str(error).strip())) from error
-        self.settings = settings
-        self._renamed = dict(renamed or {})
-        """Graph input → name in the case, where they differ."""
-        self._declared = {i.name: _numpy_dtype(i.type) for i in self.session.get_inputs()}
-        self._outputs = [o.name for o in self.session.get_outputs()]
+            raise FindingError(exchange.refused_file(str(error).strip())) from error
+
+    def profile(
+        self,
+        model: Path,
+        settings: SessionSettings,
+        renamed: Mapping[str, str],
+        inputs: Arrays,
+        *,
+        runs: tuple[int, int],
+        seconds: float,
+        results: bool,
+    ) -> Profiled:
+        with tempfile.TemporaryDirectory(prefix="onnxproof-profile-") as folder:
+            options = serve.session_options(exchange.plain(settings))
+            options.enable_profiling = True
+            options.profile_file_prefix = str(Path(folder) / "profile")
+            written = Path(folder) / "session.onnx"
+            if results:
+                options.optimized_model_filepath = str(written)
+            session = self._session(model, settings, options)
+            call = OnnxruntimeSession(session, settings, renamed).prepare(inputs).run
+            began, count = time.perf_counter(), 0
+            while count < runs[1] and (count < runs[0] or time.perf_counter() - began < seconds):
+                call()
+                count += 1
+            events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
+            return Profiled(count, node_times(events), _results(written))
+
+
+def node_times(events: Iterable[Any]) -> list[NodeTime]:
+    """The profiler's events about nodes."""
+    found = []
+    for event in events:
+        if isinstance(event, dict) and event.get("cat") == "Node" and str(event.get("name", "")).endswith(SUFFIX):
+            facts = event.get("args") or {}
+            op, provider = str(facts.get("op_name", "")), str(facts.get("provider", ""))
+            found.append(NodeTime(event["name"].removesuffix(SUFFIX), op, provider, float(event.get("dur", 0))))
+    return found
+
+
+def _results(written: Path) -> dict[str, list[str]]:
+    if not written.is_file():
+        return {}
+    return {node.name: list(node.output) for node in onnx.load(str(written), load_external_data=False).graph.node}
+
+
+class OnnxruntimeSession:
+    """A session here. Arrays go in with the dtype that the graph declares."""
+
+    def __init__(self, session: Any, settings: SessionSettings, renamed: Mapping[str, str]) -> None:
+        self._session = session
+        self._settings, self._renamed = settings, dict(renamed)
+        self._arrays = serve.ArraySession(session)
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        return list(self._arrays.outputs)
+
+    def run(self, inputs: Arrays) -> Outputs:
+        given = self._feed(inputs)
+        try:
+            values = self._arrays.prepared(given)()
+        except Exception as error:
+            raise exchange.refused_input(str(error).strip(), isinstance(error, MemoryError)) from error
+        return self._named(values)
 
     def placement(self) -> Finding | None:
-        """A finding where onnxruntime does not use what was asked for, or not for every node."""
-        asked, used = [p.name for p in self.settings.providers], self.session.get_providers()
-        missing = [name for name in asked if name not in used]
-        if missing:
-            message = f"{listed(missing)} was asked for and onnxruntime fell back to {listed(used)}"
-            return found("OX304", message, evidence={"asked": asked, "used": used})
-        nodes = self._assigned()
-        elsewhere = {name: ops for name, ops in nodes.items() if name != asked[0]}
-        if asked[0] == CPU.name or not elsewhere:
-            return None
-        told = "; ".join(
-            f"{len(ops)} nodes on {name} ({', '.join(sorted(set(ops))[:8])})" for name, ops in elsewhere.items()
-        )
-        if asked[0] not in nodes:
-            return found(
-                "OX304", f"no node runs on {asked[0]}: {told}", evidence={"asked": asked, "assigned": elsewhere}
-            )
-        return found("OX305", f"not every node runs on {asked[0]}: {told}", evidence={"assigned": elsewhere})
+        return exchange.placement(self._settings, self._session.get_providers(), serve.assigned(self._session))
 
-    def _assigned(self) -> dict[str, list[str]]:
-        """Provider → operators of the nodes it runs; nothing where this onnxruntime does not tell."""
-        nodes: dict[str, list[str]] = {}
-        ask = getattr(self.session, "get_provider_graph_assignment_info", None)
-        for part in ask() if ask is not None else ():
-            nodes.setdefault(part.ep_name, []).extend(node.op_type for node in part.get_nodes())
-        return nodes
+    def close(self) -> None:
+        del self._session, self._arrays
 
-    def feed(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        """What the session is given for these inputs: under the graph's names, in the dtypes it declares."""
-        return {
-            name: self._cast(inputs[self._renamed.get(name, name)], dtype) for name, dtype in self._declared.items()
-        }
+    def prepare(self, inputs: Arrays, *, bound: bool = False) -> Call:
+        given = self._feed(inputs)
+        return self._bound(given) if bound else Call(self._arrays.prepared(given), self._named)
 
-    def named(self, values: Sequence[Any]) -> dict[str, NDArray[Any]]:
-        """What the session returned, under the graph's names."""
-        return {name: np.asarray(value) for name, value in zip(self._outputs, values, strict=True)}
+    def _bound(self, given: Arrays) -> Call:
+        session, binding = self._session, self._session.io_binding()
+        for name, array in given.items():
+            binding.bind_ortvalue_input(name, self._arrays.wrapped(name, array))
+        for name in self._arrays.outputs:
+            binding.bind_output(name)
 
-    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        feed = self.feed(inputs)
-        try:
-            values = self.session.run(None, feed)
-        except Exception as error:
-            text = str(error).strip()
-            if "Failed to allocate memory" in text or "bad_alloc" in text:
-                raise MemoryError(text) from error
-            raise Rejected(text) from error
-        return self.named(values)
+        def run() -> Any:
+            session.run_with_iobinding(binding)
+            return binding
 
-    @staticmethod
-    def _cast(array: NDArray[Any], dtype: np.dtype[Any] | None) -> NDArray[Any]:
-        return np.ascontiguousarray(array if dtype is None else array.astype(dtype, copy=False)).reshape(array.shape)
+        return Call(run, lambda done: self._named([serve.unwrapped(value) for value in done.get_outputs()]))
 
+    def _feed(self, inputs: Arrays) -> Outputs:
+        return exchange.feed(inputs, self._arrays.inputs, self._renamed)
 
-def _numpy_dtype(text: str) -> np.dtype[Any] | None:
-    """`tensor(float)` → float32; None for what has no numpy dtype (sequences, optionals)."""
-    name = text.removeprefix("tensor(").removesuffix(")")
-    names = {"float": "float32", "double": "float64", "string": "object", "bfloat16": None}
-    mapped = names.get(name, name)
-    try:
-        return None if mapped is None else np.dtype(mapped)
-    except TypeError:
-        return None
+    def _named(self, values: Sequence[Any]) -> Outputs:
+        return exchange.named(values, self._arrays.outputs)

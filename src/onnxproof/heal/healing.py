@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from onnxproof.candidates import candidate_of
+from onnxproof.candidates.candidate import open_timed
 from onnxproof.errors import OnnxproofError
 from onnxproof.findings import Finding, found
 from onnxproof.heal.remedies import Remedy, remedies, short
@@ -37,7 +39,7 @@ def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress |
     if not _faults(proof):
         return proof
     tried: list[Tried] = []
-    for remedy in remedies(request, proof):
+    for remedy in remedies(request, proof, candidate_of(request.verify.session)):
         if progress is not None:
             progress.stage(f"heal: {remedy.what}")
         out = Path(request.out) / "heal" / remedy.name
@@ -173,7 +175,7 @@ def _cost(before: Proof, after: Proof, old: Request, new: Request) -> dict[str, 
     try:
         calls = [_call(proof, request) for proof, request in ((before, old), (after, new))]
     except Exception:
-        return cost  # the one before has no session, or takes other inputs: there is nothing to compare with
+        return cost  # one of them has no session, takes other inputs or cannot be timed
     cost["latency_ratio"] = _ratio(calls[0], calls[1])
     return cost
 
@@ -182,13 +184,11 @@ def _call(proof: Proof, request: Request) -> Callable[[], Any]:
     """One run of a session on ones of the example's shapes, which every model accepts."""
     import numpy as np
 
-    from onnxproof.candidates.onnxruntime import SessionRunner
-
-    inputs = proof.subject["inputs"]
-    session = SessionRunner(str((proof.artifact or {})["path"]), request.verify.session)
-    feed = {name: np.ones(facts["shape"], facts["dtype"]) for name, facts in inputs.items()}
-    session.run(feed)
-    return lambda: session.run(feed)
+    settings, path = request.verify.session, Path((proof.artifact or {})["path"])
+    feed = {name: np.ones(facts["shape"], facts["dtype"]) for name, facts in proof.subject["inputs"].items()}
+    call = open_timed(candidate_of(settings), path, settings, {}).prepare(feed).run
+    call()
+    return call
 
 
 def _ratio(first: Callable[[], Any], second: Callable[[], Any], rounds: int = 60) -> float:

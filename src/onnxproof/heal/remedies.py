@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
+from onnxproof.request.session import SessionSettings
 from onnxproof.request.specs import ProviderSpec, Range
 
 OPSETS = (23, 25, 21, 20, 18)
@@ -95,12 +97,12 @@ def short(provider: str) -> str:
     return provider.removesuffix("ExecutionProvider")
 
 
-def remedies(request: Request, proof: Proof) -> list[Remedy]:
+def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remedy]:
     """What may remove the fault: first what fits the stage to blame, then everything else, the cheapest first."""
     blamed = {str(blame.stage) for blame in proof.blame.values()}
     exports = request.onnx is None
     every = [
-        *_of_session(request, proof),
+        *_of_session(request.verify.session, proof, candidate),
         *(_of_export(proof) if exports else ()),
         *_of_sizes(proof),
         *(_static(proof) if exports else ()),
@@ -112,8 +114,7 @@ def remedies(request: Request, proof: Proof) -> list[Remedy]:
 # --- the session --------------------------------------------------------------------------------------------------------
 
 
-def _of_session(request: Request, proof: Proof) -> list[Remedy]:
-    session = request.verify.session
+def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) -> list[Remedy]:
     optimize = frozenset({"optimize"})
     found = [
         Remedy(
@@ -124,16 +125,14 @@ def _of_session(request: Request, proof: Proof) -> list[Remedy]:
         for rewrite in dict.fromkeys(blame.rewrite for blame in proof.blame.values() if blame.rewrite)
     ]
     order = ("all", *LEVELS)
-    lower = order[order.index(session.optimization) + 1 :]
+    lower = order[order.index(session.optimization) + 1 :] if candidate.abilities.rewrites else ()
     found += [Remedy(f"optimization {level}", session={"optimization": level}, stages=optimize) for level in lower]
-    return [*found, *_of_providers(session.providers[0].name)]
+    return [*found, *_of_providers(session.providers[0].name, candidate)]
 
 
-def _of_providers(current: str) -> list[Remedy]:
-    """The other providers of the installed onnxruntime, the CPU's first."""
-    import onnxruntime
-
-    available = [name for name in onnxruntime.get_available_providers() if name not in NEVER_RUNS | {current}]
+def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
+    """The other providers of the candidate, the CPU's first."""
+    available = [name for name in candidate.providers() if name not in NEVER_RUNS | {current}]
     faults = frozenset({"provider", "kernel"})
     return [
         Remedy(

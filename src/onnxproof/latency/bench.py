@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.cases.plan import Case
 from onnxproof.errors import ProviderError, Rejected
 from onnxproof.latency import machine
@@ -81,6 +82,7 @@ class Bench:
         request: Request,
         listener: Listener,
         *,
+        candidate: Candidate | None = None,
         stateful: bool = False,
         load_ms: float | None = None,
         tell: Callable[[str], None] = lambda text: None,
@@ -92,7 +94,8 @@ class Bench:
         self.artifact, self._listener = artifact, listener
         self.tell, self._partial = tell, partial
         self._ended = time.perf_counter() + self.settings.budget
-        self.verifier = Verifier(subject, artifact, self._verify, listener, stateful=stateful)
+        self.verifier = Verifier(subject, artifact, self._verify, listener, candidate=candidate, stateful=stateful)
+        self.candidate = self.verifier.candidate
         self.verifier.calibrate()
         self._subject = self.verifier.subject
         self._before = machine.look()
@@ -101,7 +104,8 @@ class Bench:
         self._speedups: list[Speedup] = []
         self._profile: Profile | None = None
         self._tuned: list[Tuned] = []
-        self.field = Field(self._subject, artifact, self.session, self.settings, self.verifier.input_pairs, load_ms)
+        pairs = self.verifier.input_pairs
+        self.field = Field(self._subject, artifact, self.candidate, self.session, self.settings, pairs, load_ms)
         self.points = Points(self._subject, artifact, self._verify, self.settings, self.verifier.supply).all()
         self.contenders = self._make_contenders()
 
@@ -383,7 +387,7 @@ class Bench:
         worst = min(ours, key=lambda one: one.ratio)
         point = next(p for p in points if dict(p.sizes) == dict(worst.sizes) and p.batch == worst.batch)
         self.tell("profiling")
-        self._profile = profile(self.artifact, self.session, self.field.renamed, point.inputs, point.batch, point.sizes)
+        self._profile = profile(self.candidate, self.artifact, self.session, self.field.renamed, point)
 
     def add_tuned(self, tuned: Sequence[Tuned]) -> None:
         """Take in what tuning found."""

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.errors import FindingError, UserError
 from onnxproof.latency.contenders import (
-    BoundContender,
     CompiledContender,
     Contender,
     EagerContender,
@@ -31,13 +31,14 @@ class Field:
         self,
         subject: Subject,
         artifact: Artifact,
+        candidate: Candidate,
         session: SessionSettings,
         settings: BenchSettings,
         inputs: Mapping[str, str],
         load_ms: float | None = None,
     ) -> None:
         self._subject, self._artifact, self._session, self._settings = subject, artifact, session, settings
-        self._inputs = inputs
+        self._candidate, self._path = candidate, Path(artifact.path)
         self.renamed = {graph: name for name, graph in inputs.items()}
         """Graph's input → module's input."""
         self.others: dict[str, Mapping[str, str]] = {}
@@ -47,7 +48,7 @@ class Field:
         }
         if settings.compile:
             self.makers[CompiledContender.name] = lambda: CompiledContender(subject, session.threads)
-        self.makers[SHIPPED] = lambda: SessionContender(SHIPPED, artifact.path, session, self.renamed)
+        self.makers[SHIPPED] = lambda: SessionContender(SHIPPED, candidate, self._path, session, self.renamed)
         self.makers |= {variant.name: partial(self.session, variant) for variant in self._variants()}
         if settings.against is not None:
             self.makers[_name(settings.against)] = partial(self._other, Path(settings.against))
@@ -55,15 +56,19 @@ class Field:
     def _variants(self) -> list[Variant]:
         """The further sessions asked for; away from the CPU, binding saves copies and is tried unasked."""
         variants = list(self._settings.also)
-        if self._session.providers[0].name != CPU.name:
+        if self._session.providers[0].name != CPU.name and self._candidate.abilities.binding:
             variants.append(Variant(binding=True))
         return list(dict.fromkeys(variants))
 
     def session(self, variant: Variant) -> SessionContender:
         """A further session on the same file."""
-        kind = BoundContender if variant.binding else SessionContender
-        contender = kind(variant.name, self._artifact.path, variant.applied(self._session), self.renamed)
-        placed = contender.runner.placement()
+        if variant.binding and not self._candidate.abilities.binding:
+            raise Unavailable(f"{self._candidate.name} cannot bind inputs to memory")
+        settings = variant.applied(self._session)
+        contender = SessionContender(
+            variant.name, self._candidate, self._path, settings, self.renamed, bound=variant.binding
+        )
+        placed = contender.session.placement()
         if placed is not None and placed.severity == "block":
             raise Unavailable(placed.message)
         return contender
@@ -82,7 +87,7 @@ class Field:
             raise UserError(f"--against {path}: {inputs.blocking.message}")
         outputs = [port.name for port in self._artifact.outputs]
         self.others[_name(str(path))] = pair_outputs(outputs, other.outputs, other.promised_outputs, named=False).pairs
-        return SessionContender(_name(str(path)), str(path), self._session, inputs.reverse)
+        return SessionContender(_name(str(path)), self._candidate, path, self._session, inputs.reverse)
 
 
 def _name(path: str) -> str:

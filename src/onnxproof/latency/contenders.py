@@ -1,4 +1,4 @@
-"""Who is timed: PyTorch eager, torch.compile, onnxruntime sessions. Each prepares a call without arguments."""
+"""Who is timed: PyTorch eager, torch.compile, sessions of the candidate. Each prepares a call without arguments."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 from numpy.typing import NDArray
 
-from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.candidates.candidate import Candidate, open_timed
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.proof.latency import BASELINE
 from onnxproof.request.session import SessionSettings
@@ -119,55 +120,43 @@ class CompiledContender(EagerContender):
 
 
 class SessionContender:
-    """An onnxruntime session, fed with arrays as a server would feed it."""
+    """A session of the candidate, fed with arrays as a server would feed it; `bound` to memory once, what a call saves is the copying."""
 
-    def __init__(self, name: str, path: str, settings: SessionSettings, renamed: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        candidate: Candidate,
+        path: Path,
+        settings: SessionSettings,
+        renamed: Mapping[str, str],
+        *,
+        bound: bool = False,
+    ) -> None:
         self.name = name
         self.threads = settings.threads
+        self._bound = bound
         began = time.perf_counter()
         try:
-            self.runner = SessionRunner(path, settings, renamed)
+            self.session = open_timed(candidate, path, settings, renamed)
         except FindingError as error:
             raise Unavailable(str(error)) from error
         self.load_ms: float | None = (time.perf_counter() - began) * 1e3
         self.first_ms: float | None = None
 
     def prepare(self, inputs: Arrays) -> Callable[[], Any]:
-        feed, run = self.runner.feed(inputs), self.runner.session.run
         self._first(inputs)
-        return lambda: run(None, feed)
+        call = self.session.prepare(inputs, bound=self._bound)
+        self._read = call.read
+        return call.run
 
     def _first(self, inputs: Arrays) -> None:
         """The first run at a size, timed; raises Rejected where the session refuses the inputs."""
         began = time.perf_counter()
-        self.runner.run(inputs)
+        self.session.run(inputs)
         self.first_ms = (time.perf_counter() - began) * 1e3
 
     def around(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
     def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
-        return self.runner.named(raw)
-
-
-class BoundContender(SessionContender):
-    """The same with inputs and outputs bound to memory once: what a call saves is the copying."""
-
-    def prepare(self, inputs: Arrays) -> Callable[[], Any]:
-        import onnxruntime
-
-        self._first(inputs)
-        session, binding = self.runner.session, self.runner.session.io_binding()
-        for name, array in self.runner.feed(inputs).items():
-            binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(array))
-        for output in session.get_outputs():
-            binding.bind_output(output.name)
-
-        def call() -> Any:
-            session.run_with_iobinding(binding)
-            return binding
-
-        return call
-
-    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
-        return self.runner.named(raw.copy_outputs_to_cpu())
+        return self._read(raw)

@@ -1,34 +1,28 @@
-"""Which nodes take the time: onnxruntime's profile of the session that ships, mapped to modules and lines."""
+"""Which nodes take the time: a profile of the session that ships, mapped to modules and lines."""
 
 from __future__ import annotations
 
-import json
 import statistics
-import tempfile
-import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import onnx
-import onnxruntime
 
-from onnxproof.candidates.onnxruntime import SessionRunner, session_options
+from onnxproof.candidates.candidate import Candidate, NodeTime, Profiling
 from onnxproof.graph import sourcemap
 from onnxproof.graph.file import load_model
 from onnxproof.graph.sourcemap import Origin
+from onnxproof.latency.points import Point
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import Profile, SlowNode
 from onnxproof.request.session import SessionSettings
-from onnxproof.tensors.arrays import Arrays
 
 WARM_RUNS = 3
 RUNS = 50
 SECONDS = 2.0
 KEPT_NODES = 20
-SUFFIX = "_kernel_time"
 BLOCKED = "_nchwc"
 WRITTEN_UP_TO = 1_000_000_000
 """Bytes of an artifact up to which the session's own graph is written out, to know what its nodes are made of."""
@@ -50,59 +44,31 @@ class Total:
 
 
 def profile(
-    artifact: Artifact,
-    settings: SessionSettings,
-    renamed: Mapping[str, str],
-    inputs: Arrays,
-    batch: int,
-    sizes: Mapping[str, int],
-) -> Profile:
-    """Run a session like the one that ships, with onnxruntime's profiler on."""
-    with tempfile.TemporaryDirectory(prefix="onnxproof-profile-") as folder:
-        runner = _ProfiledRunner(artifact, settings, renamed, Path(folder))
-        runs, events = runner.events(inputs)
-        totals = collect(events, runs)
-        origins = _Origins(artifact, runner.written)
-    return summarise(totals, runs, origins, batch, sizes)
+    candidate: Candidate, artifact: Artifact, settings: SessionSettings, renamed: Mapping[str, str], point: Point
+) -> Profile | None:
+    """Run a session like the one that ships, with its profiler on; None where the candidate has none."""
+    if not isinstance(candidate, Profiling) or not candidate.abilities.profile:
+        return None
+    seen = candidate.profile(
+        Path(artifact.path),
+        settings,
+        renamed,
+        point.inputs,
+        runs=(WARM_RUNS + 1, WARM_RUNS + RUNS),
+        seconds=SECONDS,
+        results=artifact.bytes <= WRITTEN_UP_TO,
+    )
+    origins = _Origins(artifact, seen.results)
+    return summarise(collect(seen.times, seen.runs), seen.runs, origins, point.batch, point.sizes)
 
 
-class _ProfiledRunner(SessionRunner):
-    """The session that ships, profiled."""
-
-    def __init__(self, artifact: Artifact, settings: SessionSettings, renamed: Mapping[str, str], folder: Path) -> None:
-        super().__init__(artifact.path, settings, renamed)  # for the feed, and to fail with the usual message
-        options = session_options(settings)
-        options.enable_profiling = True
-        options.profile_file_prefix = str(folder / "profile")
-        self.written: Path | None = None
-        if artifact.bytes <= WRITTEN_UP_TO:
-            self.written = folder / "session.onnx"
-            options.optimized_model_filepath = str(self.written)
-        providers = [(p.name, dict(p.options)) for p in settings.providers]
-        disabled = list(settings.disabled_optimizers) or None
-        self.session = onnxruntime.InferenceSession(
-            artifact.path, options, providers=providers, disabled_optimizers=disabled
-        )
-
-    def events(self, inputs: Arrays) -> tuple[int, list[dict[str, Any]]]:
-        """Runs, and what the profiler wrote about them."""
-        feed, began, runs = self.feed(inputs), time.perf_counter(), 0
-        while runs < WARM_RUNS + RUNS and (runs <= WARM_RUNS or time.perf_counter() - began < SECONDS):
-            self.session.run(None, feed)
-            runs += 1
-        events = json.loads(Path(self.session.end_profiling()).read_text(encoding="utf-8"))
-        return runs, [event for event in events if isinstance(event, dict)]
-
-
-def collect(events: Iterable[Mapping[str, Any]], runs: int) -> dict[str, Total]:
+def collect(times: Iterable[NodeTime], runs: int) -> dict[str, Total]:
     """Node → its times in every run but the first few (a node in a loop has several times in a run: they are added up)."""
     totals: dict[str, Total] = defaultdict(Total)
-    for event in events:
-        if event.get("cat") == "Node" and str(event.get("name", "")).endswith(SUFFIX):
-            total = totals[str(event["name"])[: -len(SUFFIX)]]
-            arguments = event.get("args") or {}
-            total.op, total.provider = str(arguments.get("op_name", "")), str(arguments.get("provider", ""))
-            total.durations.append(float(event.get("dur", 0)))
+    for time in times:
+        total = totals[time.node]
+        total.op, total.provider = time.op, time.provider
+        total.durations.append(time.microseconds)
     for total in totals.values():
         per_run = max(1, len(total.durations) // max(runs, 1))
         sums = [sum(total.durations[i : i + per_run]) for i in range(0, len(total.durations), per_run)]
@@ -147,15 +113,12 @@ def summarise(
 class _Origins:
     """Node of the session's graph → where it comes from. A rewrite renames nodes and keeps the names of their results."""
 
-    def __init__(self, artifact: Artifact, written: Path | None) -> None:
+    def __init__(self, artifact: Artifact, results: Mapping[str, Sequence[str]]) -> None:
         self._known = sourcemap.read(Path(artifact.sourcemap)) if artifact.sourcemap else {}
         model = load_model(Path(artifact.path), weights=False)
         self.ops = {node.op_type for node in _all_nodes(model.graph)}
         self._maker = {output: node.name for node in model.graph.node for output in node.output}
-        self._results: dict[str, list[str]] = {}
-        if written is not None and written.is_file():
-            graph = onnx.load(str(written), load_external_data=False).graph
-            self._results = {node.name: list(node.output) for node in graph.node}
+        self._results = results
 
     def of(self, name: str) -> Origin:
         """Its origin: by its own name, by the value it makes, or by the scope in its name."""

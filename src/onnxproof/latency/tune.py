@@ -121,7 +121,12 @@ def verifier_of(bench: Bench, settings: VerifySettings, policy: Policy, stateful
         listener = Listener(findings.append, lambda planned, coverage: None, lambda case, stage: None, cases.append)
         try:
             verifier = Verifier(
-                bench.verifier.subject, bench.artifact, replace(settings, session=session), listener, stateful=stateful
+                bench.verifier.subject,
+                bench.artifact,
+                replace(settings, session=session),
+                listener,
+                candidate=bench.candidate,
+                stateful=stateful,
             )
             verify(verifier, listener, budget=settings.budget)
         except FindingError as error:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx
 
+from onnxproof.candidates import candidate_of
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, found
 from onnxproof.graph.file import complaint
@@ -16,6 +17,7 @@ from onnxproof.graph.model import Graph
 from onnxproof.lints.kernels import ill_typed, missing_kernels, unknown_operators
 from onnxproof.lints.weights import lint_weights
 from onnxproof.lints.wiring import lint_wiring
+from onnxproof.request.session import SessionSettings
 
 RUNTIMES: Mapping[tuple[int, int], tuple[int, int]] = {
     (1, 15): (18, 9),
@@ -100,9 +102,7 @@ def _versions(graph: Graph, runtime: str | None) -> list[Finding]:
 def newest(runtime: str | None) -> tuple[int, int, str]:
     """The newest opset and IR version of a release of onnxruntime; of the installed one by default."""
     if runtime is None:
-        import onnxruntime
-
-        runtime = onnxruntime.__version__
+        runtime = candidate_of(SessionSettings()).versions()["onnxruntime"]
     try:
         major, minor = (int(part) for part in runtime.split(".")[:2])
     except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.findings import Finding
 from onnxproof.graph.sourcemap import placed
 from onnxproof.lints.graph import lint_file
@@ -12,12 +13,14 @@ from onnxproof.proof.artifact import Artifact
 from onnxproof.request.session import SessionSettings
 
 
-def refusal(finding: Finding, artifact: Artifact, session: SessionSettings) -> Finding:
+def refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session: SessionSettings) -> Finding:
     """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
     where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
     adds = finding.entry.by_lint
     if adds is None or (adds == "node" and where.line is not None):
         return replace(finding, where=where)
+    if candidate.abilities.elsewhere and adds != "node":
+        return replace(finding, where=where)  # the lint asks the libraries of this process about kernels and operators
     seen = [one for one in _lint(artifact, session) if one.code == finding.code]
     same = next((one for one in seen if one.where.node is not None or adds == "words"), None)
     if same is None:

@@ -35,7 +35,7 @@ class EagerRunner:
             with eval_mode(module), preserved(module) if self._stateful else nullcontext(), torch.no_grad():
                 value = self._subject.call(leaves)
                 outputs = flatten(value)
-        except MemoryError:
+        except (MemoryError, Rejected):
             raise
         except Exception as error:
             if "can't allocate memory" in str(error):

@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
-from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.candidates import candidate_of
+from onnxproof.candidates.candidate import Candidate, Session
+from onnxproof.candidates.roles import BASELINE, CANDIDATE, TRUTH, told
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.cases.supply import Supply
 from onnxproof.diagnosis.runtime import named_node
-from onnxproof.errors import FindingError, Rejected
+from onnxproof.errors import FindingError, Rejected, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.file import load_model
 from onnxproof.graph.sourcemap import placed
@@ -46,7 +48,7 @@ class Listener:
     plan: Callable[[Sequence[Case], Mapping[str, Any]], None]
     """The cases, and how much of the user's data they cover."""
     stage: Callable[[str, str], None]
-    """A case and the stage it enters: what to blame if the process dies."""
+    """A case and the stage it enters, a role where one of the sides computes: what to blame if the process dies."""
     case: Callable[[CaseResult], None]
     outputs: Callable[[Mapping[str, str]], None] = lambda pairs: None
     """Module's output → graph's output, as soon as it is known."""
@@ -86,10 +88,12 @@ class Verifier:
         settings: VerifySettings,
         listener: Listener,
         *,
+        candidate: Candidate | None = None,
         stateful: bool = False,
         samples: tuple[int, ...] = SAMPLES,
         unhurried: bool = False,
     ) -> None:
+        self.candidate = candidate or candidate_of(settings.session)
         self._unhurried = unhurried
         """Whether the reference evaluator may take its time: for single inputs that are looked at closely."""
         self.subject = with_symbols(subject, artifact)
@@ -99,7 +103,7 @@ class Verifier:
         self.eager = EagerRunner(subject, stateful=stateful)
         self.supply = Supply(self.subject, artifact, settings)
         self._inputs = self._pair_inputs()
-        self.session = SessionRunner(artifact.path, settings.session, self._inputs.reverse)
+        self.session: Session = self.candidate.open(Path(artifact.path), settings.session, self._inputs.reverse)
         self._report_placement()
         self._double = self._make_double()
         self._truth = Truth(self.eager, self._double, settings.limits, samples)
@@ -193,19 +197,23 @@ class Verifier:
         seconds: dict[str, float] = {}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds)
         try:
-            baseline = self._timed("pytorch", case, seconds, lambda: self.eager.run(inputs))
+            baseline = self._timed(BASELINE, case, seconds, lambda: self.eager.run(inputs))
         except Rejected as error:
             return replace(result, message=str(error)[:500])
         if not baseline:
             return replace(result, message="the module returned no tensor")
         # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
-        truth = self._timed("float64", case, seconds, lambda: self._truth.of(inputs))
+        truth = self._timed(TRUTH, case, seconds, lambda: self._truth.of(inputs))
         try:
-            raw = self._timed("onnxruntime", case, seconds, answer or (lambda: self.session.run(inputs)))
+            raw = self._timed(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
         except Rejected as error:
             where = asdict(placed(named_node(str(error)), self._artifact.sourcemap))
             return replace(result, status="failed", message=str(error)[:1000], where=where)
         outputs = self._pair_outputs(baseline)
+        missing = [graph for graph in outputs.pairs.values() if graph not in raw]
+        if missing and answer is None:
+            message = f"{self.candidate.name} does not answer {listed(missing)}; it answers {listed(raw)}"
+            return replace(result, status="failed", message=message)
         candidate = {name: raw[graph] for name, graph in outputs.pairs.items() if graph in raw}
         limits = self._settings.limits
         comparisons = [
@@ -233,7 +241,7 @@ class Verifier:
         try:
             return work()
         finally:
-            seconds[stage] = time.perf_counter() - began
+            seconds[told(stage)] = time.perf_counter() - began
 
     def _pair_outputs(self, baseline: Arrays) -> Pairing:
         if self._outputs is None:
@@ -297,9 +305,9 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
             result = verifier.run(case)
         except MemoryError as error:
             # Only the candidate's own lack of memory is held against it.
-            severity: Severity = "block" if verifier.stage == "onnxruntime" else "note"
-            message = f"out of memory in case {case.name}, stage {verifier.stage}"
-            evidence = {"error": str(error)[:300], "stage": verifier.stage}
+            severity: Severity = "block" if verifier.stage == CANDIDATE else "note"
+            message = f"out of memory in case {case.name}, stage {told(verifier.stage)}"
+            evidence = {"error": str(error)[:300], "stage": told(verifier.stage)}
             listener.finding(found("OX003", message, where=Where(case=case.name), severity=severity, evidence=evidence))
             continue
         if result is None:

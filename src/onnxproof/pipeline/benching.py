@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxproof.artifact.pairing import pair_inputs
+from onnxproof.candidates import candidate_of
 from onnxproof.errors import FindingError
 from onnxproof.latency import machine
 from onnxproof.latency.bench import Bench
@@ -72,7 +73,7 @@ def run_bench(
             _tune(bench, request, policy, stateful)
             partial(bench.latency())
     except FindingError as error:
-        listener.finding(refusal(error.finding, artifact, request.verify.session))
+        listener.finding(refusal(error.finding, artifact, candidate_of(request.verify.session), request.verify.session))
 
 
 def _teller(emit: Emit) -> Any:
@@ -116,7 +117,7 @@ def run_weigh(emit: Emit, request: Request, artifact: Artifact, contender: str, 
     settings: BenchSettings = request.bench or BenchSettings()
     pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
     session = machine.with_threads(request.verify.session)
-    field = Field(subject, artifact, session, settings, pairs)
+    field = Field(subject, artifact, candidate_of(session), session, settings, pairs)
     own = contender == BASELINE or contender.startswith("torch")
     with eval_mode(subject.module):
         grown = weigh(field.makers[contender], inputs, subject if own else None)

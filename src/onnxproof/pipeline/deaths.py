@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from onnxproof.candidates.roles import CANDIDATE, told
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected
 from onnxproof.process.supervisor import End
-
-CANDIDATE = "onnxruntime"
-"""The step of a case in which the candidate computes."""
 
 
 def gravity(collected: Collected) -> Severity:
@@ -22,7 +20,7 @@ def gravity(collected: Collected) -> Severity:
 
 def death_of(end: End, collected: Collected, severity: Severity) -> Finding:
     """The finding that a death is."""
-    case, stage = collected.at
+    case, stage = collected.at[0], told(collected.at[1])
     place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
     evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
     return replace(_told(end, place), where=Where(case=case), evidence=evidence, severity=severity)

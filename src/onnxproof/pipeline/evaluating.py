@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onnxproof.candidates import candidate_of
 from onnxproof.cases.coverage import cover, spread
 from onnxproof.cases.supply import Supply
 from onnxproof.data.opening import open_source
@@ -48,7 +49,7 @@ def run_evaluate(
         for finding in engine.findings:
             emit(Observed(finding))
     except FindingError as error:
-        emit(Observed(refusal(error.finding, artifact, request.verify.session)))
+        emit(Observed(refusal(error.finding, artifact, candidate_of(request.verify.session), request.verify.session)))
     except UserError as error:
         if settings.required:
             raise

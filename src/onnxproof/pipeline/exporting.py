@@ -8,6 +8,8 @@ from pathlib import Path
 
 from onnxproof.artifact.export import export
 from onnxproof.artifact.file import read_artifact
+from onnxproof.candidates import candidate_of
+from onnxproof.candidates.candidate import require_timed
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding, found
 from onnxproof.graph.model import Graph
@@ -27,6 +29,8 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, subje
 
     `killed_by` says how the default exporter killed its process before: then the other one is used.
     """
+    if request.bench is not None:
+        require_timed(candidate_of(request.verify.session))
     subject = _begin(emit, request, subject)
 
     def report(finding: Finding) -> None:
@@ -41,7 +45,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, subje
             artifact = _export(subject, request, killed_by, report)
         _read_through(Path(artifact.path), report)
     except FindingError as error:
-        report(bundled(error, Path(request.out), subject, environment()))
+        report(bundled(error, Path(request.out), subject, environment(request)))
         return
     emit(Exported(artifact))
 
@@ -56,7 +60,7 @@ def run_lint(emit: Emit, request: Request, subject: Subject | None = None) -> No
 def _begin(emit: Emit, request: Request, subject: Subject | None) -> Subject:
     emit(Entered("import"))
     subject = subject or load_anew(request)
-    emit(SubjectRead(describe_subject(subject, request), environment()))
+    emit(SubjectRead(describe_subject(subject, request), environment(request)))
     return subject
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from onnxproof.candidates import candidate_of
 from onnxproof.errors import TargetError
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject, load_target, make_subject, resolve
@@ -81,11 +82,10 @@ def describe_subject(subject: Subject, request: Request) -> dict[str, Any]:
     }
 
 
-def environment() -> dict[str, Any]:
+def environment(request: Request) -> dict[str, Any]:
     """What the answer depends on besides the model."""
     import numpy
     import onnx
-    import onnxruntime
 
     from onnxproof.version import __version__
 
@@ -94,7 +94,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "onnx": onnx.__version__,
-        "onnxruntime": onnxruntime.__version__,
+        **candidate_of(request.verify.session).versions(),
         "numpy": numpy.__version__,
         "platform": platform.platform(),
         "machine": platform.machine(),

@@ -64,6 +64,7 @@ def _blame(
         locator = Locator(
             verifier.subject,
             artifact,
+            verifier.candidate,
             request.verify.session,
             verifier.input_pairs,
             look.outputs,

@@ -37,7 +37,7 @@ def run_search(
     attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), settings.search, told)
     renamed = {graph: name for name, graph in verifier.input_pairs.items()}
     model = load_model(Path(artifact.path))
-    guide = Guide(verifier.subject, model, settings.session, renamed, verifier.supply.example())
+    guide = Guide(verifier.subject, model, verifier.candidate, settings.session, renamed, verifier.supply.example())
     try:
         Hunt(verifier.supply, guide, attempts.attempt, settings.seed).run(settings.search, attempts.tell)
     finally:

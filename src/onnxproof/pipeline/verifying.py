@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from onnxproof.candidates import candidate_of
 from onnxproof.errors import FindingError
 from onnxproof.lints.refusal import refusal
 from onnxproof.parity.verification import Listener, Verifier, verify
@@ -36,8 +37,8 @@ def run_verify(
         verifier = Verifier(subject, artifact, request.verify, listener, stateful=stateful)
         verify(verifier, listener, done, request.verify.budget)
     except FindingError as error:
-        finding = refusal(error.finding, artifact, request.verify.session)
-        listener.finding(bundled(FindingError(finding), Path(request.out), subject, environment()))
+        finding = refusal(error.finding, artifact, candidate_of(request.verify.session), request.verify.session)
+        listener.finding(bundled(FindingError(finding), Path(request.out), subject, environment(request)))
 
 
 def listener_of(emit: Emit) -> Listener:

@@ -87,6 +87,8 @@ class Blame:
     """How values were paired: by name, by structure, or not."""
     vanishes: bool = False
     """The fault is gone as soon as inner values are watched: only the whole, fused graph shows it."""
+    unseen: bool = False
+    """The candidate shows no values inside the graph: no node was looked for in it."""
 
     def to_json(self) -> dict[str, Any]:
         """The blame as plain data."""
@@ -105,4 +107,5 @@ class Blame:
             tuple(Birth(**birth) for birth in data.get("births", ())),
             data.get("aligned"),
             bool(data.get("vanishes")),
+            bool(data.get("unseen")),
         )

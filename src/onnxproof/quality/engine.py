@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
-from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.candidates import candidate_of
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.data.fields import told_columns
 from onnxproof.data.source import Kind, Source, Table, length
 from onnxproof.errors import FindingError, InputError, Rejected
@@ -43,6 +45,7 @@ class Engine:
         session: SessionSettings,
         settings: EvaluateSettings,
         *,
+        candidate: Candidate | None = None,
         stateful: bool = False,
         sides: tuple[str, ...] = SIDES,
     ) -> None:
@@ -54,7 +57,8 @@ class Engine:
         self.inputs = pair_inputs(dtypes, artifact.inputs, subject.shapes())
         if self.inputs.blocking is not None:
             raise FindingError(self.inputs.blocking)
-        self.session = SessionRunner(artifact.path, session, self.inputs.reverse)
+        opened = candidate or candidate_of(session)
+        self.session = opened.open(Path(artifact.path), session, self.inputs.reverse)
         self.eager = EagerRunner(subject, stateful=stateful)
         self.fixed = self._fixed_batch()
         self.batch = self._batch_size()

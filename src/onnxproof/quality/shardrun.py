@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.candidates.roles import BASELINE, CANDIDATE, told
 from onnxproof.data.read_ahead import read_ahead
 from onnxproof.data.source import Table
 from onnxproof.errors import FindingError
@@ -72,20 +73,20 @@ class ShardRun:
     def _keep(self, name: str, values: Array) -> None:
         self._kept.setdefault(name, []).append(np.asarray(values))
 
-    def _timed(self, name: str, work: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
+    def _timed(self, role: str, work: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
         began = time.perf_counter()
         try:
             return work(inputs)
         finally:
-            self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - began
+            self._seconds[told(role)] = self._seconds.get(told(role), 0.0) + time.perf_counter() - began
 
     def _take(self, batch: Batch) -> None:
         plan, engine = self._plan, self._engine
         raw: dict[str, Array] = {}
-        if "baseline" in engine.sides:
-            raw["baseline"] = self._timed("pytorch", engine.baseline, batch.inputs)[plan.output]
-        if "candidate" in engine.sides:
-            raw["candidate"] = self._timed("onnxruntime", engine.candidate, batch.inputs)[self._graph]
+        if BASELINE in engine.sides:
+            raw[BASELINE] = self._timed(BASELINE, engine.baseline, batch.inputs)[plan.output]
+        if CANDIDATE in engine.sides:
+            raw[CANDIDATE] = self._timed(CANDIDATE, engine.candidate, batch.inputs)[self._graph]
         _same_shape(raw)
         codes = encode(batch.labels, plan)
         self._keep("labels", codes)
@@ -103,7 +104,7 @@ class ShardRun:
             if plan.classification:
                 self._find_flips(batch, kept, codes)
         if batch.served is not None:
-            served = self._timed("onnxruntime", engine.candidate, batch.served)[self._graph]
+            served = self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph]
             scores = score_columns(served, plan)
             self._keep("served", decide(scores, plan) if plan.classification else scores)
 

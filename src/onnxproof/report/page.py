@@ -190,6 +190,7 @@ def _blames(proof: Proof) -> list[Row]:
             "rewrite": blame.rewrite,
             "removed": short(", ".join(blame.removed[:10]), CELLS),
             "vanishes": blame.vanishes,
+            "unseen": blame.unseen,
             "culprits": [_culprit(culprit) for culprit in blame.culprits[:8]],
             "more": max(0, len(blame.culprits) - 8),
         }

@@ -224,6 +224,8 @@ def _step(blame: Blame) -> str:
         parts.append(f"rewrite {blame.rewrite}")
     if blame.vanishes:
         parts.append("it vanishes when inner values are watched: only the fused graph shows it")
+    if blame.unseen:
+        parts.append("the runtime shows no inner values, so no node was looked for in it")
     if blame.removed:
         parts.append(f"the exporter's optimiser removed {', '.join(blame.removed)}")
     parts += [f"first NaN or infinity in {b.side}: {b.op} {b.node}" for b in blame.births]

@@ -15,7 +15,7 @@ EVERYTHING = Request(bench=BenchSettings(), evaluate=EvaluateSettings())
 
 SUBJECT = "input range role dynamic"
 EXPORT = "opset exporter keep_metadata no_optimize strict"
-SESSION = "provider optimization disable threads"
+SESSION = "provider optimization disable threads runtime"
 TOLERANCE = "atol rtol max_abs noise"
 GATES = "min max max_drop"
 LIMITS = "max_latency min_speedup max_memory"
@@ -123,7 +123,7 @@ VERBS = {
             _takes(
                 "onnx",
                 SUBJECT,
-                "batch_sizes lengths data opset exporter keep_metadata provider optimization threads",
+                "batch_sizes lengths data opset exporter keep_metadata provider optimization threads runtime",
                 TIMES,
                 LIMITS,
                 "tune baseline",
@@ -146,7 +146,7 @@ VERBS = {
             _takes(
                 "data onnx",
                 EVALUATION,
-                "input range dynamic opset exporter provider optimization threads accept seed",
+                "input range dynamic opset exporter provider optimization threads runtime accept seed",
                 "case_timeout in_process",
                 FILES,
                 "quiet verbose out",

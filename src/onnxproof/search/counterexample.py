@@ -127,6 +127,8 @@ class Keeper:
         """The script, where the module can be loaded again and its call be written down."""
         title = f"{finding.code}: {finding.message}"
         try:
+            if self._verifier.candidate.abilities.elsewhere:
+                raise NoScript("one interpreter cannot show both sides")
             if any(array.dtype.isbuiltin == 2 for array in inputs.values()):
                 raise NoScript("numpy alone cannot read this dtype")
             module_file = None if self._target is not None else self._saved_module(file)
@@ -135,7 +137,7 @@ class Keeper:
             raise
         except Exception:
             file.with_suffix(".module.pt").unlink(missing_ok=True)
-            return None  # not picklable, or an input that no code can build: the npz remains
+            return None  # one process cannot show it, or no code can build it: the npz remains
         return file
 
     def _saved_module(self, file: Path) -> str:

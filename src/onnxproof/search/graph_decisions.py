@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from onnxproof.candidates.onnxruntime import SessionRunner
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.errors import Rejected
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.search.goals import Numbers, numbers, off_half, off_integer
@@ -86,7 +86,9 @@ def _scalars(model: onnx.ModelProto) -> dict[str, float]:
 class GraphWatcher:
     """A session that shows the deciding values. It guides the search and never judges: showing values changes fusions."""
 
-    def __init__(self, model: onnx.ModelProto, settings: SessionSettings, renamed: Mapping[str, str]) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
+    ) -> None:
         self.decisions = decisions(model)
         given = {value.name for value in model.graph.input} | {tensor.name for tensor in model.graph.initializer}
         made = {out for node in model.graph.node for out in node.output}
@@ -98,12 +100,12 @@ class GraphWatcher:
         for name in sorted(wanted & made - already):
             shown.graph.output.append(onnx.ValueInfoProto(name=name))
         plain = replace(settings, optimization="disable", providers=(CPU,), disabled_optimizers=())
-        self._runner = SessionRunner(shown.SerializeToString(), plain, renamed)
+        self._session = candidate.open(shown.SerializeToString(), plain, renamed)
 
     def values(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        """The deciding values; nothing where onnxruntime rejects the input."""
+        """The deciding values; nothing where the candidate rejects the input."""
         try:
-            made = self._runner.run(inputs)
+            made = self._session.run(inputs)
         except Rejected:
             return {}
         given = {graph: inputs[name] for graph, name in self._inputs.items() if name in inputs}

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
+from onnxproof.candidates.candidate import Candidate
 from onnxproof.cases.plan import Inputs
 from onnxproof.request.session import SessionSettings
 from onnxproof.search.goals import Numbers, split
@@ -23,12 +24,13 @@ class Guide:
         self,
         subject: Subject,
         model: onnx.ModelProto,
+        candidate: Candidate,
         settings: SessionSettings,
         renamed: Mapping[str, str],
         example: Inputs,
     ) -> None:
         self._module = ModuleWatcher(subject)
-        self._graph = _graph_watcher(model, settings, renamed)
+        self._graph = _graph_watcher(model, candidate, settings, renamed)
         self._calls = self._aligned(example)
 
     def observe(self, inputs: Inputs) -> Numbers:
@@ -66,10 +68,12 @@ class Guide:
 
 
 def _graph_watcher(
-    model: onnx.ModelProto, settings: SessionSettings, renamed: Mapping[str, str]
+    model: onnx.ModelProto, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
 ) -> GraphWatcher | None:
+    if not candidate.abilities.inner_values:
+        return None
     try:
-        return GraphWatcher(model, settings, renamed)
+        return GraphWatcher(model, candidate, settings, renamed)
     except Exception:
         return None  # a graph that cannot be watched (a value of an unknown type, more than 2 GB) is searched without
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from onnxproof.candidates.serve import LEVELS
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject
 
@@ -97,13 +98,6 @@ GRAPH = """\
 
     return Graph()"""
 """Loads an ONNX file as the original."""
-
-LEVELS = {
-    "disable": "ORT_DISABLE_ALL",
-    "basic": "ORT_ENABLE_BASIC",
-    "extended": "ORT_ENABLE_EXTENDED",
-    "all": "ORT_ENABLE_ALL",
-}
 
 
 @dataclass(frozen=True)

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 import torch
 from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
+from onnxproof.candidates import candidate_of
+from onnxproof.candidates.candidate import Session
 from onnxproof.errors import InputError
 from onnxproof.graph.evaluator import last_uses, widen
 from onnxproof.graph.file import load_model, real_inputs
 from onnxproof.graph.operators import FAST_OPS
+from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 BATCH, OTHER = 2, 8
@@ -42,7 +44,7 @@ class GraphModule(torch.nn.Module):
         self.path = path
         self.exactly = False
         """Whether it is the truth: evaluated in float64, else under onnxruntime in its own dtypes."""
-        self._session: Any = None
+        self._session: Session | None = None
         self._exact: Any = None
         self._last: dict[int, list[str]] = {}
         self.eval()
@@ -66,12 +68,9 @@ class GraphModule(torch.nn.Module):
 
     def _run(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         if self._session is None:
-            options = onnxruntime.SessionOptions()
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-            options.log_severity_level = 4
-            self._session = onnxruntime.InferenceSession(self.path, options, providers=["CPUExecutionProvider"])
-        names = [output.name for output in self._session.get_outputs()]
-        return dict(zip(names, self._session.run(None, arrays), strict=True))
+            settings = SessionSettings(optimization="disable")
+            self._session = candidate_of(settings).open(Path(self.path), settings)
+        return self._session.run(arrays)
 
     def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Any = None) -> dict[str, NDArray[Any]]:
         if self._exact is None:

@@ -1,0 +1,130 @@
+"""What goes into an onnxruntime and what it says back, wherever it runs: arrays, refusals, placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.candidates.candidate import Outputs
+from onnxproof.candidates.serve import NARROW
+from onnxproof.diagnosis import recognise
+from onnxproof.diagnosis.runtime import LOADING, named_node
+from onnxproof.errors import ProviderError, Rejected, listed
+from onnxproof.findings import Finding, Where, found
+from onnxproof.request.session import CPU, SessionSettings
+from onnxproof.request.specs import ProviderSpec
+from onnxproof.tensors.arrays import Arrays
+
+NUMPY_NAMES = {
+    "float": "float32",
+    "double": "float64",
+    "string": "object",
+    "float8e4m3fn": "float8_e4m3fn",
+    "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2",
+    "float8e5m2fnuz": "float8_e5m2fnuz",
+}
+"""Types whose names in onnxruntime are others than in numpy."""
+
+
+def plain(settings: SessionSettings) -> dict[str, Any]:
+    """The settings as `serve.py` takes them."""
+    return {
+        "providers": [[provider.name, dict(provider.options)] for provider in settings.providers],
+        "optimization": settings.optimization,
+        "threads": settings.threads,
+        "disabled_optimizers": list(settings.disabled_optimizers),
+        "execution": settings.execution,
+    }
+
+
+# --- arrays -------------------------------------------------------------------------------------------------------------
+
+
+def dtype_of(kind: str) -> np.dtype[Any] | None:
+    """`tensor(float)` → float32; None for what has no dtype (sequences, optionals)."""
+    try:
+        return _narrow(kind) if kind in NARROW else np.dtype(_numpy_name(kind))
+    except (TypeError, ValueError):
+        return None
+
+
+def _numpy_name(kind: str) -> str:
+    name = kind.removeprefix("tensor(").removesuffix(")")
+    return NUMPY_NAMES.get(name, name)
+
+
+def _narrow(kind: str) -> np.dtype[Any]:
+    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _numpy_name(kind)))
+    return dtype
+
+
+def carrier_of(kind: str) -> np.dtype[Any] | None:
+    """The dtype in which values of a type cross over: integers of their size for those that numpy does not have."""
+    return np.dtype(NARROW[kind][0]) if kind in NARROW else dtype_of(kind)
+
+
+def feed(inputs: Arrays, declared: Mapping[str, str], renamed: Mapping[str, str]) -> Outputs:
+    """What a session is given for these inputs: under the graph's names, in the dtypes it declares."""
+    return {name: _cast(inputs[renamed.get(name, name)], kind) for name, kind in declared.items()}
+
+
+def _cast(array: NDArray[Any], kind: str) -> NDArray[Any]:
+    dtype = dtype_of(kind)
+    cast = np.ascontiguousarray(array if dtype is None else array.astype(dtype, copy=False)).reshape(array.shape)
+    return cast.view(NARROW[kind][0]) if kind in NARROW else cast
+
+
+def named(values: Sequence[Any], declared: Mapping[str, str]) -> Outputs:
+    """What a session returned, under the graph's names."""
+    pairs = zip(declared.items(), values, strict=True)
+    return {name: _seen(np.asarray(value), kind) for (name, kind), value in pairs}
+
+
+def _seen(array: NDArray[Any], kind: str) -> NDArray[Any]:
+    return array.view(_narrow(kind)) if kind in NARROW else array
+
+
+# --- what it says -------------------------------------------------------------------------------------------------------
+
+
+def check_providers(asked: Sequence[ProviderSpec], available: Sequence[str], runtime: str) -> None:
+    """Every provider exists in this build."""
+    for provider in asked:
+        if provider.name not in available:
+            raise ProviderError(f"there is no provider {provider.name!r} in {runtime}; available: {listed(available)}")
+
+
+def refused_file(text: str) -> Finding:
+    """Why onnxruntime does not load a file."""
+    known = recognise(text, LOADING, Where(node=named_node(text)))
+    message = f"onnxruntime cannot build a session: {text.splitlines()[0][:400] if text else 'it does not say why'}"
+    return known or found("OX303", message, evidence={"error": text[:2000]})
+
+
+def refused_input(text: str, memory: bool = False) -> Exception:
+    """What to raise where a run fails with this text."""
+    short = memory or "Failed to allocate memory" in text or "bad_alloc" in text
+    return MemoryError(text) if short else Rejected(text)
+
+
+def placement(settings: SessionSettings, used: Sequence[str], assigned: Mapping[str, Sequence[str]]) -> Finding | None:
+    """A finding where onnxruntime does not use the providers that were asked for, or not for every node."""
+    asked = [provider.name for provider in settings.providers]
+    missing = [name for name in asked if name not in used]
+    if missing:
+        message = f"{listed(missing)} was asked for and onnxruntime fell back to {listed(used)}"
+        return found("OX304", message, evidence={"asked": asked, "used": list(used)})
+    elsewhere = {name: list(ops) for name, ops in assigned.items() if name != asked[0]}
+    if asked[0] == CPU.name or not elsewhere:
+        return None
+    told = "; ".join(
+        f"{len(ops)} nodes on {name} ({', '.join(sorted(set(ops))[:8])})" for name, ops in elsewhere.items()
+    )
+    if asked[0] not in assigned:
+        return found("OX304", f"no node runs on {asked[0]}: {told}", evidence={"asked": asked, "assigned": elsewhere})
+    return found("OX305", f"not every node runs on {asked[0]}: {told}", evidence={"assigned": elsewhere})

@@ -1,0 +1,224 @@
+"""The onnxruntime of another Python interpreter: another build or release, in a supervised process of its own."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from onnxproof.candidates import exchange, serve
+from onnxproof.candidates.candidate import Abilities, Outputs
+from onnxproof.errors import FindingError, Rejected, UserError, listed
+from onnxproof.findings import Finding, found
+from onnxproof.process.dialogue import Answer, Dialogue, Hung, Lost
+from onnxproof.request.session import SessionSettings
+from onnxproof.tensors.arrays import Arrays
+
+STARTING = 120.0
+"""Seconds until an interpreter must have imported its onnxruntime."""
+PATIENCE = 300.0
+"""Seconds without an answer after which a runtime hangs."""
+NOT_THEIRS = frozenset({"PYTHONPATH", "PYTHONHOME"})
+"""Variables that speak of this interpreter's libraries."""
+
+
+def environment_of(interpreter: str) -> PythonEnvironment:
+    """One process for all sessions of an interpreter."""
+    return _environment(interpreter, _absolute(interpreter))
+
+
+@cache
+def _environment(interpreter: str, path: str) -> PythonEnvironment:
+    there = PythonEnvironment(interpreter)
+    atexit.register(there.stop)
+    return there
+
+
+def _absolute(interpreter: str) -> str:
+    """Its path, links not followed: an environment is known by the link to its interpreter."""
+    return os.path.abspath(os.path.expanduser(interpreter))
+
+
+class PythonEnvironment:
+    """Another interpreter's onnxruntime. Its process is started when it is first needed, and again after it died."""
+
+    abilities = Abilities(inner_values=True, rewrites=True, elsewhere=True)
+
+    def __init__(self, interpreter: str, *, patience: float = PATIENCE) -> None:
+        self.name = f"python:{interpreter}"
+        self._command = [_absolute(interpreter), str(Path(serve.__file__).resolve())]
+        self._patience = patience
+        self._dialogue: Dialogue | None = None
+        self._facts: Mapping[str, Any] = {}
+        self.lost = 0
+        """How many processes are gone, and with each the sessions that were open in it."""
+        self._numbers = count()
+        self._closed: list[int] = []
+        self._lock = threading.RLock()
+
+    def versions(self) -> Mapping[str, str]:
+        versions = self._known()["versions"]
+        there = f"{self.name} (Python {versions['python']}, NumPy {versions['numpy']})"
+        return {"onnxruntime": versions["onnxruntime"], "runtime": there}
+
+    def providers(self) -> Sequence[str]:
+        available: list[str] = self._known()["providers"]
+        return available
+
+    def open(
+        self, model: Path | bytes, settings: SessionSettings, renamed: Mapping[str, str] | None = None
+    ) -> RemoteSession:
+        runtime = f"the onnxruntime {self._known()['versions']['onnxruntime']} of {self.name}"
+        exchange.check_providers(settings.providers, self.providers(), runtime)
+        return RemoteSession(self, model, settings, renamed or {})
+
+    # --- the process
+
+    def ask(self, header: Mapping[str, Any], blobs: Sequence[memoryview] = ()) -> Answer:
+        """One question; raises `Lost` where the process dies of it, and starts it again for the next."""
+        with self._lock:
+            dialogue = self._started()
+            try:
+                while self._closed:
+                    dialogue.ask({"ask": "close", "session": self._closed.pop()}, silence=self._patience)
+                return dialogue.ask(header, blobs, silence=self._patience)
+            except BaseException:  # after an interrupt, too, the next answer would be that to the last question
+                self.stop()
+                raise
+
+    def number(self) -> int:
+        """A number for a new session."""
+        return next(self._numbers)
+
+    def forget(self, number: int) -> None:
+        """Close a session before the next question: nothing is asked from within a garbage collection."""
+        self._closed.append(number)
+
+    def stop(self) -> None:
+        """End the process; it is started again when it is needed."""
+        with self._lock:
+            if self._dialogue is not None:
+                self._dialogue.close()
+                self._dialogue = None
+                self._closed.clear()
+                self.lost += 1
+
+    def _known(self) -> Mapping[str, Any]:
+        with self._lock:
+            if not self._facts:
+                self._started()
+            return self._facts
+
+    def _started(self) -> Dialogue:
+        if self._dialogue is None:
+            environment = {name: value for name, value in os.environ.items() if name not in NOT_THEIRS}
+            try:
+                dialogue = Dialogue(self._command, environment)
+            except OSError as error:
+                raise UserError(
+                    f"--runtime {self.name}: expected a Python interpreter, came {error.strerror} for {self._command[0]}"
+                ) from error
+            self._facts = self._greeted(dialogue)
+            self._dialogue = dialogue
+        return self._dialogue
+
+    def _greeted(self, dialogue: Dialogue) -> Mapping[str, Any]:
+        try:
+            facts = dialogue.ask({"ask": "hello"}, silence=STARTING).header
+        except Lost as lost:
+            raise UserError(
+                f"--runtime {self.name}: expected an interpreter of Python 3.9 or later that has onnxruntime, but it {lost.how}"
+                f"{': ' if lost.log else ''}{lost.log[-500:]}"
+            ) from lost
+        if "missing" in facts or "error" in facts:
+            dialogue.close()
+            raise UserError(
+                f"--runtime {self.name} cannot load onnxruntime ({facts.get('missing') or facts['error']}): install it with "
+                f"`{self._command[0]} -m pip install onnxruntime numpy`"
+            )
+        return facts
+
+
+class RemoteSession:
+    """A session there. It is opened again when its process had to be started anew."""
+
+    def __init__(
+        self, there: PythonEnvironment, model: Path | bytes, settings: SessionSettings, renamed: Mapping[str, str]
+    ) -> None:
+        self._there, self._model = there, model
+        self._settings, self._renamed = settings, dict(renamed)
+        self._number = there.number()
+        self._lost = 0
+        self._facts: Mapping[str, Any] = {}
+        self._open()
+        self._close = weakref.finalize(self, there.forget, self._number)
+
+    def _open(self) -> None:
+        header: dict[str, Any] = {"ask": "open", "session": self._number, "settings": exchange.plain(self._settings)}
+        blobs = []
+        if isinstance(self._model, Path):
+            header["path"] = str(self._model.resolve())
+        else:
+            blobs.append(memoryview(self._model))
+        try:
+            facts = self._there.ask(header, blobs).header
+        except Lost as lost:
+            raise FindingError(self._lost_file(lost)) from lost
+        if "error" in facts:
+            raise FindingError(exchange.refused_file(facts["error"]))
+        self._facts, self._lost = facts, self._there.lost
+
+    def _lost_file(self, lost: Lost) -> Finding:
+        code = "OX002" if isinstance(lost, Hung) else "OX001"
+        message = f"the process of {self._there.name} {lost.how} while it opened the file"
+        return found(code, message, evidence={"signal": lost.signal_name, "log": lost.log})
+
+    @property
+    def outputs(self) -> Sequence[str]:
+        return list(self._facts["outputs"])
+
+    def placement(self) -> Finding | None:
+        return exchange.placement(self._settings, self._facts["used"], self._facts["assigned"])
+
+    def close(self) -> None:
+        self._close()
+
+    def run(self, inputs: Arrays) -> Outputs:
+        told, blobs = serve.pack(exchange.feed(inputs, self._facts["inputs"], self._renamed))
+        try:
+            if self._lost != self._there.lost:
+                self._open()
+            answer = self._there.ask({"ask": "run", "session": self._number, "arrays": told}, blobs)
+        except FindingError as error:
+            raise Rejected(str(error)) from error
+        except Lost as lost:
+            raise self._lost_input(lost) from lost
+        if "error" in answer.header:
+            raise exchange.refused_input(answer.header["error"], answer.header["memory"])
+        return self._read(answer)
+
+    def _lost_input(self, lost: Lost) -> Exception:
+        text = f"the process of {self._there.name} {lost.how}\n{lost.log}".strip()
+        # The system's answer to a process that asks for more memory than there is.
+        return MemoryError(text) if lost.signal_name == "SIGKILL" else Rejected(text)
+
+    def _read(self, answer: Answer) -> Outputs:
+        """The arrays of an answer; raises `Rejected` where they are not what the session promised."""
+        declared: Mapping[str, str] = self._facts["outputs"]
+        try:
+            arrays = serve.unpack(answer.header["arrays"], answer.blobs)
+        except (KeyError, TypeError, ValueError) as error:
+            raise Rejected(f"{self._there.name} answered with something that is no array: {error}") from error
+        if list(arrays) != list(declared):
+            raise Rejected(f"{self._there.name} answered {listed(arrays)} where the file has {listed(declared)}")
+        for name, kind in declared.items():
+            expected = exchange.carrier_of(kind)
+            if expected is not None and arrays[name].dtype != expected:
+                raise Rejected(f"{self._there.name} answered {name} as {arrays[name].dtype} where the file has {kind}")
+        return exchange.named(list(arrays.values()), declared)

@@ -1,0 +1,74 @@
+"""The steps of the ladder in the runtime: asked of abilities, not of a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxproof.blame.locate import Locator
+from onnxproof.candidates.candidate import Abilities
+from onnxproof.candidates.fake import FakeCandidate
+from onnxproof.proof.blame import Blame
+from onnxproof.report.text import _step
+from onnxproof.request.session import CPU, SessionSettings
+from onnxproof.request.specs import ProviderSpec
+from seam import Mlp
+
+REWRITES = Abilities(rewrites=True)
+NPU = ProviderSpec("NpuExecutionProvider")
+HERE = SessionSettings()
+UNSEEN = "the runtime shows no inner values, so no node was looked for in it"
+
+
+@pytest.fixture
+def mlp(exported):
+    return Mlp(exported("mlp"))
+
+
+def located(mlp: Mlp, candidate: FakeCandidate, settings: SessionSettings = HERE) -> Blame:
+    names = {"output": "output"}
+    name = next(iter(mlp.subject.inputs.tensors))
+    locator = Locator(mlp.subject, mlp.artifact, candidate, settings, {name: "input"}, names)
+    return locator.locate(mlp.example())
+
+
+def test_a_runtime_without_rewrites_has_no_optimize_step(mlp):
+    plain = FakeCandidate(mlp.wrong_where(lambda settings: True))
+    blame = located(mlp, plain)
+    assert (blame.stage, blame.culprits, blame.unseen) == ("kernel", (), True)
+    assert UNSEEN in _step(blame)
+    assert {settings.optimization for _, settings in plain.opened} == {"all"}
+
+
+def test_a_rewrite_is_found_where_there_are_any(mlp):
+    def unhealed(settings):
+        return settings.optimization != "disable" and "GeluFusionL1" not in settings.disabled_optimizers
+
+    blame = located(mlp, FakeCandidate(mlp.wrong_where(unhealed), abilities=REWRITES))
+    assert (blame.stage, blame.rewrite, blame.vanishes) == ("optimize", "GeluFusionL1", False)
+    assert UNSEEN in _step(blame)
+
+
+def test_a_fault_that_stays_without_rewrites_is_a_kernels(mlp):
+    blame = located(mlp, FakeCandidate(mlp.wrong_where(lambda settings: True), abilities=REWRITES))
+    assert (blame.stage, blame.unseen) == ("kernel", True)
+
+
+def test_a_provider_is_blamed_where_the_cpu_is_right(mlp):
+    npu = SessionSettings(providers=(NPU,))
+    wrong = mlp.wrong_where(lambda settings: settings.providers[0] == NPU)
+    both = FakeCandidate(wrong, available=(NPU.name, CPU.name))
+    assert located(mlp, both, npu).stage == "provider"
+    alone = FakeCandidate(wrong, available=(NPU.name,))  # there is no CPU to ask
+    assert located(mlp, alone, npu).stage == "kernel"
+
+
+def test_inner_values_are_asked_for_where_they_are_shown(mlp):
+    def shows(inputs, settings):
+        return mlp.wrong_where(lambda settings: True)(inputs, settings)
+
+    candidate = FakeCandidate(shows, abilities=Abilities(inner_values=True))
+    blame = located(mlp, candidate)
+    assert not blame.unseen
+    assert UNSEEN not in _step(blame)
+    assert any(isinstance(model, bytes) for model, _ in candidate.opened)
+    assert blame.culprits[0].value == "output"

@@ -19,6 +19,7 @@ from onnxproof.blame.align import by_structure, share_by_name
 from onnxproof.blame.nodes import distance, follow
 from onnxproof.blame.session_values import chunks, showing
 from onnxproof.blame.store import Store
+from onnxproof.graph.evaluator import Evaluator
 from test_faults import one_percent, other_epsilon, tanh_gelu
 
 
@@ -128,7 +129,7 @@ def test_an_extra_node_does_not_break_the_alignment(exported):
     model = onnx.load(exported("gelu_mlp"))
     names = {i.name: np.zeros((2, i.type.tensor_type.shape.dim[1].dim_value)) for i in model.graph.input}
     right: dict[str, np.ndarray] = {}
-    follow(model, names, {}, True, right)
+    follow(Evaluator.exact(model, keep_lossy_casts=True), names, {}, right)
     other = onnx.ModelProto()
     other.CopyFrom(model)
     place = next(i for i, n in enumerate(other.graph.node) if n.op_type == "Gelu")
@@ -137,7 +138,7 @@ def test_an_extra_node_does_not_break_the_alignment(exported):
     other.graph.node[place + 1].input[0] = "extra"
     anonymous(other)
     mine: dict[str, np.ndarray] = {}
-    follow(other, names, {}, True, mine)
+    follow(Evaluator.exact(other, keep_lossy_casts=True), names, {}, mine)
     pairs = by_structure(other, {k: v.shape for k, v in mine.items()}, model, right)
     assert share_by_name(other, right) < 0.5
     ops = {n.output[0]: n.op_type for n in (*other.graph.node, *model.graph.node)}

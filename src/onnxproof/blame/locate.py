@@ -24,8 +24,11 @@ from onnxproof.candidates.onnxruntime import SessionRunner
 from onnxproof.errors import Rejected
 from onnxproof.findings import Stage
 from onnxproof.graph import sourcemap
+from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.file import load_model, real_inputs
+from onnxproof.graph.operators import FAITHFUL_OPS
 from onnxproof.graph.sourcemap import Origin
+from onnxproof.graph.widening import in_float64
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
@@ -80,6 +83,8 @@ class Locator:
         self._sources = sourcemap.read(Path(artifact.sourcemap)) if artifact.sourcemap else {}
         self._memory = memory
         self._out = out
+        self._evaluators: dict[int, Evaluator] = {}
+        """Of the case at hand: they hold the weights in float64."""
         self._given: Mapping[str, NDArray[Any]] = {}
         """The inputs at hand, by the graph's names."""
         self._graph = load_model(Path(subject.module.path)) if isinstance(subject.module, GraphModule) else None
@@ -108,6 +113,7 @@ class Locator:
     def locate(self, inputs: Arrays, *, explained: bool = False) -> Blame:
         """The blame for what happens on these inputs; where rounding explains it, what magnifies the rounding."""
         blame = self._located(inputs, explained)
+        self._evaluators.clear()
         reached = dependents(self._model.graph, self._outputs)
         culprits = tuple(replace(one, outputs=reached.get(one.node, ())) for one in blame.culprits)
         return replace(blame, culprits=culprits)
@@ -123,9 +129,10 @@ class Locator:
             {graph: truth[module] for module, graph in self._outputs.items() if module in truth}, aligned.values
         )
         values = self._store()
-        found = follow(self._model, feed, known, self._lossy, values)
+        found = follow(self._exact(self._model), feed, known, values)
         culprits = suspects(found, self._model, self._origins, self._sources, least)
         if explained or not culprits:
+            self._evaluators.clear()
             runtime_blame = self._magnified if explained else self._runtime
             return replace(runtime_blame(inputs, _Layered(known, values)), aligned=aligned.how)
         stage = self._step(inputs, truth, culprits, aligned)
@@ -139,16 +146,21 @@ class Locator:
             aligned=aligned.how,
         )
 
+    def _exact(self, model: onnx.ModelProto) -> Evaluator:
+        if id(model) not in self._evaluators:
+            self._evaluators[id(model)] = Evaluator.exact(model, keep_lossy_casts=self._lossy)
+        return self._evaluators[id(model)]
+
     def _truth(self, inputs: Arrays) -> tuple[Mapping[str, NDArray[Any]], float]:
         """The outputs in float64 (or as PyTorch gives them, where it cannot do that), and the error that counts then."""
         try:
             return self._double.run(inputs), WORTH_TELLING
         except Unavailable:
-            return {name: _wide(array) for name, array in self._eager.run(inputs).items()}, PARTED
+            return {name: in_float64(array) for name, array in self._eager.run(inputs).items()}, PARTED
 
     def _feed(self, model: onnx.ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
         names = [value.name for value in real_inputs(model.graph)]
-        return {name: _wide(inputs[self._renamed.get(name, name)]) for name in names}
+        return {name: in_float64(inputs[self._renamed.get(name, name)]) for name in names}
 
     # --- before the runtime
 
@@ -184,7 +196,7 @@ class Locator:
         self._program = program
         fresh = self._captured.simplified or self._captured.translated
         names = [value.name for value in real_inputs(fresh.graph)]
-        own = dict(zip(names, (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
+        own = dict(zip(names, (in_float64(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
         return self._aligned_with(fresh, own, program, feed)
 
     def _aligned_with(
@@ -196,7 +208,7 @@ class Locator:
     ) -> Aligned:
         """Values of a right graph, paired with the artifact's by name or by structure."""
         between = self._store()
-        introduced = tuple(follow(fresh, own, program, self._lossy, between))
+        introduced = tuple(follow(self._exact(fresh), own, program, between))
         true = _Layered(program, between)
         share = share_by_name(self._model, true)
         if share >= ENOUGH:
@@ -209,7 +221,7 @@ class Locator:
     def _shapes(self, feed: Mapping[str, NDArray[Any]]) -> dict[str, tuple[int, ...]]:
         """Shapes of the artifact's own values on this input."""
         values = self._store()
-        follow(self._model, feed, {}, self._lossy, values)
+        follow(self._exact(self._model), feed, {}, values)
         return {name: values[name].shape for name in values}
 
     def _step(self, inputs: Arrays, truth: Arrays, culprits: list[Culprit], aligned: Aligned) -> Stage | None:
@@ -229,8 +241,8 @@ class Locator:
         if self._captured.simplified is None:
             return "translate"
         names = [value.name for value in real_inputs(self._captured.translated.graph)]
-        feed = dict(zip(names, (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
-        before = follow(self._captured.translated, feed, self._program, self._lossy)
+        feed = dict(zip(names, (in_float64(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
+        before = follow(self._exact(self._captured.translated), feed, self._program)
         share = culprits[0].introduced / 10
         if _worst(before) > share:
             return "translate"
@@ -256,7 +268,7 @@ class Locator:
 
         def left(mended: str | None) -> float:
             truth = {**outputs, **({mended: known[mended]} if mended is not None else {})}
-            found = follow(self._model, feed, truth, self._lossy, replace=mended is not None, keep=outputs)
+            found = follow(self._exact(self._model), feed, truth, replace=mended is not None, keep=outputs)
             return min(_worst([one for one in found if one.value in outputs and one.value != mended]), 1e300)
 
         total = left(None)
@@ -279,7 +291,7 @@ class Locator:
         self, feed: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]], found: list[Introduced]
     ) -> tuple[Any, ...]:
         """The error's way through the graph when it is left to travel."""
-        free = follow(self._model, feed, known, self._lossy, replace=False)
+        free = follow(self._exact(self._model), feed, known, replace=False)
         errors = {one.value: one.error for one in free if one.error > 1e-12}
         own = {one.node: one.error for one in found}
         steps = runtime.way(self._model, errors, self._modules())
@@ -356,7 +368,7 @@ class Locator:
         feed = {name: inputs[self._renamed.get(name, name)] for name in names}
         values = self._store()
         try:
-            follow(self._model, feed, {}, self._lossy, values, wide=False)
+            follow(Evaluator(self._model, FAITHFUL_OPS), feed, {}, values)
         except Exception:
             return False  # the evaluator has no such operator in this dtype
         places = [one.value for one in found[:1]] or [output.name for output in self._model.graph.output]
@@ -397,7 +409,7 @@ class Locator:
         feed = {name: inputs[self._renamed.get(name, name)] for name in names}
         values, seen = self._store(), runtime.Seen()
         with contextlib.suppress(Exception):  # what was evaluated until then counts
-            follow(self._model, feed, {}, self._lossy, values, wide=False)
+            follow(Evaluator(self._model, FAITHFUL_OPS), feed, {}, values)
         for name in values:
             if values[name].dtype.kind == "f" and not np.isfinite(values[name]).all():
                 seen.nonfinite.add(name)
@@ -455,7 +467,3 @@ class _Renamed(Mapping[str, NDArray[Any]]):
 
 def _worst(found: Any) -> float:
     return max((one.error for one in found), default=0.0)
-
-
-def _wide(array: NDArray[Any]) -> NDArray[Any]:
-    return array.astype(np.float64) if array.dtype.kind == "f" or "float" in array.dtype.name else array

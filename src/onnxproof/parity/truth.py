@@ -19,8 +19,9 @@ import onnx
 from numpy.typing import NDArray
 
 from onnxproof.errors import Rejected
-from onnxproof.graph.evaluator import ReferenceRunner, digests, nudge_constants, widen
+from onnxproof.graph.evaluator import ReferenceRunner
 from onnxproof.graph.operators import IMPRECISE
+from onnxproof.graph.widening import digests, nudge_constants, widen
 from onnxproof.parity.comparison import (
     allowance,
     as_float64,

@@ -5,6 +5,7 @@ It runs under onnxruntime without optimisations; as the truth it is evaluated in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,10 @@ import onnx
 import onnxruntime
 import torch
 from numpy.typing import NDArray
-from onnx.reference import ReferenceEvaluator
 
 from onnxproof.errors import InputError
-from onnxproof.graph.evaluator import last_uses, widen
+from onnxproof.graph.evaluator import Evaluator, Pass, Stop
 from onnxproof.graph.file import load_model, real_inputs
-from onnxproof.graph.operators import FAST_OPS
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 BATCH, OTHER = 2, 8
@@ -43,8 +42,7 @@ class GraphModule(torch.nn.Module):
         self.exactly = False
         """Whether it is the truth: evaluated in float64, else under onnxruntime in its own dtypes."""
         self._session: Any = None
-        self._exact: Any = None
-        self._last: dict[int, list[str]] = {}
+        self._exact: Evaluator | None = None
         self.eval()
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
@@ -59,11 +57,6 @@ class GraphModule(torch.nn.Module):
         outputs = self._run_exactly(arrays) if self.exactly else self._run(arrays)
         return {name: to_torch(np.ascontiguousarray(value)) for name, value in outputs.items()}
 
-    def _model(self) -> onnx.ModelProto:
-        if not hasattr(self, "_loaded"):
-            self._loaded = load_model(Path(self.path))
-        return self._loaded
-
     def _run(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         if self._session is None:
             options = onnxruntime.SessionOptions()
@@ -73,35 +66,27 @@ class GraphModule(torch.nn.Module):
         names = [output.name for output in self._session.get_outputs()]
         return dict(zip(names, self._session.run(None, arrays), strict=True))
 
-    def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Any = None) -> dict[str, NDArray[Any]]:
+    def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Pass | None = None) -> dict[str, NDArray[Any]]:
         if self._exact is None:
-            wide = widen(self._model(), keep_lossy_casts=True)
-            self._exact, self._last = ReferenceEvaluator(wide, new_ops=FAST_OPS), last_uses(wide)
-        values: dict[str, Any] = {"": None, **self._exact.rt_inits_, **arrays}
-        with np.errstate(all="ignore"):
-            for place, node in enumerate(self._exact.rt_nodes_):
-                arguments = [values[name] for name in node.input]
-                results = node.run(*arguments, context=values) if node.need_context() else node.run(*arguments)
-                for name, result in zip(node.output, results, strict=False):
-                    values[name] = noise(node.op_type, arguments, result) if noise is not None else result
-                for name in self._last.get(place, ()):
-                    if name not in self._exact.output_names:
-                        del values[name]
-        return {name: np.asarray(values[name]) for name in self._exact.output_names}
+            self._exact = Evaluator.exact(load_model(Path(self.path)), keep_lossy_casts=True)
+        return self._exact.run(arrays, noise)
 
     def rounded(self, arrays: dict[str, NDArray[Any]], seed: int, unit: float) -> dict[str, NDArray[Any]]:
         """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
         generator = np.random.default_rng(seed)
 
-        def noise(op: str, arguments: list[Any], result: Any) -> Any:
-            if op in EXACT_OPS or not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
+        def noisy(stop: Stop, result: Any) -> Any:
+            if not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
                 return result
             scale = np.abs(result)
-            if op in LONG_SUMS:
-                length = max((np.size(a) // max(1, np.shape(a)[0]) for a in arguments if np.ndim(a)), default=1)
+            if stop.op in LONG_SUMS:
+                length = max((np.size(a) // max(1, np.shape(a)[0]) for a in stop.arguments if np.ndim(a)), default=1)
                 finite = np.where(np.isfinite(result), result, 0.0)
                 scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
             return result + unit * generator.uniform(-1, 1, result.shape) * 2 * scale
+
+        def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+            return results if stop.op in EXACT_OPS else [noisy(stop, result) for result in results]
 
         return self._run_exactly(arrays, noise)
 

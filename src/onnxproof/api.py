@@ -381,16 +381,18 @@ def lint(
     policy: Policy | None = None,
 ) -> Proof:
     """Look at an ONNX file without building a session: the proof has findings and no cases."""
-    from onnxproof.artifact.file import read_artifact
-    from onnxproof.lints.graph import lint_file
+    from onnxproof.artifact.file import describe
+    from onnxproof.graph.view import Graph
+    from onnxproof.lints.graph import lint_graph
 
     path = Path(file)
     policy = make_policy(accept=accept, base=policy)
     providers = [spec.name for spec in _providers(provider)]
     artifact, findings = None, []
     try:
-        artifact = read_artifact(path).to_json()
-        findings = lint_file(path, providers, runtime)
+        graph = Graph.read(path)
+        artifact = describe(graph).to_json()
+        findings = lint_graph(graph, providers, runtime)
     except FindingError as error:
         findings = [error.finding]
     return Proof(

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 from numpy.typing import NDArray
 
 from onnxproof.graph.evaluator import Evaluator, Stop
-from onnxproof.graph.file import subgraphs
 from onnxproof.graph.sourcemap import Origin
+from onnxproof.graph.view import Graph, graphs_of, label, subgraphs
 from onnxproof.parity.comparison import as_float64, classify, local_scale, plain
 from onnxproof.proof.blame import Culprit
 
@@ -140,26 +140,24 @@ def _slabs(value: NDArray[Any], true: NDArray[Any]) -> Iterator[tuple[NDArray[An
 
 def suspects(
     found: list[Introduced],
-    model: onnx.ModelProto,
+    graph: Graph,
     origins: Mapping[str, Origin],
     sources: Mapping[str, Origin],
     least: float = WORTH_TELLING,
 ) -> list[Culprit]:
     """Nodes that introduce more than float32 constants explain; the largest first, the earlier one among equals."""
     ranked = sorted((f for f in found if f.error > least), key=lambda f: -f.error)
-    nodes = {node.name or node.output[0]: node for node in model.graph.node if node.output}
-    functions = {function.name for function in model.functions}
+    nodes = {label(node): node for node in graph.nodes}
     culprits: dict[str, Culprit] = {}
     for one in ranked:
         if one.node not in culprits and len(culprits) < SHOWN:
             origin = sources.get(one.node) or origins.get(one.value) or Origin()
-            culprits[one.node] = _culprit(one, nodes.get(one.node), origin, functions)
+            culprits[one.node] = _culprit(one, graph, nodes.get(one.node), origin)
     return list(culprits.values())
 
 
-def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin, functions: set[str]) -> Culprit:
-    attributes = list(node.attribute) if node is not None else []
-    border = one.op in functions or any(a.type == onnx.AttributeProto.GRAPH for a in attributes)
+def _culprit(one: Introduced, graph: Graph, node: ir.Node | None, origin: Origin) -> Culprit:
+    border = node is not None and (graph.function(node) is not None or next(subgraphs(node), None) is not None)
     return Culprit(
         one.node,
         one.op,
@@ -171,7 +169,7 @@ def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin, funct
         origin.cls,
         one.value,
         None,
-        {a.name: _attribute(a) for a in attributes if a.type != onnx.AttributeProto.GRAPH},
+        _attributes(node) if node is not None else {},
         one.expected,
         one.got,
         origin.rule,
@@ -179,31 +177,21 @@ def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin, funct
     )
 
 
-def _attribute(attribute: onnx.AttributeProto) -> Any:
-    if attribute.type == onnx.AttributeProto.TENSOR:
-        return f"tensor of shape {list(attribute.t.dims)}"
-    value = onnx.helper.get_attribute_value(attribute)
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else plain_list(value)
+def _attributes(node: ir.Node) -> dict[str, Any]:
+    """The attributes of a node as plain data, without its subgraphs."""
+    return {name: _plain(attribute) for name, attribute in node.attributes.items() if not graphs_of(attribute)}
 
 
-def plain_list(value: Any) -> Any:
-    """A value of an attribute as plain data."""
-    if isinstance(value, (list, tuple)) or hasattr(value, "extend"):
-        return [plain_list(item) for item in value]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+def _plain(attribute: ir.Attr) -> Any:
+    if attribute.type == ir.AttributeType.TENSOR:
+        return f"tensor of shape {list(attribute.as_tensor().shape)}"
+    return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
 
 
-def dependents(graph: onnx.GraphProto, outputs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def dependents(graph: Graph, outputs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Node → the module's outputs that are computed from it."""
-    writer = {name: node for node in graph.node for name in node.output if name}
     reached: dict[str, list[str]] = {}
     for output, end in outputs.items():
-        waiting, seen = [end], set()
-        while waiting:
-            node = writer.get(waiting.pop())
-            if node is None or id(node) in seen:
-                continue
-            seen.add(id(node))
-            reached.setdefault(node.name, []).append(output)
-            waiting += [*node.input, *(name for inner in subgraphs(node) for n in inner.node for name in n.input)]
+        for node in graph.before(graph.values[end]) if end in graph.values else ():
+            reached.setdefault(label(node), []).append(output)
     return {name: tuple(ends) for name, ends in reached.items()}

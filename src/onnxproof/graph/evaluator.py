@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.errors import Rejected
+from onnxproof.graph.file import subgraphs
 from onnxproof.graph.operators import FAST_OPS
 from onnxproof.graph.widening import in_float64, widen
 from onnxproof.tensors.arrays import Arrays
@@ -101,11 +102,10 @@ def _last_uses(graph: onnx.GraphProto, kept: set[str]) -> list[list[str]]:
 def _taken(node: onnx.NodeProto) -> Iterator[str]:
     """What a node takes, its subgraphs included."""
     yield from node.input
-    for attribute in node.attribute:
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            for inner in graph.node:
-                yield from _taken(inner)
-            yield from (output.name for output in graph.output)
+    for graph in subgraphs(node):
+        for inner in graph.node:
+            yield from _taken(inner)
+        yield from (output.name for output in graph.output)
 
 
 class ReferenceRunner:

@@ -17,8 +17,7 @@ from onnxproof.artifact.file import read_artifact
 from onnxproof.cases.plan import Case
 from onnxproof.errors import FindingError, TargetError
 from onnxproof.findings import Finding, found
-from onnxproof.graph.file import load_model
-from onnxproof.graph.model import Graph
+from onnxproof.graph.view import Graph
 from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
 from onnxproof.lints.refusal import refusal
@@ -279,9 +278,9 @@ def run_search(
     verifier = Verifier(subject, artifact, job.verify, listener, stateful=stateful, samples=SEARCH_SAMPLES)
     verifier.calibrate()
     attempts = Attempts(verifier, look, Path(str(job.verify.counterexamples)), job.verify.search, emit)
-    model = load_model(Path(artifact.path))
-    renamed = {graph: name for name, graph in verifier.input_pairs.items()}
-    guide = Guide(verifier.subject, model, job.verify.session, renamed, verifier.supply.example())
+    graph = Graph.read(Path(artifact.path), weights=True)
+    renamed = {written: name for name, written in verifier.input_pairs.items()}
+    guide = Guide(verifier.subject, graph, job.verify.session, renamed, verifier.supply.example())
     try:
         Hunt(verifier.supply, guide, attempts.attempt, job.verify.seed).run(job.verify.search, attempts.tell)
     finally:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from onnxproof.cases.plan import Inputs
+from onnxproof.graph.view import Graph
 from onnxproof.request.request import SessionSettings
 from onnxproof.search.goals import Numbers, split
 from onnxproof.search.graph_decisions import Decision, GraphWatcher
@@ -22,13 +22,13 @@ class Guide:
     def __init__(
         self,
         subject: Subject,
-        model: onnx.ModelProto,
+        graph: Graph,
         settings: SessionSettings,
         renamed: Mapping[str, str],
         example: Inputs,
     ) -> None:
         self._module = ModuleWatcher(subject)
-        self._graph = _graph_watcher(model, settings, renamed)
+        self._graph = _graph_watcher(graph, settings, renamed)
         self._calls = self._aligned(example)
 
     def observe(self, inputs: Inputs) -> Numbers:
@@ -65,11 +65,9 @@ class Guide:
         return aligned
 
 
-def _graph_watcher(
-    model: onnx.ModelProto, settings: SessionSettings, renamed: Mapping[str, str]
-) -> GraphWatcher | None:
+def _graph_watcher(graph: Graph, settings: SessionSettings, renamed: Mapping[str, str]) -> GraphWatcher | None:
     try:
-        return GraphWatcher(model, settings, renamed)
+        return GraphWatcher(graph, settings, renamed)
     except Exception:
         return None  # a graph that cannot be watched (a value of an unknown type, more than 2 GB) is searched without
 

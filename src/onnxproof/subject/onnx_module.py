@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 import onnxruntime
 import torch
 from numpy.typing import NDArray
 
 from onnxproof.errors import InputError
 from onnxproof.graph.evaluator import Evaluator, Pass, Stop
-from onnxproof.graph.file import load_model, real_inputs
+from onnxproof.graph.file import load_model
+from onnxproof.graph.view import Graph, dims, name_of
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 BATCH, OTHER = 2, 8
@@ -96,17 +97,15 @@ def example_inputs(path: str) -> dict[str, torch.Tensor]:
     generator = np.random.default_rng(0)
     examples: dict[str, torch.Tensor] = {}
     sizes: dict[str, int] = {}
-    for value in real_inputs(load_model(Path(path), weights=False).graph):
-        tensor = value.type.tensor_type
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        if tensor.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
-            raise InputError(f"{path}: the input {value.name} is no tensor of numbers, so there is nothing to feed it")
-        shape = [
-            int(dim.dim_value)
-            if dim.HasField("dim_value")
-            else sizes.setdefault(dim.dim_param or f"{value.name}/{i}", BATCH if i == 0 else OTHER)
-            for i, dim in enumerate(tensor.shape.dim)
+    for value in Graph.read(Path(path)).inputs:
+        name, shape = name_of(value), dims(value) or ()
+        if not isinstance(value.type, ir.TensorType) or value.dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
+            raise InputError(f"{path}: the input {name} is no tensor of numbers, so there is nothing to feed it")
+        fixed = [
+            size if isinstance(size, int) else sizes.setdefault(size or f"{name}/{i}", BATCH if i == 0 else OTHER)
+            for i, size in enumerate(shape)
         ]
-        drawn = generator.standard_normal(shape) if dtype.kind == "f" else generator.integers(0, 2, shape)
-        examples[value.name] = to_torch(np.asarray(drawn).astype(dtype))
+        dtype = value.type.dtype.numpy()
+        drawn = generator.standard_normal(fixed) if dtype.kind == "f" else generator.integers(0, 2, fixed)
+        examples[name] = to_torch(np.asarray(drawn).astype(dtype))
     return examples

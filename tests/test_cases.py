@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import onnx
 import pytest
 
 import models
@@ -15,6 +14,7 @@ from onnxproof.cases.domain import infer_domain, with_lengths
 from onnxproof.cases.plan import generated, make_inputs, make_plan
 from onnxproof.cases.roles import Use, uses
 from onnxproof.cases.values import PROFILES, UNFAIR, fill
+from onnxproof.graph.view import Graph
 from onnxproof.request.specs import Range
 
 
@@ -105,7 +105,7 @@ def test_unfair_inputs_are_tried_and_marked():
 
 
 def test_a_gather_tells_the_range_of_ids(exported):
-    assert uses(onnx.load(exported("lookup")))["ids"].table == 30
+    assert uses(Graph.read(exported("lookup")))["ids"].table == 30
 
 
 def test_integers_that_pytorch_rejects_fall_back_to_the_example(tmp_path):

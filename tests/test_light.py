@@ -7,7 +7,7 @@ import sys
 
 import onnxproof
 
-HEAVY = ("torch", "onnxruntime", "onnx", "onnxscript", "numpy", "scipy")
+HEAVY = ("torch", "onnxruntime", "onnx", "onnx_ir", "onnxscript", "numpy", "scipy")
 
 
 def loaded_after(code: str) -> set[str]:

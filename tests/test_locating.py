@@ -17,8 +17,10 @@ import models
 import onnxproof
 from onnxproof.blame.align import by_structure, share_by_name
 from onnxproof.blame.nodes import distance, follow
-from onnxproof.blame.session_values import chunks, showing
+from onnxproof.blame.session_values import chunks
 from onnxproof.blame.store import Store
+from onnxproof.graph.evaluator import Evaluator
+from onnxproof.graph.view import Graph
 from test_faults import one_percent, other_epsilon, tanh_gelu
 
 
@@ -98,7 +100,7 @@ def test_a_kernel_is_found_chunk_by_chunk(tmp_path):
 def test_showing_values_leaves_the_graph_alone(exported):
     model = onnx.load(exported("mlp"))
     inner = model.graph.node[0].output[0]
-    shown = showing(model, [inner])
+    shown = onnx.load_from_string(Graph(model).showing([inner]))
     assert [o.name for o in shown.graph.output] == [inner]
     assert [o.name for o in model.graph.output] != [inner]
 
@@ -128,7 +130,7 @@ def test_an_extra_node_does_not_break_the_alignment(exported):
     model = onnx.load(exported("gelu_mlp"))
     names = {i.name: np.zeros((2, i.type.tensor_type.shape.dim[1].dim_value)) for i in model.graph.input}
     right: dict[str, np.ndarray] = {}
-    follow(model, names, {}, True, right)
+    follow(Evaluator.exact(model, keep_lossy_casts=True), names, {}, right)
     other = onnx.ModelProto()
     other.CopyFrom(model)
     place = next(i for i, n in enumerate(other.graph.node) if n.op_type == "Gelu")
@@ -137,9 +139,9 @@ def test_an_extra_node_does_not_break_the_alignment(exported):
     other.graph.node[place + 1].input[0] = "extra"
     anonymous(other)
     mine: dict[str, np.ndarray] = {}
-    follow(other, names, {}, True, mine)
-    pairs = by_structure(other, {k: v.shape for k, v in mine.items()}, model, right)
-    assert share_by_name(other, right) < 0.5
+    follow(Evaluator.exact(other, keep_lossy_casts=True), names, {}, mine)
+    pairs = by_structure(Graph(other), {k: v.shape for k, v in mine.items()}, Graph(model), right)
+    assert share_by_name(Graph(other), right) < 0.5
     ops = {n.output[0]: n.op_type for n in (*other.graph.node, *model.graph.node)}
     assert all(ops[a] == ops[b] for a, b in pairs.items())
     assert len(pairs) == len(model.graph.node)

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 import models
-from onnxproof.graph.evaluator import ReferenceRunner, digests, nudge_constants, widen
+from onnxproof.graph.evaluator import ReferenceRunner
+from onnxproof.graph.widening import digests, nudge_constants, widen
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.subject import make_subject
 from onnxproof.tensors.conversion import to_numpy, to_torch

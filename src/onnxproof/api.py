@@ -119,16 +119,18 @@ def lint(file: str | Path, *, policy: Policy | None = None, **options: Any) -> P
 
 def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
     """The file that a request names, looked at."""
-    from onnxproof.artifact.file import read_artifact
-    from onnxproof.lints.graph import lint_file
+    from onnxproof.artifact.file import describe
+    from onnxproof.graph.view import Graph
+    from onnxproof.lints.graph import lint_graph
 
     path, session = Path(str(request.target)), request.verify.session
     policy = asked.make_policy(request.judgement, policy)
     providers = [provider.name for provider in session.providers]
     artifact, findings = None, []
     try:
-        artifact = read_artifact(path).to_json()
-        findings = lint_file(path, providers, session.runtime)
+        graph = Graph.read(path)
+        artifact = describe(graph).to_json()
+        findings = lint_graph(graph, providers, session.runtime)
     except FindingError as error:
         findings = [error.finding]
     return Proof(

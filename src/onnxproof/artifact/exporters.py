@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import onnx_ir as ir
 import torch
 
 from onnxproof.artifact.file import SIGNATURE
 from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.findings.frames import PREFIX
 from onnxproof.graph import sourcemap
+from onnxproof.graph.view import label
 from onnxproof.subject.subject import Subject
 
 EXTERNAL_ABOVE = 1_500_000_000
@@ -130,8 +132,6 @@ def _unprinted() -> Iterator[None]:
 
 
 def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
-    import onnx_ir as ir
-
     subject = order.subject
     # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
     scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
@@ -147,17 +147,12 @@ def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
             dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
             opset_version=attempt.opset,
         )
-    model = ir.load(order.path)
-    for initializer in list(model.graph.initializers.values()):
-        if initializer.const_value is not None:  # read now: the file is about to be written again
-            initializer.const_value = ir.tensor(initializer.const_value.numpy().copy(), name=initializer.name)
+    model = ir.external_data.load_to_model(ir.load(order.path))  # read now: the file is about to be written again
     _save(model, order, {})
     return attempt
 
 
-def _save(model: Any, order: Order, bounds: Mapping[str, tuple[int, int | None]]) -> None:
-    import onnx_ir as ir
-
+def _save(model: ir.Model, order: Order, bounds: Mapping[str, tuple[int, int | None]]) -> None:
     origins = _name_and_map(model, {name for name, _ in order.subject.module.named_modules()})
     _unwrap_names(model)
     if not order.keep_metadata:
@@ -170,7 +165,7 @@ def _save(model: Any, order: Order, bounds: Mapping[str, tuple[int, int | None]]
     sourcemap.write(path.with_suffix(".sourcemap.json"), origins)
 
 
-def _name_and_map(model: Any, modules: Collection[str]) -> dict[str, sourcemap.Origin]:
+def _name_and_map(model: ir.Model, modules: Collection[str]) -> dict[str, sourcemap.Origin]:
     """Give every node a unique name and note where it comes from."""
     origins: dict[str, sourcemap.Origin] = {}
     for i, node in enumerate(model.graph.all_nodes()):
@@ -183,42 +178,36 @@ def _name_and_map(model: Any, modules: Collection[str]) -> dict[str, sourcemap.O
             else sourcemap.origin_of_scope(node.name, modules, node.doc_string)
         )
     for node in model.graph.all_nodes():
-        if origins[node.name] == sourcemap.Origin():
-            origins[node.name] = _before(node, origins)
+        if origins[label(node)] == sourcemap.Origin():
+            origins[label(node)] = _before(node, origins)
     return origins
 
 
-def _before(node: Any, origins: Mapping[str, sourcemap.Origin]) -> sourcemap.Origin:
+def _before(node: ir.Node, origins: Mapping[str, sourcemap.Origin]) -> sourcemap.Origin:
     """Where a node comes from that the exporter wrote nothing on: the last one of an operator's translation, after the others."""
     makers = [value.producer() for value in node.inputs if value is not None]
-    known = (origins.get(maker.name) for maker in makers if maker is not None)
+    known = (origins.get(label(maker)) for maker in makers if maker is not None)
     return next((origin for origin in known if origin is not None and origin.file is not None), sourcemap.Origin())
 
 
-def _unwrap_names(model: Any) -> None:
+def _unwrap_names(model: ir.Model) -> None:
     """`model.fc1.weight` is the wrapper's name for the user's `fc1.weight`."""
     graph = model.graph
     taken = {value.name for value in graph.inputs} | set(graph.initializers)
     taken |= {value.name for node in graph.all_nodes() for value in node.outputs}
-    for value in list(graph.initializers.values()):
-        name = value.name.removeprefix(PREFIX + ".")
-        if name != value.name and name not in taken:
+    for given, value in list(graph.initializers.items()):
+        name = given.removeprefix(PREFIX + ".")
+        if name != given and name not in taken:
             taken.add(name)
             value.name = name
 
 
-def _strip(model: Any) -> None:
+def _strip(model: ir.Model) -> None:
     model.metadata_props.clear()
-    graphs = [model.graph, *(function.graph for function in model.functions.values())]
-    for graph in graphs:
-        graph.metadata_props.clear()
-        graph.doc_string = None
-        for value in [*graph.inputs, *graph.outputs, *graph.initializers.values()]:
-            value.metadata_props.clear()
-            value.doc_string = None
-        for node in graph.all_nodes():
-            node.metadata_props.clear()
-            node.doc_string = None
-            for value in node.outputs:
-                value.metadata_props.clear()
-                value.doc_string = None
+    outer = [model.graph, *(function.graph for function in model.functions.values())]
+    for graph in [*outer, *(inner for one in outer for inner in one.subgraphs())]:
+        results = [value for node in graph for value in node.outputs]
+        parts: list[Any] = [graph, *graph, *graph.inputs, *graph.outputs, *graph.initializers.values(), *results]
+        for part in parts:
+            part.metadata_props.clear()
+            part.doc_string = None

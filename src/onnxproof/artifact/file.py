@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import onnx
+import onnx_ir as ir
 
-from onnxproof.graph.file import external_files, load_model, opset_of, real_inputs, subgraphs
-from onnxproof.proof.artifact import Artifact, Port, Size
+from onnxproof.graph.file import external_files
+from onnxproof.graph.view import Graph, dims, name_of
+from onnxproof.proof.artifact import Artifact, Port
 
 SIGNATURE = "onnxproof.signature"
 """Key of the model's metadata under which onnxproof promises the names of inputs and outputs."""
@@ -19,20 +21,25 @@ SIGNATURE = "onnxproof.signature"
 
 def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifact:
     """The artifact in a file; a file that is no usable ONNX model is a finding."""
-    model = load_model(path, weights=False)
-    promised = _promised(model)
+    return describe(Graph.read(path), exporter, **made)
+
+
+def describe(graph: Graph, exporter: str = "unknown", **made: Any) -> Artifact:
+    """The artifact in a file that was read already."""
+    path, model, promised = graph.path, graph.model, _promised(graph)
+    beside = external_files(path, graph.proto)
     return Artifact(
         path=str(path),
         exporter=exporter,
-        opset=opset_of(model),
+        opset=graph.opset,
         ir_version=int(model.ir_version),
-        producer=f"{model.producer_name} {model.producer_version}".strip(),
-        sha256=_hash(path, model),
-        bytes=path.stat().st_size + sum(f.stat().st_size for f in external_files(path, model)),
-        nodes=len(model.graph.node),
-        operators=_operators(model),
-        inputs=tuple(_port(value) for value in real_inputs(model.graph)),
-        outputs=tuple(_port(value) for value in model.graph.output),
+        producer=f"{model.producer_name or ''} {model.producer_version or ''}".strip(),
+        sha256=_hash([path, *beside]),
+        bytes=sum(file.stat().st_size for file in [path, *beside]),
+        nodes=len(graph.nodes),
+        operators=_operators(graph),
+        inputs=tuple(_port(value) for value in graph.inputs),
+        outputs=tuple(_port(value) for value in graph.outputs),
         promised_inputs=promised[0],
         promised_outputs=promised[1],
         bounds=promised[2],
@@ -40,51 +47,35 @@ def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifac
     )
 
 
-def _hash(path: Path, model: onnx.ModelProto) -> str:
-    digest = hashlib.sha256(path.read_bytes())
-    for file in external_files(path, model):
+def _hash(files: Sequence[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
         with file.open("rb") as stream:
             while chunk := stream.read(1 << 24):
                 digest.update(chunk)
     return digest.hexdigest()
 
 
-def _operators(model: onnx.ModelProto) -> dict[str, int]:
+def _operators(graph: Graph) -> dict[str, int]:
     """How many nodes of each operator there are, in subgraphs and local functions too; the most frequent first."""
-    counts: Counter[str] = Counter()
-    waiting = [*model.graph.node, *(node for function in model.functions for node in function.node)]
-    while waiting:
-        node = waiting.pop()
-        counts[f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type] += 1
-        for graph in subgraphs(node):
-            waiting += graph.node
-    return dict(counts.most_common())
+    names = (f"{node.domain}.{node.op_type}" if node.domain else node.op_type for node in graph.all_nodes)
+    return dict(Counter(names).most_common())
 
 
-def _port(value: onnx.ValueInfoProto) -> Port:
-    tensor = value.type.tensor_type
-    try:
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type).name
-    except (KeyError, ValueError, TypeError):
-        dtype = "unknown"
-    if tensor.elem_type == onnx.TensorProto.STRING:
-        dtype = "str"
-    shape = tuple(_size(dim) for dim in tensor.shape.dim) if tensor.HasField("shape") else None
-    return Port(value.name, dtype, shape)
-
-
-def _size(dim: onnx.TensorShapeProto.Dimension) -> Size:
-    if dim.HasField("dim_value"):
-        return int(dim.dim_value)
-    return str(dim.dim_param) if dim.dim_param else None
+def _port(value: ir.Value) -> Port:
+    if not isinstance(value.type, ir.TensorType):
+        return Port(name_of(value), "unknown", None)
+    unnamed = {ir.DataType.UNDEFINED: "unknown", ir.DataType.STRING: "str"}
+    dtype = value.type.dtype
+    return Port(name_of(value), unnamed.get(dtype) or dtype.numpy().name, dims(value))
 
 
 def _promised(
-    model: onnx.ModelProto,
+    graph: Graph,
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, dict[str, tuple[int, int | None]]]:
-    for entry in model.metadata_props:
-        if entry.key == SIGNATURE:
-            data = json.loads(entry.value)
-            bounds = {name: (low, high) for name, (low, high) in data.get("bounds", {}).items()}
-            return tuple(data["inputs"]), tuple(data["outputs"]), bounds
-    return None, None, {}
+    text = graph.model.metadata_props.get(SIGNATURE)
+    if text is None:
+        return None, None, {}
+    data = json.loads(text)
+    bounds = {name: (low, high) for name, (low, high) in data.get("bounds", {}).items()}
+    return tuple(data["inputs"]), tuple(data["outputs"]), bounds

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from difflib import SequenceMatcher
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
+
+from onnxproof.graph.view import Graph, name_of, names
 
 ENOUGH = 0.5
 """Share of a graph's values that must have a namesake for names to be trusted alone."""
@@ -15,40 +16,31 @@ SOME = 0.15
 """Share from which on namesakes are no accident."""
 
 
-def values_of(model: onnx.ModelProto) -> list[str]:
+def values_of(graph: Graph) -> list[str]:
     """Values that nodes of the main graph compute, in order."""
-    return [name for node in model.graph.node for name in node.output if name]
+    return [name for node in graph.nodes for name in names(node.outputs)]
 
 
-def share_by_name(model: onnx.ModelProto, known: Mapping[str, object]) -> float:
+def share_by_name(graph: Graph, known: Mapping[str, object]) -> float:
     """How many of a graph's values have a namesake."""
-    values = values_of(model)
+    values = values_of(graph)
     return sum(name in known for name in values) / len(values) if values else 0.0
 
 
 def by_structure(
-    model: onnx.ModelProto,
+    graph: Graph,
     shapes: Mapping[str, tuple[int, ...]],
-    other: onnx.ModelProto,
+    other: Graph,
     other_values: Mapping[str, NDArray[np.generic]],
 ) -> dict[str, str]:
-    """Values of `model` → values of `other`, by the longest common runs of nodes that agree in operator and result's shape.
+    """Values of `graph` → values of `other`, by the longest common runs of nodes that agree in operator and result's shape.
 
-    `shapes` are those of `model`'s own values; a fault changes values, seldom shapes.
+    `shapes` are those of `graph`'s own values; a fault changes values, seldom shapes.
     """
-    mine = [(node.op_type, shapes.get(node.output[0]), node.output[0]) for node in model.graph.node if node.output]
+    mine = [(op, shapes.get(name), name) for op, name in _results(graph)]
     theirs = [
-        (
-            node.op_type,
-            np.shape(other_values[node.output[0]]) if node.output[0] in other_values else None,
-            node.output[0],
-        )
-        for node in other.graph.node
-        if node.output
+        (op, np.shape(other_values[name]) if name in other_values else None, name) for op, name in _results(other)
     ]
-    # Constants stand anywhere; they would only break the runs.
-    mine = [one for one in mine if one[0] not in ("Constant", "Identity")]
-    theirs = [one for one in theirs if one[0] not in ("Constant", "Identity")]
     matcher = SequenceMatcher(None, [str(one[:2]) for one in mine], [str(one[:2]) for one in theirs], autojunk=False)
     pairs = {
         mine[a + i][2]: theirs[b + i][2]
@@ -58,6 +50,12 @@ def by_structure(
     }
     pairs |= _changed_in_place(mine, theirs, matcher, other_values)
     return pairs
+
+
+def _results(graph: Graph) -> list[tuple[str, str]]:
+    """Operators and their first results. Constants stand anywhere; they would only break the runs."""
+    nodes = (node for node in graph.nodes if node.outputs and node.op_type not in ("Constant", "Identity"))
+    return [(node.op_type, name_of(node.outputs[0])) for node in nodes]
 
 
 def _changed_in_place(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 from numpy.typing import NDArray
 
@@ -15,6 +14,7 @@ from onnxproof.artifact.exporter_output import caught
 from onnxproof.artifact.wrapper import FlatModule, resized
 from onnxproof.findings.frames import unwrapped, user_frame
 from onnxproof.graph.sourcemap import Origin
+from onnxproof.graph.view import Graph
 from onnxproof.parity.float64 import Unavailable, widened
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.subject import Subject
@@ -29,8 +29,8 @@ class Captured:
     """A fresh export: the program that torch.export captured, and the graph before and after the exporter's optimiser."""
 
     program: torch.export.ExportedProgram
-    translated: onnx.ModelProto
-    simplified: onnx.ModelProto | None
+    translated: Graph
+    simplified: Graph | None
     outputs: tuple[str, ...]
     """Names of the program's values that are its outputs, in order."""
     origins: Mapping[str, Origin]
@@ -47,10 +47,10 @@ def capture(subject: Subject) -> Captured:
             program = _export(subject, leaves, (dims,))
         except Exception:
             program = _export(subject, tuple(tensors.values()), None)
-        translated = program.model_proto
+        translated = Graph(program.model_proto)
         try:
             program.optimize()
-            simplified = program.model_proto
+            simplified = Graph(program.model_proto)
         except Exception:
             simplified = None  # the exporter's optimiser crashes on this graph
     exported = program.exported_program

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 import torch
 from numpy.typing import NDArray
 
@@ -25,8 +25,11 @@ from onnxproof.candidates.roles import BASELINE, CANDIDATE, told
 from onnxproof.errors import Rejected
 from onnxproof.findings import Stage
 from onnxproof.graph import sourcemap
-from onnxproof.graph.file import load_model, real_inputs
+from onnxproof.graph.evaluator import Evaluator
+from onnxproof.graph.operators import FAITHFUL_OPS
 from onnxproof.graph.sourcemap import Origin
+from onnxproof.graph.view import Graph, label, name_of, names
+from onnxproof.graph.widening import in_float64
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
@@ -76,19 +79,23 @@ class Locator:
         self._renamed = {graph: module for module, graph in inputs.items()}
         self._outputs = dict(outputs)
         self._path = Path(artifact.path)
-        self._model = load_model(self._path)
+        self._graph = Graph.read(self._path, weights=True)
         self._double = DoubleRunner(subject)
         self._eager = EagerRunner(subject)
         self._sources = sourcemap.read(Path(artifact.sourcemap)) if artifact.sourcemap else {}
         self._memory = memory
         self._out = out
+        self._evaluators: dict[Graph, Evaluator] = {}
+        """Of the case at hand: they hold the weights in float64."""
         self._given: Mapping[str, NDArray[Any]] = {}
         """The inputs at hand, by the graph's names."""
-        self._graph = load_model(Path(subject.module.path)) if isinstance(subject.module, GraphModule) else None
+        module = subject.module
+        self._other = Graph.read(Path(module.path), weights=True) if isinstance(module, GraphModule) else None
+        """The graph that the artifact is held against, where the subject is a file too."""
         self._captured: Captured | None = self._capture()
 
     def _capture(self) -> Captured | None:
-        if self._graph is not None:
+        if self._other is not None:
             return None
         try:
             return capture(self._subject)
@@ -110,7 +117,8 @@ class Locator:
     def locate(self, inputs: Arrays, *, explained: bool = False) -> Blame:
         """The blame for what happens on these inputs; where rounding explains it, what magnifies the rounding."""
         blame = self._located(inputs, explained)
-        reached = dependents(self._model.graph, self._outputs)
+        self._evaluators.clear()
+        reached = dependents(self._graph, self._outputs)
         culprits = tuple(replace(one, outputs=reached.get(one.node, ())) for one in blame.culprits)
         return replace(blame, culprits=culprits)
 
@@ -119,15 +127,16 @@ class Locator:
         form = self._form(inputs)
         if form is not None:
             return Blame(form)
-        feed = self._given = self._feed(self._model, inputs)
+        feed = self._given = self._feed(self._graph, inputs)
         aligned = self._aligned(inputs, feed)
         known = _Layered(
             {graph: truth[module] for module, graph in self._outputs.items() if module in truth}, aligned.values
         )
         values = self._store()
-        found = follow(self._model, feed, known, self._lossy, values)
-        culprits = suspects(found, self._model, self._origins, self._sources, least)
+        found = follow(self._exact(self._graph), feed, known, values)
+        culprits = suspects(found, self._graph, self._origins, self._sources, least)
         if explained or not culprits:
+            self._evaluators.clear()
             runtime_blame = self._magnified if explained else self._runtime
             return replace(runtime_blame(inputs, _Layered(known, values)), aligned=aligned.how)
         stage = self._step(inputs, truth, culprits, aligned)
@@ -141,16 +150,29 @@ class Locator:
             aligned=aligned.how,
         )
 
+    def _exact(self, graph: Graph) -> Evaluator:
+        if graph not in self._evaluators:
+            self._evaluators[graph] = Evaluator.exact(graph.proto, keep_lossy_casts=self._lossy)
+        return self._evaluators[graph]
+
     def _truth(self, inputs: Arrays) -> tuple[Mapping[str, NDArray[Any]], float]:
         """The outputs in float64 (or as PyTorch gives them, where it cannot do that), and the error that counts then."""
         try:
             return self._double.run(inputs), WORTH_TELLING
         except Unavailable:
-            return {name: _wide(array) for name, array in self._eager.run(inputs).items()}, PARTED
+            return {name: in_float64(array) for name, array in self._eager.run(inputs).items()}, PARTED
 
-    def _feed(self, model: onnx.ModelProto, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        names = [value.name for value in real_inputs(model.graph)]
-        return {name: _wide(inputs[self._renamed.get(name, name)]) for name in names}
+    def _feed(self, graph: Graph, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        return {name: in_float64(array) for name, array in self._own(graph, inputs).items()}
+
+    def _own(self, graph: Graph, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        """Inputs by the names that the graph has for them."""
+        return {name: inputs[self._renamed.get(name, name)] for name in names(graph.inputs)}
+
+    def _fresh_feed(self, graph: Graph, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        """The same for a fresh export, which names its inputs as it likes."""
+        own = (in_float64(inputs[name]) for name in self._subject.inputs.tensors)
+        return dict(zip(names(graph.inputs), own, strict=False))
 
     # --- before the runtime
 
@@ -159,24 +181,23 @@ class Locator:
         if self._captured is None:
             return None
         eager = self._eager.run(inputs)
-        ports = {output.name: output.type.tensor_type.elem_type for output in self._model.graph.output}
+        ports = {name_of(output): output.dtype for output in self._graph.outputs}
         changed = [
-            i
+            (i, ir.DataType.from_numpy(array.dtype))
             for i, (module, array) in enumerate(eager.items())
-            if (graph := self._outputs.get(module)) in ports
-            and ports[str(graph)] != onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+            if (graph := self._outputs.get(module, "")) in ports and ports[graph] != ir.DataType.from_numpy(array.dtype)
         ]
         if not changed:
             return None
-        wanted = onnx.helper.np_dtype_to_tensor_dtype(list(eager.values())[changed[0]].dtype)
-        translated = self._captured.translated.graph.output[changed[0]].type.tensor_type.elem_type
-        simplified = (self._captured.simplified or self._captured.translated).graph.output[changed[0]]
-        return "simplify" if translated == wanted != simplified.type.tensor_type.elem_type else "translate"
+        place, wanted = changed[0]
+        translated = self._captured.translated.outputs[place].dtype
+        simplified = (self._captured.simplified or self._captured.translated).outputs[place].dtype
+        return "simplify" if translated == wanted != simplified else "translate"
 
     def _aligned(self, inputs: Arrays, feed: Mapping[str, NDArray[Any]]) -> Aligned:
         """True values for as many values of the artifact as possible."""
-        if self._graph is not None:
-            return self._aligned_with(self._graph, self._feed(self._graph, inputs), {}, feed)
+        if self._other is not None:
+            return self._aligned_with(self._other, self._feed(self._other, inputs), {}, feed)
         if self._captured is None:
             return Aligned({})
         try:
@@ -185,38 +206,36 @@ class Locator:
             return Aligned({})
         self._program = program
         fresh = self._captured.simplified or self._captured.translated
-        names = [value.name for value in real_inputs(fresh.graph)]
-        own = dict(zip(names, (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
-        return self._aligned_with(fresh, own, program, feed)
+        return self._aligned_with(fresh, self._fresh_feed(fresh, inputs), program, feed)
 
     def _aligned_with(
         self,
-        fresh: onnx.ModelProto,
+        fresh: Graph,
         own: Mapping[str, NDArray[Any]],
         program: Mapping[str, NDArray[Any]],
         feed: Mapping[str, NDArray[Any]],
     ) -> Aligned:
         """Values of a right graph, paired with the artifact's by name or by structure."""
         between = self._store()
-        introduced = tuple(follow(fresh, own, program, self._lossy, between))
+        introduced = tuple(follow(self._exact(fresh), own, program, between))
         true = _Layered(program, between)
-        share = share_by_name(self._model, true)
+        share = share_by_name(self._graph, true)
         if share >= ENOUGH:
             return Aligned(true, "name", introduced)
-        pairs = by_structure(self._model, self._shapes(feed), fresh, true)
+        pairs = by_structure(self._graph, self._shapes(feed), fresh, true)
         if share >= SOME:  # the same exporter, with other settings: what it names alike is alike
-            pairs |= {name: name for name in values_of(self._model) if name in true}
+            pairs |= {name: name for name in values_of(self._graph) if name in true}
         return Aligned(_Renamed(true, pairs), "structure" if pairs else None, introduced)
 
     def _shapes(self, feed: Mapping[str, NDArray[Any]]) -> dict[str, tuple[int, ...]]:
         """Shapes of the artifact's own values on this input."""
         values = self._store()
-        follow(self._model, feed, {}, self._lossy, values)
+        follow(self._exact(self._graph), feed, {}, values)
         return {name: values[name].shape for name in values}
 
     def _step(self, inputs: Arrays, truth: Arrays, culprits: list[Culprit], aligned: Aligned) -> Stage | None:
         """The first rung of the ladder that parts: capture, translate or simplify."""
-        if self._graph is not None:
+        if self._other is not None:
             return "simplify"
         if aligned.how != "name":
             return self._traced_step(inputs)
@@ -230,9 +249,8 @@ class Locator:
             return "capture"
         if self._captured.simplified is None:
             return "translate"
-        names = [value.name for value in real_inputs(self._captured.translated.graph)]
-        feed = dict(zip(names, (_wide(inputs[n]) for n in self._subject.inputs.tensors), strict=False))
-        before = follow(self._captured.translated, feed, self._program, self._lossy)
+        translated = self._captured.translated
+        before = follow(self._exact(translated), self._fresh_feed(translated, inputs), self._program)
         share = culprits[0].introduced / 10
         if _worst(before) > share:
             return "translate"
@@ -252,13 +270,13 @@ class Locator:
         self, culprits: list[Culprit], feed: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]]
     ) -> list[Culprit]:
         """Several culprits by what they contribute to the error of the outputs: how much of it goes when one alone is mended."""
-        if len(culprits) < 2 or len(self._model.graph.node) > MENDED_UP_TO:
+        if len(culprits) < 2 or len(self._graph.nodes) > MENDED_UP_TO:
             return culprits
-        outputs = {output.name: known[output.name] for output in self._model.graph.output if output.name in known}
+        outputs = {name: known[name] for name in names(self._graph.outputs) if name in known}
 
         def left(mended: str | None) -> float:
             truth = {**outputs, **({mended: known[mended]} if mended is not None else {})}
-            found = follow(self._model, feed, truth, self._lossy, replace=mended is not None, keep=outputs)
+            found = follow(self._exact(self._graph), feed, truth, replace=mended is not None, keep=outputs)
             return min(_worst([one for one in found if one.value in outputs and one.value != mended]), 1e300)
 
         total = left(None)
@@ -270,31 +288,31 @@ class Locator:
         captured = self._captured
         if captured is None or captured.simplified is None:
             return ()
-        kept = {name for node in captured.simplified.graph.node for name in node.output}
-        makers = {name: node for node in captured.translated.graph.node for name in node.output}
-        named = (node for node in captured.translated.graph.node if node.name and node.name == culprit.node)
-        start = next(named, None) or makers.get(culprit.value or "")
-        gone = [makers[name] for name in (start.input if start is not None else ()) if name in makers]
-        return tuple(f"{node.op_type} {node.name or node.output[0]}" for node in gone if node.output[0] not in kept)
+        before = captured.translated
+        named = (node for node in before.nodes if node.name and node.name == culprit.node)
+        start = next(named, None) or before.writer(culprit.value or "")
+        makers = [before.writer(name) for name in names(start.inputs)] if start is not None else []
+        gone = [node for node in makers if node and captured.simplified.writer(name_of(node.outputs[0])) is None]
+        return tuple(f"{node.op_type} {label(node)}" for node in gone)
 
     def _way(
         self, feed: Mapping[str, NDArray[Any]], known: Mapping[str, NDArray[Any]], found: list[Introduced]
     ) -> tuple[Any, ...]:
         """The error's way through the graph when it is left to travel."""
-        free = follow(self._model, feed, known, self._lossy, replace=False)
+        free = follow(self._exact(self._graph), feed, known, replace=False)
         errors = {one.value: one.error for one in free if one.error > 1e-12}
         own = {one.node: one.error for one in found}
-        steps = runtime.way(self._model, errors, self._modules())
+        steps = runtime.way(self._graph, errors, self._modules())
         steps = [replace(step, introduced=min(own.get(step.node, step.introduced), 1e300)) for step in steps]
         worst = sorted(steps, key=lambda step: -max(step.introduced, step.inherited))[:WAY]
         return tuple(step for step in steps if step in worst)
 
     def _modules(self) -> dict[str, str | None]:
         modules = {name: origin.module for name, origin in self._sources.items()}
-        for node in self._model.graph.node:
-            for value in node.output:
+        for node in self._graph.nodes:
+            for value in names(node.outputs):
                 if value in self._origins:
-                    modules.setdefault(node.name or node.output[0], self._origins[value].module)
+                    modules.setdefault(label(node), self._origins[value].module)
         return modules
 
     def _reproduced(
@@ -309,7 +327,7 @@ class Locator:
             if i < REPRODUCED and culprit.value is not None and culprit.value in known:
                 fed = _Layered(known, values, self._given)
                 with contextlib.suppress(NotAlone, OSError, ValueError, TypeError):
-                    place = reproduce(self._model, culprit.node, culprit.value, fed, known[culprit.value], self._out)
+                    place = reproduce(self._graph, culprit.node, culprit.value, fed, known[culprit.value], self._out)
             done.append(replace(culprit, reproduction=str(place)) if place is not None else culprit)
         return tuple(done)
 
@@ -328,7 +346,7 @@ class Locator:
         if not self._candidate.abilities.inner_values:
             return Blame("optimize", rewrite=rewrite, unseen=True)
         seen = self._watched(self._settings, inputs, truth)
-        outputs = [output.name for output in self._model.graph.output]
+        outputs = names(self._graph.outputs)
         gone = all(seen.errors.get(name, 0.0) <= PARTED for name in outputs)
         return Blame("optimize", rewrite=rewrite, vanishes=gone)
 
@@ -345,33 +363,31 @@ class Locator:
     def _magnified(self, inputs: Arrays, truth: _Layered) -> Blame:
         """Nothing is wrong but the conditioning: which nodes make small errors large."""
         seen = self._watched(self._plain, inputs, truth)
-        return Blame("precision", amplifiers=tuple(runtime.amplifiers(self._model, seen, self._modules(), 6e-8)))
+        return Blame("precision", amplifiers=tuple(runtime.amplifiers(self._graph, seen, self._modules(), 6e-8)))
 
     def _kernel(self, inputs: Arrays, truth: _Layered) -> Blame:
         """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""
         seen = self._watched(self._plain, inputs, truth)
-        found = runtime.departures(self._model, seen)
-        culprits = suspects(found[:1], self._model, self._origins, self._sources)
+        found = runtime.departures(self._graph, seen)
+        culprits = suspects(found[:1], self._graph, self._origins, self._sources)
         stage: Stage = "translate" if self._written_so(inputs, truth, found) else "kernel"
-        born = runtime.first_nonfinite(self._model, seen)
+        born = runtime.first_nonfinite(self._graph, seen)
         return Blame(
             stage,
             self._reproduced(culprits, truth, truth),
-            path=tuple(runtime.way(self._model, seen.errors, self._modules())[:WAY]),
+            path=tuple(runtime.way(self._graph, seen.errors, self._modules())[:WAY]),
             births=self._births(inputs, truth, born),
             unseen=not self._candidate.abilities.inner_values,
         )
 
     def _written_so(self, inputs: Arrays, truth: _Layered, found: list[Introduced]) -> bool:
         """Whether an evaluator that rounds each operation as IEEE asks departs as well: then no kernel is wrong."""
-        names = [value.name for value in real_inputs(self._model.graph)]
-        feed = {name: inputs[self._renamed.get(name, name)] for name in names}
         values = self._store()
         try:
-            follow(self._model, feed, {}, self._lossy, values, wide=False)
+            follow(Evaluator(self._graph.proto, FAITHFUL_OPS), self._own(self._graph, inputs), {}, values)
         except Exception:
             return False  # the evaluator has no such operator in this dtype
-        places = [one.value for one in found[:1]] or [output.name for output in self._model.graph.output]
+        places = [one.value for one in found[:1]] or names(self._graph.outputs)
         return any(distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth)
 
     def _watched(self, settings: SessionSettings, inputs: Arrays, truth: _Layered) -> runtime.Seen:
@@ -380,7 +396,7 @@ class Locator:
         budget = self._memory // 4
         try:
             return runtime.watch(
-                self._model, self._candidate, settings, self._renamed, inputs, truth, truth.bytes_of, budget
+                self._graph, self._candidate, settings, self._renamed, inputs, truth, truth.bytes_of, budget
             )
         except (Rejected, MemoryError, ValueError):
             return runtime.Seen()
@@ -391,7 +407,7 @@ class Locator:
         return any(distance(value, truth[name]) > PARTED for name, value in got.items() if name in truth)
 
     def _births(
-        self, inputs: Arrays, known: Mapping[str, NDArray[Any]], node: onnx.NodeProto | None = None
+        self, inputs: Arrays, known: Mapping[str, NDArray[Any]], node: ir.Node | None = None
     ) -> tuple[Birth, ...]:
         """Where the first NaN or infinity is born on either side, if the inputs have none."""
         if any(a.dtype.kind == "f" and not np.isfinite(a).all() for a in inputs.values()):
@@ -404,22 +420,19 @@ class Locator:
                 births.append(Birth(told(BASELINE), call, origin.op or "", origin.file, origin.line))
         node = node or self._first_nonfinite(inputs)
         if node is not None:
-            label = node.name or node.output[0]
-            origin = self._sources.get(label) or self._origins.get(node.output[0]) or Origin()
-            births.append(Birth(told(CANDIDATE), label, node.op_type, origin.file, origin.line))
+            origin = self._sources.get(label(node)) or self._origins.get(name_of(node.outputs[0])) or Origin()
+            births.append(Birth(told(CANDIDATE), label(node), node.op_type, origin.file, origin.line))
         return tuple(births)
 
-    def _first_nonfinite(self, inputs: Arrays) -> onnx.NodeProto | None:
+    def _first_nonfinite(self, inputs: Arrays) -> ir.Node | None:
         """The same for the graph as it is, in its own dtypes."""
-        names = [value.name for value in real_inputs(self._model.graph)]
-        feed = {name: inputs[self._renamed.get(name, name)] for name in names}
         values, seen = self._store(), runtime.Seen()
         with contextlib.suppress(Exception):  # what was evaluated until then counts
-            follow(self._model, feed, {}, self._lossy, values, wide=False)
+            follow(Evaluator(self._graph.proto, FAITHFUL_OPS), self._own(self._graph, inputs), {}, values)
         for name in values:
             if values[name].dtype.kind == "f" and not np.isfinite(values[name]).all():
                 seen.nonfinite.add(name)
-        return runtime.first_nonfinite(self._model, seen)
+        return runtime.first_nonfinite(self._graph, seen)
 
 
 class _Layered(Mapping[str, NDArray[Any]]):
@@ -473,7 +486,3 @@ class _Renamed(Mapping[str, NDArray[Any]]):
 
 def _worst(found: Any) -> float:
     return max((one.error for one in found), default=0.0)
-
-
-def _wide(array: NDArray[Any]) -> NDArray[Any]:
-    return array.astype(np.float64) if array.dtype.kind == "f" or "float" in array.dtype.name else array

@@ -6,19 +6,17 @@ export of it), the node's result is compared with it and then replaced by it: er
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, MutableMapping
+from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 from numpy.typing import NDArray
-from onnx.reference import ReferenceEvaluator
 
-from onnxproof.graph.evaluator import last_uses, widen
-from onnxproof.graph.file import subgraphs
-from onnxproof.graph.operators import FAITHFUL_OPS, FAST_OPS
+from onnxproof.graph.evaluator import Evaluator, Stop
 from onnxproof.graph.sourcemap import Origin
+from onnxproof.graph.view import Graph, graphs_of, label, subgraphs
 from onnxproof.parity.comparison import as_float64, classify, local_scale, plain
 from onnxproof.proof.blame import Culprit
 
@@ -44,63 +42,54 @@ class Introduced:
 
 
 def follow(
-    model: onnx.ModelProto,
+    evaluator: Evaluator,
     inputs: Mapping[str, NDArray[Any]],
     truth: Mapping[str, NDArray[Any]],
-    keep_lossy_casts: bool,
     values: Values | None = None,
     *,
     replace: bool = True,
     keep: Container[str] = (),
-    wide: bool = True,
 ) -> list[Introduced]:
-    """Evaluate the graph: what each node introduces when true values take the place of its results.
+    """Evaluate a graph: what each node introduces when true values take the place of its results.
 
     Results that have no true value are put into `values`, if it is given.
 
     A node that raises on true inputs introduces an infinite error; so does an output of the graph in another shape. With
-    `replace` off errors travel as they do in the graph (for values in `keep` always); with `wide` off it is evaluated in its own dtypes.
+    `replace` off errors travel as they do in the graph (for values in `keep` always).
     """
-    graph = widen(model, keep_lossy_casts=keep_lossy_casts) if wide else model
-    evaluator = ReferenceEvaluator(graph, new_ops=FAST_OPS if wide else FAITHFUL_OPS)
-    own: dict[str, Any] = {"": None, **evaluator.rt_inits_, **inputs}
-    last = last_uses(graph)
     found: list[Introduced] = []
-    outputs = {output.name for output in model.graph.output}
-    with np.errstate(all="ignore"):
-        for place, node in enumerate(evaluator.rt_nodes_):
-            try:
-                arguments = [own[name] for name in node.input]
-                results = node.run(*arguments, context=own) if node.need_context() else node.run(*arguments)
-            except Exception:
-                found.append(Introduced(node.onnx_node.name or node.output[0], node.op_type, node.output[0], np.inf))
-                if any(name not in truth for name in node.output):
-                    return found
-                results = [truth[name] for name in node.output]
-            for name, result in zip(node.output, results, strict=False):
-                own[name] = result
-                if not isinstance(result, np.ndarray | np.generic):
-                    continue
-                if name in truth:
-                    true = truth[name]
-                    found.append(_introduced(node, name, np.asarray(result), true, name in outputs))
-                    if replace and name not in keep and np.shape(result) == true.shape:
-                        own[name] = true.astype(np.asarray(result).dtype, copy=False)
-                elif name and values is not None:
-                    values[name] = np.asarray(result)
-            for name in last.get(place, ()):
-                own.pop(name, None)  # the store has it, within its budget
+
+    def onward(stop: Stop, results: Sequence[Any]) -> list[Any]:
+        return [compared(stop, name, result) for name, result in zip(stop.values, results, strict=False)]
+
+    def compared(stop: Stop, name: str, result: Any) -> Any:
+        if not isinstance(result, np.ndarray | np.generic):
+            return result
+        array = np.asarray(result)
+        if name in truth:
+            true = truth[name]
+            found.append(_introduced(stop, name, array, true, name in evaluator.outputs))
+            if replace and name not in keep and array.shape == true.shape:
+                return true.astype(array.dtype, copy=False)
+        elif name and values is not None:
+            values[name] = array
+        return result
+
+    def rescue(stop: Stop, error: Exception) -> list[Any] | None:
+        found.append(Introduced(stop.node, stop.op, stop.values[0], np.inf))
+        return [truth[name] for name in stop.values] if all(name in truth for name in stop.values) else None
+
+    evaluator.run(inputs, onward, rescue)
     return found
 
 
-def _introduced(node: Any, name: str, result: NDArray[Any], true: NDArray[Any], output: bool) -> Introduced:
-    label = node.onnx_node.name or name
+def _introduced(stop: Stop, name: str, result: NDArray[Any], true: NDArray[Any], output: bool) -> Introduced:
     if output and result.shape != true.shape:
-        return Introduced(label, node.op_type, name, np.inf)
+        return Introduced(stop.node, stop.op, name, np.inf)
     error, place = _worst(result, true)
     if place is None or error <= WORTH_TELLING:
-        return Introduced(label, node.op_type, name, error)
-    return Introduced(label, node.op_type, name, error, plain(true.ravel()[place]), plain(result.ravel()[place]))
+        return Introduced(stop.node, stop.op, name, error)
+    return Introduced(stop.node, stop.op, name, error, plain(true.ravel()[place]), plain(result.ravel()[place]))
 
 
 def distance(value: NDArray[Any], true: NDArray[Any]) -> float:
@@ -151,26 +140,24 @@ def _slabs(value: NDArray[Any], true: NDArray[Any]) -> Iterator[tuple[NDArray[An
 
 def suspects(
     found: list[Introduced],
-    model: onnx.ModelProto,
+    graph: Graph,
     origins: Mapping[str, Origin],
     sources: Mapping[str, Origin],
     least: float = WORTH_TELLING,
 ) -> list[Culprit]:
     """Nodes that introduce more than float32 constants explain; the largest first, the earlier one among equals."""
     ranked = sorted((f for f in found if f.error > least), key=lambda f: -f.error)
-    nodes = {node.name or node.output[0]: node for node in model.graph.node if node.output}
-    functions = {function.name for function in model.functions}
+    nodes = {label(node): node for node in graph.nodes}
     culprits: dict[str, Culprit] = {}
     for one in ranked:
         if one.node not in culprits and len(culprits) < SHOWN:
             origin = sources.get(one.node) or origins.get(one.value) or Origin()
-            culprits[one.node] = _culprit(one, nodes.get(one.node), origin, functions)
+            culprits[one.node] = _culprit(one, graph, nodes.get(one.node), origin)
     return list(culprits.values())
 
 
-def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin, functions: set[str]) -> Culprit:
-    attributes = list(node.attribute) if node is not None else []
-    border = one.op in functions or any(a.type == onnx.AttributeProto.GRAPH for a in attributes)
+def _culprit(one: Introduced, graph: Graph, node: ir.Node | None, origin: Origin) -> Culprit:
+    border = node is not None and (graph.function(node) is not None or next(subgraphs(node), None) is not None)
     return Culprit(
         one.node,
         one.op,
@@ -182,7 +169,7 @@ def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin, funct
         origin.cls,
         one.value,
         None,
-        {a.name: _attribute(a) for a in attributes if a.type != onnx.AttributeProto.GRAPH},
+        _attributes(node) if node is not None else {},
         one.expected,
         one.got,
         origin.rule,
@@ -190,31 +177,21 @@ def _culprit(one: Introduced, node: onnx.NodeProto | None, origin: Origin, funct
     )
 
 
-def _attribute(attribute: onnx.AttributeProto) -> Any:
-    if attribute.type == onnx.AttributeProto.TENSOR:
-        return f"tensor of shape {list(attribute.t.dims)}"
-    value = onnx.helper.get_attribute_value(attribute)
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else plain_list(value)
+def _attributes(node: ir.Node) -> dict[str, Any]:
+    """The attributes of a node as plain data, without its subgraphs."""
+    return {name: _plain(attribute) for name, attribute in node.attributes.items() if not graphs_of(attribute)}
 
 
-def plain_list(value: Any) -> Any:
-    """A value of an attribute as plain data."""
-    if isinstance(value, (list, tuple)) or hasattr(value, "extend"):
-        return [plain_list(item) for item in value]
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+def _plain(attribute: ir.Attr) -> Any:
+    if attribute.type == ir.AttributeType.TENSOR:
+        return f"tensor of shape {list(attribute.as_tensor().shape)}"
+    return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
 
 
-def dependents(graph: onnx.GraphProto, outputs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def dependents(graph: Graph, outputs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Node → the module's outputs that are computed from it."""
-    writer = {name: node for node in graph.node for name in node.output if name}
     reached: dict[str, list[str]] = {}
     for output, end in outputs.items():
-        waiting, seen = [end], set()
-        while waiting:
-            node = writer.get(waiting.pop())
-            if node is None or id(node) in seen:
-                continue
-            seen.add(id(node))
-            reached.setdefault(node.name, []).append(output)
-            waiting += [*node.input, *(name for inner in subgraphs(node) for n in inner.node for name in n.input)]
+        for node in graph.before(graph.values[end]) if end in graph.values else ():
+            reached.setdefault(label(node), []).append(output)
     return {name: tuple(ends) for name, ends in reached.items()}

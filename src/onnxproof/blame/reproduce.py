@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 from numpy.typing import NDArray
+
+from onnxproof.graph.view import Graph, label, name_of, names, subgraphs
 
 SCRIPT = '''"""{title}
 
@@ -44,7 +46,7 @@ class NotAlone(Exception):
 
 
 def reproduce(
-    model: onnx.ModelProto,
+    graph: Graph,
     node_name: str,
     value: str,
     known: Mapping[str, NDArray[Any]],
@@ -52,78 +54,50 @@ def reproduce(
     folder: Path,
 ) -> Path:
     """Write node.onnx, values.npz and reproduce.py into a folder of the node's own; raises `NotAlone`."""
-    node = next((n for n in model.graph.node if (n.name or n.output[0]) == node_name and value in n.output), None)
-    if node is None or any(a.type == onnx.AttributeProto.GRAPH for a in node.attribute):
+    node = next((n for n in graph.nodes if label(n) == node_name and value in names(n.outputs)), None)
+    if node is None or next(subgraphs(node), None) is not None:
         raise NotAlone(f"{node_name} is no node of the main graph, or holds a subgraph")
-    weights = {tensor.name: tensor for tensor in model.graph.initializer}
-    dtypes = _dtypes(model)
-    alone = onnx.NodeProto()
-    alone.CopyFrom(node)
-    feeds: dict[str, NDArray[Any]] = {}
-    held: list[onnx.TensorProto] = []
-    for i, name in enumerate(node.input):
-        if not name:
-            continue
-        alone.input[i] = f"input_{i}"
-        if name in weights:
-            held.append(_renamed(weights[name], f"input_{i}"))
-        elif name in known:
-            feeds[f"input_{i}"] = _narrowed(known[name], dtypes.get(name))
-        else:
-            raise NotAlone(f"the value {name} is not known")
-    place = list(node.output).index(value)
-    for i, name in enumerate(node.output):
-        alone.output[i] = "result" if i == place else f"other_{i}" if name else ""
-    answer = _narrowed(expected, dtypes.get(value))
+    inputs = [v for v in dict.fromkeys(node.inputs) if v is not None and not v.is_initializer()]
+    unknown = [name for name in names(inputs) if name not in known]
+    if unknown:
+        raise NotAlone(f"the value {unknown[0]} is not known")
+    alone = graph.piece(inputs, [graph.values[value]])
+    answer = _narrowed(expected, graph.types.get(value))
+    fed = [_narrowed(known[name], graph.types.get(name)) for name in names(inputs)]
+    feeds = _numbered(alone.graph, fed, answer)
     target = folder / (re.sub(r"[^A-Za-z0-9_.-]+", "_", node_name).strip("_.") or "node")
     target.mkdir(parents=True, exist_ok=True)
-    onnx.save(_model(model, alone, feeds, held, answer), target / "node.onnx")
+    ir.save(alone, target / "node.onnx")
     np.savez(target / "values.npz", allow_pickle=False, **feeds, expected=answer)
     title = f"{node.op_type} node {node_name}, fed the true inputs"
     (target / "reproduce.py").write_text(SCRIPT.format(title=title, name="reproduce.py"), encoding="utf-8")
     return target
 
 
-def _renamed(tensor: onnx.TensorProto, name: str) -> onnx.TensorProto:
-    copy = onnx.TensorProto()
-    copy.CopyFrom(tensor)
-    copy.name = name
-    return copy
+def _numbered(alone: ir.Graph, fed: Sequence[NDArray[Any]], answer: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Give the values of a graph of one node plain names, and the types of what is fed; what is fed, by these names."""
+    (node,) = alone
+    for i, output in enumerate(node.outputs):
+        if output.name:
+            output.name = "result" if output.is_graph_output() else f"other_{i}"
+    for i, value in reversed(
+        list(enumerate(node.inputs))
+    ):  # a value that is read twice has the name of its first place
+        if value is not None:
+            value.name = f"input_{i}"
+    for value, array in zip(alone.inputs, fed, strict=True):
+        value.type, value.shape = _type(array), ir.Shape(array.shape)
+    (result,) = alone.outputs
+    result.type, result.shape = _type(answer), None
+    return {name_of(value): array for value, array in zip(alone.inputs, fed, strict=True)}
 
 
-def _dtypes(model: onnx.ModelProto) -> dict[str, int]:
-    try:
-        inferred = onnx.shape_inference.infer_shapes(model)
-    except Exception:
-        inferred = model  # shapes are a convenience here: what is unknown is taken for float32
-    graph = inferred.graph
-    return {v.name: v.type.tensor_type.elem_type for v in (*graph.input, *graph.value_info, *graph.output)}
+def _type(array: NDArray[Any]) -> ir.TensorType:
+    return ir.TensorType(ir.DataType.from_numpy(array.dtype))
 
 
 def _narrowed(array: NDArray[Any], dtype: int | None) -> NDArray[Any]:
-    """A float64 truth in the dtype that the graph has there."""
+    """A float64 truth in the dtype that the graph has there; what is unknown is taken for float32."""
     if dtype:
-        return array.astype(onnx.helper.tensor_dtype_to_np_dtype(dtype))
+        return array.astype(ir.DataType(dtype).numpy())
     return array.astype(np.float32) if array.dtype == np.float64 else array
-
-
-def _model(
-    model: onnx.ModelProto,
-    node: onnx.NodeProto,
-    feeds: Mapping[str, NDArray[Any]],
-    held: list[onnx.TensorProto],
-    answer: NDArray[Any],
-) -> onnx.ModelProto:
-    def info(name: str, array: NDArray[Any], shape: list[int] | None) -> onnx.ValueInfoProto:
-        return onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), shape)
-
-    graph = onnx.helper.make_graph(
-        [node],
-        "one_node",
-        [info(name, array, list(array.shape)) for name, array in feeds.items()],
-        [info("result", answer, None)],
-        held,
-    )
-    alone = onnx.helper.make_model(graph, opset_imports=model.opset_import, ir_version=model.ir_version)
-    alone.functions.extend(model.functions)
-    return alone

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 from numpy.typing import NDArray
 
 from onnxproof.blame.nodes import Introduced, distance
 from onnxproof.candidates.candidate import Candidate
+from onnxproof.graph.view import Graph, label, names
 from onnxproof.parity.comparison import plain
 from onnxproof.proof.blame import Step
 from onnxproof.request.session import SessionSettings
@@ -52,17 +53,8 @@ def chunks(names: Iterable[str], sizes: Mapping[str, int], budget: int) -> Itera
         yield group
 
 
-def showing(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelProto:
-    """The same graph with these values as its outputs; what they do not need is left out by onnxruntime."""
-    shown = onnx.ModelProto()
-    shown.CopyFrom(model)
-    del shown.graph.output[:]
-    shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    return shown
-
-
 def watch(
-    model: onnx.ModelProto,
+    graph: Graph,
     candidate: Candidate,
     settings: SessionSettings,
     renamed: Mapping[str, str],
@@ -73,10 +65,9 @@ def watch(
 ) -> Seen:
     """Run the graph chunk by chunk and compare every value that has a true one."""
     seen = Seen()
-    names = [name for node in model.graph.node for name in node.output if name and name in truth]
-    sizes = {name: bytes_of(name) for name in names}
-    for group in chunks(names, sizes, budget):
-        with closing(candidate.open(showing(model, group).SerializeToString(), settings, renamed)) as session:
+    shown = [name for node in graph.nodes for name in names(node.outputs) if name in truth]
+    for group in chunks(shown, {name: bytes_of(name) for name in shown}, budget):
+        with closing(candidate.open(graph.showing(group), settings, renamed)) as session:
             values = session.run(inputs)
         for name, value in values.items():
             true = truth[name]
@@ -97,12 +88,12 @@ def _element(value: NDArray[Any], true: NDArray[Any]) -> tuple[Any, Any]:
     return plain(true.ravel()[place]), plain(value.ravel()[place])
 
 
-def departures(model: onnx.ModelProto, seen: Seen) -> list[Introduced]:
+def departures(graph: Graph, seen: Seen) -> list[Introduced]:
     """Nodes whose result is far off though their inputs were not."""
     found = []
-    for node in model.graph.node:
-        inherited = max((seen.errors.get(name, 0.0) for name in node.input), default=0.0)
-        for name in node.output:
+    for node in graph.nodes:
+        inherited = max((seen.errors.get(name, 0.0) for name in names(node.inputs)), default=0.0)
+        for name in names(node.outputs):
             error = seen.errors.get(name, 0.0)
             if error > DEPARTED and error > FACTOR * inherited:
                 expected, got = seen.worst.get(name, (None, None))
@@ -110,36 +101,37 @@ def departures(model: onnx.ModelProto, seen: Seen) -> list[Introduced]:
     return found
 
 
-def way(model: onnx.ModelProto, errors: Mapping[str, float], modules: Mapping[str, str | None]) -> list[Step]:
+def way(graph: Graph, errors: Mapping[str, float], modules: Mapping[str, str | None]) -> list[Step]:
     """The error's way through the graph: every node whose result is off, with what it inherits."""
     steps = []
-    for node in model.graph.node:
-        error = max((errors.get(name, 0.0) for name in node.output), default=0.0)
-        inherited = max((errors.get(name, 0.0) for name in node.input), default=0.0)
+    for node in graph.nodes:
+        error = max((errors.get(name, 0.0) for name in names(node.outputs)), default=0.0)
+        inherited = max((errors.get(name, 0.0) for name in names(node.inputs)), default=0.0)
         if error > 0:
-            label = node.name or node.output[0]
             own = max(0.0, error - inherited) if np.isfinite(error) and np.isfinite(inherited) else error
             own = 0.0 if not np.isfinite(inherited) else own
-            steps.append(Step(label, node.op_type, min(own, 1e300), min(inherited, 1e300), modules.get(label)))
+            module = modules.get(label(node))
+            steps.append(Step(label(node), node.op_type, min(own, 1e300), min(inherited, 1e300), module))
     return steps
 
 
-def amplifiers(model: onnx.ModelProto, seen: Seen, modules: Mapping[str, str | None], least: float) -> list[Step]:
+def amplifiers(graph: Graph, seen: Seen, modules: Mapping[str, str | None], least: float) -> list[Step]:
     """Nodes that make a small error of their inputs a large one, the strongest first; `introduced` holds the factor."""
     found = []
-    for node in model.graph.node:
-        inherited = max((seen.errors.get(name, 0.0) for name in node.input), default=0.0)
-        error = max((seen.errors.get(name, 0.0) for name in node.output), default=0.0)
+    for node in graph.nodes:
+        inherited = max((seen.errors.get(name, 0.0) for name in names(node.inputs)), default=0.0)
+        error = max((seen.errors.get(name, 0.0) for name in names(node.outputs)), default=0.0)
         factor = error / max(inherited, least)
         if inherited > 0 and np.isfinite(error) and factor > AMPLIFIES and error > 100 * least:
-            label = node.name or node.output[0]
-            found.append(Step(label, node.op_type, factor, inherited, modules.get(label)))
+            found.append(Step(label(node), node.op_type, factor, inherited, modules.get(label(node))))
     return sorted(found, key=lambda step: -step.introduced)[:5]
 
 
-def first_nonfinite(model: onnx.ModelProto, seen: Seen) -> onnx.NodeProto | None:
+def first_nonfinite(graph: Graph, seen: Seen) -> ir.Node | None:
     """The node whose result has NaN or infinities although no input of it does."""
-    for node in model.graph.node:
-        if any(name in seen.nonfinite for name in node.output) and not any(n in seen.nonfinite for n in node.input):
+    for node in graph.nodes:
+        if any(name in seen.nonfinite for name in names(node.outputs)) and not any(
+            n in seen.nonfinite for n in names(node.inputs)
+        ):
             return node
     return None

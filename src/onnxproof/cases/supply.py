@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import pair_inputs
@@ -22,7 +21,7 @@ from onnxproof.data.examples import Examples
 from onnxproof.data.opening import open_source
 from onnxproof.errors import InputError, NothingToVerify, listed
 from onnxproof.findings import Finding, found
-from onnxproof.graph.file import load_model
+from onnxproof.graph.view import Graph
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
@@ -39,20 +38,17 @@ class Supply:
         self.subject = subject
         self.settings = settings
         self.bounds = artifact.bounds
-        self._model = load_model(Path(artifact.path), weights=False)
-        self.domains = self._infer(artifact)
+        graph = Graph.read(Path(artifact.path))
+        self._handles_nonfinite = any(node.op_type in ("IsNaN", "IsInf") for node in graph.nodes)
+        """Whether the model itself deals with NaN or infinities."""
+        self.domains = self._infer(artifact, graph)
         self._data = self._open_data()
         if self._data is not None:
             sample = self._data.sample
             self.domains = [replace(d, sample=sample[d.name]) if d.shape and d.is_float else d for d in self.domains]
 
-    @property
-    def model(self) -> onnx.ModelProto:
-        """The graph, without its large weights."""
-        return self._model
-
-    def _infer(self, artifact: Artifact) -> list[Domain]:
-        used, hints = uses(self._model), scalar_constants(self._model, FAIR_LIMIT)
+    def _infer(self, artifact: Artifact, graph: Graph) -> list[Domain]:
+        used, hints = uses(graph), scalar_constants(graph, FAIR_LIMIT)
         subject = self.subject
         renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
         unknown = [name for name in self.settings.roles if name not in subject.inputs.tensors]
@@ -152,7 +148,7 @@ class Supply:
             empty=settings.isolated,
             sampled=any(d.sample is not None for d in self.domains),
         )
-        if settings.nonfinite or asks_for_nan or self._handles_nonfinite():
+        if settings.nonfinite or asks_for_nan or self._handles_nonfinite:
             cases = [replace(case, fair=True) if case.profile in NONFINITE else case for case in cases]
         if not cases:
             raise NothingToVerify(
@@ -186,10 +182,6 @@ class Supply:
                     f"--batch-sizes {','.join(map(str, asked))}: no first dimension is dynamic, so the batch is "
                     f"{' or '.join(map(str, sorted(have)))}. Make it dynamic with --dynamic NAME:0=batch"
                 )
-
-    def _handles_nonfinite(self) -> bool:
-        """Whether the model itself deals with NaN or infinities."""
-        return any(node.op_type in ("IsNaN", "IsInf") for node in self._model.graph.node)
 
     def make_inputs(self, case: Case) -> Inputs:
         """The inputs of a planned case."""

@@ -1,52 +1,52 @@
-"""The operators that onnxruntime runs in place of one that it has no kernel for: the body of a function, its types inferred."""
+"""The operators that onnxruntime runs in place of one that it has no kernel for: the body of a function, its types inferred.
+
+The bodies of the standard's operators are protobufs, and so is what onnx's inliner takes.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import onnx
 import onnx.inliner
+import onnx_ir as ir
 
-from onnxproof.graph.model import Graph
+from onnxproof.graph.view import Graph, names
 
 DOMAIN = "body"
 """Where a body is put to be inlined: a name that no file uses."""
 
 
-def inlined(graph: Graph, node: onnx.NodeProto) -> Graph | None:
+def inlined(graph: Graph, node: ir.Node) -> Graph | None:
     """The nodes that a node with known types stands for; None where it is no function here."""
-    function = _of_file(graph, node) or _of_standard(graph, node)
+    call = ir.to_proto(node)
+    function = _of_file(graph, node) or _of_standard(graph, call)
     if function is None:
         return None
-    call = onnx.NodeProto()
-    call.CopyFrom(node)
     call.domain, function.domain = DOMAIN, DOMAIN
-    inputs = [_value(graph, name) for name in dict.fromkeys(node.input) if name]
-    made = onnx.helper.make_graph([call], DOMAIN, inputs, [onnx.ValueInfoProto(name=name) for name in node.output])
+    inputs = [_value(graph, name) for name in dict.fromkeys(names(node.inputs))]
+    made = onnx.helper.make_graph([call], DOMAIN, inputs, [onnx.ValueInfoProto(name=name) for name in call.output])
     imports = [*function.opset_import, onnx.helper.make_opsetid(DOMAIN, 1)]
-    others = [f for f in graph.model.functions if (f.domain, f.name) != (node.domain, node.op_type)]
+    others = [f for f in graph.proto.functions if (f.domain, f.name) != (node.domain, node.op_type)]
     model = onnx.helper.make_model(made, functions=[function, *others], opset_imports=imports)
     try:
         model = onnx.inliner.inline_local_functions(model)
     except Exception:
         return None  # a body that onnx itself cannot take apart
-    return Graph(Path(), model)
+    return Graph(model)
 
 
 def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
-    shape = graph.shapes.get(name)
-    return onnx.helper.make_tensor_value_info(name, graph.types[name], shape)
+    return onnx.helper.make_tensor_value_info(name, graph.types[name], graph.shapes.get(name))
 
 
-def _of_file(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+def _of_file(graph: Graph, node: ir.Node) -> onnx.FunctionProto | None:
     """A copy of a function that the file itself brings."""
-    function = graph.function(node)
-    return onnx.FunctionProto.FromString(function.SerializeToString()) if function is not None else None
+    same = (f for f in graph.proto.functions if (f.domain, f.name) == (node.domain, node.op_type))
+    return next((onnx.FunctionProto.FromString(function.SerializeToString()) for function in same), None)
 
 
 def _of_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:
     """The body that the standard gives an operator, as onnxruntime picks it."""
-    if node.domain not in ("", "ai.onnx"):
+    if node.domain:
         return None
     schema = onnx.defs.get_schema(node.op_type, graph.opset)
     plain = [version for version in schema.function_opset_versions if version <= graph.opset]

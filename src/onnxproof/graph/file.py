@@ -103,14 +103,3 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs that a node holds: branches and bodies of loops."""
     for attribute in node.attribute:
         yield from [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
-
-
-def opset_of(model: onnx.ModelProto) -> int:
-    """The version of the standard operator set."""
-    return max((int(o.version) for o in model.opset_import if o.domain in ("", "ai.onnx")), default=0)
-
-
-def real_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
-    """Graph inputs that are not weights (old files list both)."""
-    weights = {tensor.name for tensor in graph.initializer}
-    return [value for value in graph.input if value.name not in weights]

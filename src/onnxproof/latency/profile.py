@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import onnx
-
 from onnxproof.candidates.candidate import Candidate, NodeTime, Profiling
 from onnxproof.graph import sourcemap
-from onnxproof.graph.file import load_model
 from onnxproof.graph.sourcemap import Origin
+from onnxproof.graph.view import Graph
 from onnxproof.latency.points import Point
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import Profile, SlowNode
@@ -115,25 +113,16 @@ class _Origins:
 
     def __init__(self, artifact: Artifact, results: Mapping[str, Sequence[str]]) -> None:
         self._known = sourcemap.read(Path(artifact.sourcemap)) if artifact.sourcemap else {}
-        model = load_model(Path(artifact.path), weights=False)
-        self.ops = {node.op_type for node in _all_nodes(model.graph)}
-        self._maker = {output: node.name for node in model.graph.node for output in node.output}
+        self._graph = Graph.read(Path(artifact.path))
+        self.ops = {node.op_type for node in self._graph.main.all_nodes()}
         self._results = results
 
     def of(self, name: str) -> Origin:
         """Its origin: by its own name, by the value it makes, or by the scope in its name."""
         # A convolution in onnxruntime's blocked layout is named after the value it makes, with a suffix.
         values = [value.removesuffix(BLOCKED) for value in (*self._results.get(name, ()), name)]
-        made_by = [self._maker[value] for value in values if value in self._maker]
+        made_by = [maker.name or "" for value in values if (maker := self._graph.writer(value)) is not None]
         for candidate in (name, *made_by):
             if candidate in self._known:
                 return self._known[candidate]
         return sourcemap.origin_of_scope(next(iter(made_by), name))
-
-
-def _all_nodes(graph: onnx.GraphProto) -> Iterable[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _all_nodes(inner)

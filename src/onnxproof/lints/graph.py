@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import onnx
+import numpy as np
+import onnx_ir as ir
 
 from onnxproof.candidates import candidate_of
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, found
 from onnxproof.graph.file import complaint
-from onnxproof.graph.model import Graph
+from onnxproof.graph.view import Graph, label, name_of, names
 from onnxproof.lints.kernels import ill_typed, missing_kernels, unknown_operators
 from onnxproof.lints.weights import lint_weights
 from onnxproof.lints.wiring import lint_wiring
@@ -45,7 +47,11 @@ LOCAL_PATH = re.compile(
 
 def lint_file(path: Path, providers: Sequence[str], runtime: str | None = None) -> list[Finding]:
     """Everything that can be said about a file without building a session."""
-    graph = Graph.read(path)
+    return lint_graph(Graph.read(path), providers, runtime)
+
+
+def lint_graph(graph: Graph, providers: Sequence[str], runtime: str | None = None) -> list[Finding]:
+    """The same of a file that was read already."""
     return [
         *_versions(graph, runtime),
         *lint_wiring(graph),
@@ -90,12 +96,13 @@ def lint_content(graph: Graph) -> list[Finding]:
 
 
 def _versions(graph: Graph, runtime: str | None) -> list[Finding]:
-    opset, ir, name = newest(runtime)
+    opset, newest_ir, name = newest(runtime)
+    written = int(graph.model.ir_version)
     problems = [f"opset {graph.opset} (it reads up to {opset})"] * (graph.opset > opset)
-    problems += [f"IR version {graph.model.ir_version} (it reads up to {ir})"] * (graph.model.ir_version > ir)
+    problems += [f"IR version {written} (it reads up to {newest_ir})"] * (written > newest_ir)
     if not problems:
         return []
-    evidence = {"runtime": name, "opset": graph.opset, "ir_version": int(graph.model.ir_version)}
+    evidence = {"runtime": name, "opset": graph.opset, "ir_version": written}
     return [found("OX310", f"{name} does not read {' or '.join(problems)}", evidence=evidence)]
 
 
@@ -111,15 +118,15 @@ def newest(runtime: str | None) -> tuple[int, int, str]:
     if not known:
         oldest = ".".join(map(str, min(RUNTIMES)))
         raise UserError(f"--runtime {runtime}: what it reads is not known; expected {oldest} or later")
-    opset, ir = RUNTIMES[max(known)]
-    return opset, ir, f"onnxruntime {runtime}"
+    opset, newest_ir = RUNTIMES[max(known)]
+    return opset, newest_ir, f"onnxruntime {runtime}"
 
 
 # --- dimensions ---------------------------------------------------------------------------------------------------------
 
 
 def _fixed(graph: Graph) -> list[Finding]:
-    shapes = {value.name: graph.shapes.get(value.name, ()) for value in graph.inputs}
+    shapes = {name: graph.shapes.get(name, ()) for name in names(graph.inputs)}
     symbols = {size for shape in shapes.values() for size in shape if not isinstance(size, int)}
     if shapes and any(shapes.values()) and not symbols:
         told = ", ".join(f"{name} {list(shape)}" for name, shape in list(shapes.items())[:4])
@@ -131,15 +138,16 @@ def _written_down(graph: Graph) -> list[Finding]:
     return [_inner(graph, node, size) for node, size in _constant_sizes(graph)][:3]
 
 
-def _constant_sizes(graph: Graph) -> Iterator[tuple[onnx.NodeProto, int]]:
+def _constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
     """Reshape and Expand nodes that know their first size, though that of their data is a symbol of the inputs."""
-    batches = {shape[0] for v in graph.inputs if (shape := graph.shapes.get(v.name)) and isinstance(shape[0], str)}
-    constants = _constant_shapes(graph)
-    for node in graph.graph.node:
-        if node.op_type not in ("Reshape", "Expand") or len(node.input) < 2:
+    shapes = [graph.shapes.get(name) for name in names(graph.inputs)]
+    batches = {shape[0] for shape in shapes if shape and isinstance(shape[0], str)}
+    for node in graph.nodes:
+        if node.op_type not in ("Reshape", "Expand") or len(node.inputs) < 2:
             continue
-        shape, target = graph.shapes.get(node.input[0]), constants.get(node.input[1])
-        if not shape or shape[0] not in batches or not target:
+        shape = graph.shapes.get(name_of(node.inputs[0]))
+        target = _stored_sizes(graph, node.inputs[1]) if shape and shape[0] in batches else None
+        if not shape or not target:
             continue
         if node.op_type == "Expand":
             if len(target) == len(shape) and target[0] > 1:
@@ -148,26 +156,28 @@ def _constant_sizes(graph: Graph) -> Iterator[tuple[onnx.NodeProto, int]]:
             yield node, target[0]
 
 
-LONGEST = 64
-"""More dimensions than any tensor has: longer constants are no shapes."""
+SAME_NUMBERS = ("Identity", "Unsqueeze", "Squeeze")
+DEEPEST = 64
+"""Nodes that a shape is put together by at most: a file may write circles."""
 
 
-def _constant_shapes(graph: Graph) -> dict[str, list[int]]:
+def _stored_sizes(graph: Graph, value: ir.Value | None, deepest: int = DEEPEST) -> list[int] | None:
     """Integers that the file stores, and what is put together from nothing else."""
-    known: dict[str, list[int]] = {}
-    for name, tensor in graph.constants():
-        if tensor.data_type == onnx.TensorProto.INT64 and len(tensor.dims) < 2 and sum(tensor.dims) <= LONGEST:
-            array = graph.array(tensor)
-            known |= {name: [int(size) for size in array.ravel()]} if array is not None else {}
-    for node in graph.graph.node:
-        if node.op_type == "Concat" and all(name in known for name in node.input):
-            known[node.output[0]] = [size for name in node.input for size in known[name]]
-        elif node.op_type in ("Identity", "Unsqueeze", "Squeeze") and node.input and node.input[0] in known:
-            known[node.output[0]] = known[node.input[0]]
-    return known
+    if value is None or not deepest:
+        return None
+    array = graph.constant(value)
+    if array is not None:
+        return [int(size) for size in array.ravel()] if array.dtype == np.int64 and array.ndim < 2 else None
+    node = value.producer()
+    if node is not None and node.op_type == "Concat":
+        parts = [_stored_sizes(graph, part, deepest - 1) for part in node.inputs]
+        return None if None in parts else [size for part in parts if part is not None for size in part]
+    if node is None or node.op_type not in SAME_NUMBERS or not node.inputs:
+        return None
+    return _stored_sizes(graph, node.inputs[0], deepest - 1)
 
 
-def _inner(graph: Graph, node: onnx.NodeProto, size: int) -> Finding:
+def _inner(graph: Graph, node: ir.Node, size: int) -> Finding:
     message = f"{node.op_type} node {node.name} has a constant shape beginning with {size}, though its input has a symbolic dimension"
     return found("OX313", message, where=graph.where(node), evidence={"size": size})
 
@@ -176,8 +186,7 @@ def _inner(graph: Graph, node: onnx.NodeProto, size: int) -> Finding:
 
 
 def _randomness(graph: Graph) -> list[Finding]:
-    constants = {name: tensor for name, tensor in graph.constants() if tensor.data_type == onnx.TensorProto.BOOL}
-    nodes = [node for node in graph.nodes if node.op_type in RANDOM or _training(graph, node, constants)]
+    nodes = [node for node in graph.all_nodes if node.op_type in RANDOM or _training(graph, node)]
     if not nodes:
         return []
     told = ", ".join(sorted({node.op_type for node in nodes}))
@@ -192,59 +201,45 @@ def _randomness(graph: Graph) -> list[Finding]:
     ]
 
 
-def _training(graph: Graph, node: onnx.NodeProto, constants: Mapping[str, onnx.TensorProto]) -> bool:
+def _training(graph: Graph, node: ir.Node) -> bool:
     if node.op_type == "BatchNormalization":
-        return any(a.name == "training_mode" and a.i == 1 for a in node.attribute)
-    if node.op_type == "Dropout" and len(node.input) > 2 and node.input[2] in constants:
-        value = graph.array(constants[node.input[2]])
+        mode = node.attributes.get("training_mode")
+        return mode is not None and mode.value == 1
+    if node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] is not None:
+        value = graph.constant(node.inputs[2])
         return value is not None and bool(value.any())
     return False
 
 
 def _unused(graph: Graph) -> list[Finding]:
     parts = {
-        "inputs": [v.name for v in graph.inputs if v.name not in _read(graph)],
-        "stored tensors": [t.name for t in graph.graph.initializer if t.name not in _read(graph)],
+        "inputs": names([value for value in graph.inputs if _unread(value)]),
+        "stored tensors": [name for name, value in graph.main.initializers.items() if _unread(value)],
         "nodes": [node.name or node.op_type for node in _dead(graph)],
-        "Identity chains": [node.name or node.output[0] for node in _chained(graph)],
-        "branches that are never taken": [node.name or node.output[0] for node in _decided(graph)],
+        "Identity chains": [label(node) for node in graph.nodes if _chained(node)],
+        "branches that are never taken": [label(node) for node in graph.all_nodes if graph.never_taken(node)],
     }
-    present = {what: names for what, names in parts.items() if names}
+    present = {what: unused for what, unused in parts.items() if unused}
     if not present:
         return []
-    told = "; ".join(f"{len(names)} {what} ({', '.join(names[:3])})" for what, names in present.items())
+    told = "; ".join(f"{len(unused)} {what} ({', '.join(unused[:3])})" for what, unused in present.items())
     return [found("OX317", f"parts that could be left out: {told}", evidence={k: v[:50] for k, v in present.items()})]
 
 
-def _read(graph: Graph) -> set[str]:
-    """Names that a node or an output of the graph reads."""
-    return {name for node in graph.nodes for name in node.input} | {value.name for value in graph.graph.output}
+def _unread(value: ir.Value) -> bool:
+    return not value.uses() and not value.is_graph_output()
 
 
-def _dead(graph: Graph) -> list[onnx.NodeProto]:
-    needed = {value.name for value in graph.graph.output}
-    dead = []
-    for node in reversed(graph.graph.node):
-        if needed.isdisjoint(node.output):
-            dead.append(node)
-            continue
-        needed.update(node.input)
-        inner = [n for a in node.attribute for g in ([a.g] if a.HasField("g") else a.graphs) for n in g.node]
-        while inner:
-            one = inner.pop()
-            needed.update(one.input)
-            inner += [n for a in one.attribute for g in ([a.g] if a.HasField("g") else a.graphs) for n in g.node]
-    return dead
+def _dead(graph: Graph) -> list[ir.Node]:
+    """Nodes that no output needs, the last first."""
+    needed = graph.before(*graph.outputs)
+    return [node for node in reversed(graph.nodes) if node not in needed]
 
 
-def _chained(graph: Graph) -> list[onnx.NodeProto]:
-    identities = {n.output[0] for n in graph.graph.node if n.op_type == "Identity" and n.output}
-    return [n for n in graph.graph.node if n.op_type == "Identity" and n.input and n.input[0] in identities]
-
-
-def _decided(graph: Graph) -> list[onnx.NodeProto]:
-    """`If` nodes whose condition is stored in the file."""
-    return [node for node in graph.nodes if node.op_type == "If" and node.input and node.input[0] in graph.decided]
+def _chained(node: ir.Node) -> bool:
+    """An Identity of an Identity."""
+    before = node.inputs[0].producer() if node.op_type == "Identity" and node.inputs and node.inputs[0] else None
+    return before is not None and before.op_type == "Identity"
 
 
 # --- metadata ---------------------------------------------------------------------------------------------------------------
@@ -259,14 +254,7 @@ def _metadata(graph: Graph) -> list[Finding]:
 
 
 def _texts(graph: Graph) -> Iterator[str]:
-    model = graph.model
-    yield from (entry.value for entry in model.metadata_props)
-    yield from (entry.value for entry in graph.graph.metadata_props)
-    yield model.doc_string
-    yield graph.graph.doc_string
-    for node in graph.nodes:
-        yield node.doc_string
-        yield from (entry.value for entry in node.metadata_props)
-    for value in [*graph.graph.input, *graph.graph.output, *graph.graph.value_info]:
-        yield value.doc_string
-        yield from (entry.value for entry in value.metadata_props)
+    parts: list[Any] = [graph.model, graph.main, *graph.all_nodes, *graph.values.values()]
+    for part in parts:
+        yield part.doc_string or ""
+        yield from part.metadata_props.values()

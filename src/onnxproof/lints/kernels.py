@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import onnx
+import onnx_ir as ir
 
 from onnxproof.findings import Finding, found
 from onnxproof.graph.bodies import inlined
-from onnxproof.graph.model import Graph
+from onnxproof.graph.view import Graph, name_of, names
 
 CPU = "CPUExecutionProvider"
 ONE_TYPE = "tensor({})"
@@ -40,7 +41,7 @@ class Kernel:
         )
 
 
-@lru_cache(maxsize=1)
+@cache
 def registry() -> Mapping[tuple[str, str, str], tuple[Kernel, ...]]:
     """(provider, domain, operator) → kernels. Providers that compile whole subgraphs have none in it."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
@@ -60,8 +61,8 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
     order = [*providers, *([] if CPU in providers else [CPU])]
     if not known or any(provider not in known for provider in order):
         return []  # a provider that compiles subgraphs tells only when a session is built
-    nowhere: dict[str, list[onnx.NodeProto]] = {}
-    elsewhere: dict[str, list[onnx.NodeProto]] = {}
+    nowhere: dict[str, list[ir.Node]] = {}
+    elsewhere: dict[str, list[ir.Node]] = {}
     for node in graph.running:
         first, *others = (_lack(graph, node, provider) for provider in order)
         if first is not None and None not in others:
@@ -72,7 +73,7 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
     return [*findings, _elsewhere(elsewhere, order[0])] if elsewhere else findings
 
 
-@lru_cache(maxsize=1)
+@cache
 def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
     """(domain, operator) → the versions that onnxruntime knows with their attributes, oldest first; its own operators included."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
@@ -86,15 +87,12 @@ def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
 
 def unknown_operators(graph: Graph) -> list[Finding]:
     """Operators that onnxruntime does not have at all, or not in the opset of the file, or not with an attribute."""
-    local = {(function.domain, function.name) for function in graph.model.functions}
-    unknown: dict[str, list[onnx.NodeProto]] = {}
-    for node in graph.nodes:
-        domain = "" if node.domain == "ai.onnx" else node.domain
-        if (node.domain, node.op_type) in local:
+    unknown: dict[str, list[ir.Node]] = {}
+    for node in graph.all_nodes:
+        if graph.function(node) is not None:
             continue
-        version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), None)
-        name = f"{domain}:{node.op_type}" if domain else node.op_type
-        lack = _unknown(node, schemas().get((domain, node.op_type), {}), version)
+        name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
+        lack = _unknown(node, schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
         if lack is not None:
             unknown.setdefault(f"{name}{lack}", []).append(node)
     if not unknown:
@@ -112,27 +110,35 @@ def ill_typed(graph: Graph) -> list[Finding]:
         if schema is None:
             continue
         allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
-        for name, formal in zip(node.input, schema.inputs, strict=False):
-            kind, types = graph.types.get(name, 0), allowed.get(formal.type_str)
+        for value, formal in zip(node.inputs, schema.inputs, strict=False):
+            kind, types = _kind(graph, value), allowed.get(formal.type_str)
             if kind and types and ONE_TYPE.format(_named(kind)) not in types:
                 message = f"node {node.name or '?'}: {node.op_type} does not take {ONE_TYPE.format(_named(kind))} as {formal.name}"
                 return [
-                    found("OX307", message, where=graph.where(node), evidence={"value": name, "allowed": sorted(types)})
+                    found(
+                        "OX307",
+                        message,
+                        where=graph.where(node),
+                        evidence={"value": name_of(value), "allowed": sorted(types)},
+                    )
                 ]
     return []
 
 
-def _schema(graph: Graph, node: onnx.NodeProto) -> onnx.defs.OpSchema | None:
+def _schema(graph: Graph, node: ir.Node) -> onnx.defs.OpSchema | None:
     """What the standard says of a node's operator in the opset of the file; None where it says nothing."""
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    version = next((int(o.version) for o in graph.model.opset_import if o.domain in (node.domain, domain)), 1)
+    return _standard(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
+
+
+@cache
+def _standard(op: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
     try:
-        return onnx.defs.get_schema(node.op_type, version, domain)
+        return onnx.defs.get_schema(op, version, domain)
     except Exception:
         return None  # not of the standard, or not in this opset: another check tells
 
 
-def _unknown(node: onnx.NodeProto, known: Mapping[int, frozenset[str]], version: int | None) -> str | None:
+def _unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | None) -> str | None:
     """What onnxruntime does not know about an operator; nothing to add where it does not know it at all."""
     if not known:
         return ""
@@ -141,39 +147,44 @@ def _unknown(node: onnx.NodeProto, known: Mapping[int, frozenset[str]], version:
     since = max((one for one in known if one <= version), default=None)
     if since is None:
         return f" in opset {version} (it is there from {min(known)} on)"
-    strange = [a.name for a in node.attribute if a.name not in known[since]]
+    strange = [name for name in node.attributes if name not in known[since]]
     return f" with the attribute {strange[0]!r}" if strange else None
 
 
-def _nowhere(graph: Graph, groups: Mapping[str, Sequence[onnx.NodeProto]], order: Sequence[str]) -> Finding:
+def _nowhere(graph: Graph, groups: Mapping[str, Sequence[ir.Node]], order: Sequence[str]) -> Finding:
     first = next(iter(groups.values()))[0]
     message = f"no kernel in {', '.join(order)} for {'; '.join(list(groups)[:3])} (node {first.name})"
     evidence = {"nodes": {told: [node.name for node in nodes][:20] for told, nodes in groups.items()}}
     return found("OX308", message, where=graph.where(first), evidence=evidence)
 
 
-def _elsewhere(groups: Mapping[str, Sequence[onnx.NodeProto]], provider: str) -> Finding:
+def _elsewhere(groups: Mapping[str, Sequence[ir.Node]], provider: str) -> Finding:
     count = sum(len(nodes) for nodes in groups.values())
     message = f"{provider} has no kernel for {count} nodes, which would run elsewhere: {'; '.join(list(groups)[:3])}"
     return found("OX309", message, evidence={"nodes": {k: [n.name for n in v][:20] for k, v in groups.items()}})
 
 
-def _types(graph: Graph, node: onnx.NodeProto) -> list[str]:
-    names = {graph.types.get(name, 0): None for name in node.input if name}
-    return [_named(kind) for kind in names if kind]
+def _kind(graph: Graph, value: ir.Value | None) -> int:
+    return graph.types.get(name_of(value), 0)
 
 
+def _types(graph: Graph, node: ir.Node) -> list[str]:
+    kinds = dict.fromkeys(_kind(graph, value) for value in node.inputs)
+    return [_named(kind) for kind in kinds if kind]
+
+
+@cache
 def _named(kind: int) -> str:
     known = onnx.TensorProto.DataType.values()
     return NAMES.get(kind) or (onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}")
 
 
-def _lack(graph: Graph, node: onnx.NodeProto, provider: str) -> str | None:
+def _lack(graph: Graph, node: ir.Node, provider: str) -> str | None:
     """The operator and types that a provider has no kernel for: the node's own, or one that onnxruntime runs in its place."""
     if _runs(graph, node, provider):
         return None
     told = f"{node.op_type} with {', '.join(_types(graph, node)) or 'these types'}"
-    if not all(graph.types.get(name) for name in node.input if name):
+    if not all(graph.types.get(name) for name in names(node.inputs)):
         return None  # without its types nobody can say
     body = inlined(graph, node)
     if body is None:
@@ -182,9 +193,8 @@ def _lack(graph: Graph, node: onnx.NodeProto, provider: str) -> str | None:
     return f"{told} (it runs as other operators: {lack})" if lack else None
 
 
-def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
+def _runs(graph: Graph, node: ir.Node, provider: str) -> bool:
     """Whether a kernel fits; in doubt (unknown types or operators) the answer is yes."""
-    domain = "" if node.domain == "ai.onnx" else node.domain
     if node.op_type == "Constant":
         return True  # it becomes a stored tensor before kernels are looked for
     if graph.function(node) is not None:
@@ -193,7 +203,7 @@ def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
     if schema is None:
         return True
     bound = _bound(graph, node, schema)
-    kernels = registry().get((provider, domain, node.op_type), ())
+    kernels = registry().get((provider, node.domain, node.op_type), ())
     if any(kernel.fits(schema.since_version, bound) for kernel in kernels):
         return True
     # onnxruntime puts casts around operators that the CPU has for float32 only.
@@ -201,12 +211,12 @@ def _runs(graph: Graph, node: onnx.NodeProto, provider: str) -> bool:
     return provider == CPU and widened != bound and any(k.fits(schema.since_version, widened) for k in kernels)
 
 
-def _bound(graph: Graph, node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> dict[str, str]:
+def _bound(graph: Graph, node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, str]:
     """Type variables of the operator (and names of its arguments, which kernels use too) → the types here."""
     bound: dict[str, str] = {}
-    for names, formals in ((node.input, schema.inputs), (node.output, schema.outputs)):
-        for position, name in enumerate(names):
-            kind = graph.types.get(name, 0)
+    for values, formals in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):
+        for position, value in enumerate(values):
+            kind = _kind(graph, value)
             if kind and formals:
                 formal = formals[min(position, len(formals) - 1)]
                 bound.setdefault(formal.type_str, ONE_TYPE.format(_named(kind)))

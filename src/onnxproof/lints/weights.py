@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 from numpy.typing import NDArray
 
 from onnxproof.findings import Finding, Severity, found
-from onnxproof.graph.model import Graph
+from onnxproof.graph.view import Graph
 
 MANY = 1024
 """Elements from which a stored tensor counts as a weight."""
 GIANT = 1_000_000
 """Bytes from which a repeated value is worth a word."""
-FLOATS = frozenset(
-    {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE, onnx.TensorProto.BFLOAT16}
-)
+FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16})
 DENORMAL_SHARE = 0.01
 SLOW: Severity = "note"
 """Denormal numbers cost time, not truth."""
@@ -38,7 +36,7 @@ def lint_weights(graph: Graph) -> list[Finding]:
         "denormal": [],
     }
     wasted = 0
-    for name, tensor in graph.constants():
+    for name, tensor in graph.tensors():
         array = graph.array(tensor)
         if array is None or not array.size:
             continue
@@ -54,17 +52,17 @@ def lint_weights(graph: Graph) -> list[Finding]:
     return _told(graph, notes, wasted)
 
 
-def _remark(name: str, tensor: onnx.TensorProto, array: NDArray[Any], notes: dict[str, list[str]]) -> None:
+def _remark(name: str, tensor: ir.TensorProtocol, array: NDArray[Any], notes: dict[str, list[str]]) -> None:
     if array.nbytes >= GIANT and _repeats(array):
         notes["giants"].append(f"{name} {list(array.shape)} {array.nbytes / 1e6:.1f} MB")
-    if tensor.data_type == onnx.TensorProto.DOUBLE:
+    if tensor.dtype == ir.DataType.DOUBLE:
         notes["wide"].append(name)
-    if tensor.data_type == onnx.TensorProto.INT64 and _beyond(array):
+    if tensor.dtype == ir.DataType.INT64 and _beyond(array):
         notes["integers"].append(name)
     # A single NaN or infinity is a value that the model fills in; among others it is a weight that went wrong.
-    if tensor.data_type in FLOATS and array.size > 1 and not np.isfinite(array).all() and _weight(array):
+    if tensor.dtype in FLOATS and array.size > 1 and not np.isfinite(array).all() and _weight(array):
         notes["nan" if np.isnan(array).any() else "infinite"].append(name)
-    if tensor.data_type in FLOATS and array.dtype.kind == "f" and array.size >= MANY:
+    if tensor.dtype in FLOATS and array.dtype.kind == "f" and array.size >= MANY:
         tiny = np.finfo(array.dtype).tiny
         if np.count_nonzero((array != 0) & (np.abs(array) < tiny)) > DENORMAL_SHARE * array.size:
             notes["denormal"].append(name)
@@ -93,8 +91,8 @@ def _weight(array: NDArray[Any]) -> bool:
 
 
 def _told(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Finding]:
-    inputs = {graph.types.get(value.name) for value in graph.inputs}
-    wide = notes["wide"] if onnx.TensorProto.DOUBLE not in inputs else []
+    inputs = {value.dtype for value in graph.inputs}
+    wide = notes["wide"] if ir.DataType.DOUBLE not in inputs else []
     return [
         *_listed("OX314", notes["twice"], f"{wasted / 1e6:.1f} MB of weights are stored twice"),
         *_listed("OX315", notes["giants"], "one value or one slice, repeated"),

@@ -19,6 +19,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from onnxproof.graph.widening import in_float64
 from onnxproof.parity.rounding import Injector
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.module_copy import twin
@@ -103,7 +104,11 @@ class DoubleRunner:
         """The truth with legal rounding errors; None if `constants_only` and the module computes no constants."""
         unit = torch.finfo(self.narrowest).eps / 2 if unit is None else unit
         if isinstance(self._module, GraphModule):
-            return None if constants_only else self._module.rounded(_wide_arrays(inputs), seed, unit)
+            return (
+                None
+                if constants_only
+                else self._module.rounded({n: in_float64(a) for n, a in inputs.items()}, seed, unit)
+            )
         leaves = [_widen(to_torch(inputs[name])) for name in self._names]
         injector = Injector(unit, self.narrowest, seed, tainted=leaves if constants_only else None)
         outputs = self._run(inputs, injector, leaves)
@@ -141,10 +146,6 @@ def _forget_compiled() -> None:
     """torch.cond compiles its branches even in eager mode; what failed under our modes would fail ever after."""
     if "torch._dynamo" in sys.modules:
         sys.modules["torch._dynamo"].reset()
-
-
-def _wide_arrays(inputs: Arrays) -> dict[str, NDArray[Any]]:
-    return {name: a.astype(np.float64) if a.dtype.kind == "f" else a for name, a in inputs.items()}
 
 
 def _agree(a: NDArray[Any], b: NDArray[Any]) -> bool:

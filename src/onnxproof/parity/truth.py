@@ -15,12 +15,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 from numpy.typing import NDArray
 
 from onnxproof.errors import Rejected
-from onnxproof.graph.evaluator import ReferenceRunner, digests, nudge_constants, widen
+from onnxproof.graph.evaluator import ReferenceRunner
 from onnxproof.graph.operators import IMPRECISE
+from onnxproof.graph.view import Graph
+from onnxproof.graph.widening import digests, nudge_constants, widen
 from onnxproof.parity.comparison import (
     allowance,
     as_float64,
@@ -217,13 +219,14 @@ def _explain_float(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Sa
     return replace(c, noise=noise, pattern=replace(c.pattern, unexplained=int(pattern)))
 
 
-HALVES = {onnx.TensorProto.FLOAT16: 2.0**-13, onnx.TensorProto.BFLOAT16: 2.0**-10}
+HALVES = {ir.DataType.FLOAT16: 2.0**-13, ir.DataType.BFLOAT16: 2.0**-10}
 """A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves no trace in
 the file: its weight is the module's own, and yet an epsilon is gone."""
 
 
-def _folding_unit(model: onnx.ModelProto) -> float:
-    return max((HALVES.get(tensor.data_type, 0.0) for tensor in model.graph.initializer), default=0.0)
+def _folding_unit(graph: Graph) -> float:
+    stored = (value.dtype for value in graph.main.initializers.values())
+    return max((HALVES.get(dtype, 0.0) for dtype in stored if dtype is not None), default=0.0)
 
 
 class GraphInFloat64:
@@ -231,18 +234,18 @@ class GraphInFloat64:
 
     def __init__(
         self,
-        model: onnx.ModelProto,
+        graph: Graph,
         renamed: Mapping[str, str],
         weights: Sequence[NDArray[Any]],
         keep_lossy_casts: bool,
     ) -> None:
-        self._wide = widen(model, keep_lossy_casts=keep_lossy_casts)
+        self._wide = widen(graph.proto, keep_lossy_casts=keep_lossy_casts)
         self._renamed = dict(renamed)
         self._known = digests(weights)
         self._runner = ReferenceRunner(self._wide, renamed)
         self._moved: list[ReferenceRunner] | None = None
-        imprecise = any(node.op_type in IMPRECISE for node in self._wide.graph.node)
-        self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(model))
+        imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
+        self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(graph))
         self.spent = 0.0
         self._rate = 0.0
         """Seconds per input element of the dearest run so far."""

@@ -22,8 +22,8 @@ from onnxproof.cases.supply import Supply
 from onnxproof.diagnosis.runtime import named_node
 from onnxproof.errors import FindingError, Rejected, listed
 from onnxproof.findings import Finding, Severity, Where, found
-from onnxproof.graph.file import load_model
 from onnxproof.graph.sourcemap import placed
+from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
@@ -277,7 +277,10 @@ class Verifier:
             plain = torch.finfo(self._double.narrowest).eps <= torch.finfo(torch.float32).eps
             try:
                 self._exact = GraphInFloat64(
-                    load_model(Path(self._artifact.path)), self._inputs.reverse, weights, keep_lossy_casts=plain
+                    Graph.read(Path(self._artifact.path), weights=True),
+                    self._inputs.reverse,
+                    weights,
+                    keep_lossy_casts=plain,
                 )
             except Exception as error:
                 # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.

@@ -12,7 +12,7 @@ from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import require_timed
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding, found
-from onnxproof.graph.model import Graph
+from onnxproof.graph.view import Graph
 from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
 from onnxproof.pipeline.bug_report import bundled

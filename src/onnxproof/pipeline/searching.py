@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from onnxproof.graph.file import load_model
+from onnxproof.graph.view import Graph
 from onnxproof.parity.verification import Verifier
 from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
 from onnxproof.pipeline.loading import load_anew
@@ -35,9 +35,9 @@ def run_search(
         searched=lambda outcome: emit(Searched(outcome)),
     )
     attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), settings.search, told)
-    renamed = {graph: name for name, graph in verifier.input_pairs.items()}
-    model = load_model(Path(artifact.path))
-    guide = Guide(verifier.subject, model, verifier.candidate, settings.session, renamed, verifier.supply.example())
+    renamed = {written: name for name, written in verifier.input_pairs.items()}
+    graph = Graph.read(Path(artifact.path), weights=True)
+    guide = Guide(verifier.subject, graph, verifier.candidate, settings.session, renamed, verifier.supply.example())
     try:
         Hunt(verifier.supply, guide, attempts.attempt, settings.seed).run(settings.search, attempts.tell)
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from functools import cache
 from importlib.metadata import version
@@ -14,8 +13,9 @@ from pathlib import Path
 def bundle() -> str:
     """The libraries, made once per release and kept in the user's cache: making them takes seconds."""
     import vl_convert
+    from platformdirs import user_cache_path
 
-    kept = cache_folder() / f"vega-{version('vl-convert-python')}.js"
+    kept = user_cache_path("onnxproof") / f"vega-{version('vl-convert-python')}.js"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         text = kept.read_text(encoding="utf-8")
         if text.endswith(END):
@@ -33,12 +33,6 @@ def inert(script: str) -> str:
     """The same script without the texts that end or reopen a script element; in JavaScript's strings `\\/` and `\\!` are / and !."""
     unix = script.replace("\r\n", "\n").replace("\r", "\n")
     return unix.replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT").replace("<!--", "<\\!--")
-
-
-def cache_folder() -> Path:
-    """Where things are kept that can be made again."""
-    base = os.environ.get("XDG_CACHE_HOME") or (Path.home() / ".cache")
-    return Path(base) / "onnxproof"
 
 
 def _keep(file: Path, text: str) -> None:

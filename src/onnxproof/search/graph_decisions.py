@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.errors import Rejected
+from onnxproof.graph.view import Graph, name_of, names
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.search.goals import Numbers, numbers, off_half, off_integer
 from onnxproof.search.watch import NEAR_ZERO
@@ -42,65 +41,47 @@ class Decision:
     size: bool = False
 
 
-def decisions(model: onnx.ModelProto) -> list[Decision]:
+def decisions(graph: Graph) -> list[Decision]:
     """All decisions of the main graph."""
-    constants = _scalars(model)
+    constants = {name: float(number) for name, number in graph.scalars.items() if number.dtype.kind not in "bcOSU"}
     found = []
-    for index, node in enumerate(model.graph.node):
-        found += _of_node(f"graph {node.op_type}#{index}", node, constants)
+    for index, node in enumerate(graph.nodes):
+        found += _of_node(f"graph {node.op_type}#{index}", node.op_type, [*map(name_of, node.inputs)], constants)
     return found
 
 
-def _of_node(label: str, node: onnx.NodeProto, constants: Mapping[str, float]) -> list[Decision]:
-    if node.op_type in LEVELS:
-        places = LEVELS[node.op_type]
-        hits = [Decision(f"{label}=", node.input[0], 0.0)] if node.op_type in HITS else []
-        return [Decision(f"{label}.{i}", node.input[0], place) for i, place in enumerate(places)] + hits
-    if node.op_type == "Clip":
-        limits = [constants[name] for name in node.input[1:] if name in constants]
-        return [Decision(f"{label}.{i}", node.input[0], place) for i, place in enumerate(limits)]
-    if node.op_type in POLES:
-        value = node.input[POLES[node.op_type]]
+def _of_node(label: str, op: str, inputs: Sequence[str], constants: Mapping[str, float]) -> list[Decision]:
+    if op in LEVELS:
+        hits = [Decision(f"{label}=", inputs[0], 0.0)] if op in HITS else []
+        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(LEVELS[op])] + hits
+    if op == "Clip":
+        limits = [constants[name] for name in inputs[1:] if name in constants]
+        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(limits)]
+    if op in POLES:
+        value = inputs[POLES[op]]
         return [] if value in constants else [Decision(f"{label}.0", value, NEAR_ZERO, size=True)]
-    if node.op_type in COMPARED and len(node.input) == 2:
-        a, b = node.input
+    if op in COMPARED and len(inputs) == 2:
+        a, b = inputs
         if a in constants:
             a, b = b, a
         return [] if a in constants else [Decision(f"{label}.0", a, constants.get(b, b))]
     return []
 
 
-def _scalars(model: onnx.ModelProto) -> dict[str, float]:
-    """Constants of one number."""
-    tensors = {t.name: t for t in model.graph.initializer if not t.external_data}
-    for node in model.graph.node:
-        if node.op_type == "Constant":
-            tensors.update((node.output[0], a.t) for a in node.attribute if a.name == "value")
-    return {
-        name: float(onnx.numpy_helper.to_array(tensor).reshape(-1)[0])
-        for name, tensor in tensors.items()
-        if int(np.prod(tensor.dims)) == 1 and tensor.data_type not in (onnx.TensorProto.STRING, onnx.TensorProto.BOOL)
-    }
-
-
 class GraphWatcher:
     """A session that shows the deciding values. It guides the search and never judges: showing values changes fusions."""
 
     def __init__(
-        self, model: onnx.ModelProto, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
+        self, graph: Graph, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
     ) -> None:
-        self.decisions = decisions(model)
-        given = {value.name for value in model.graph.input} | {tensor.name for tensor in model.graph.initializer}
-        made = {out for node in model.graph.node for out in node.output}
+        self.decisions = decisions(graph)
         wanted = {d.value for d in self.decisions} | {d.place for d in self.decisions if isinstance(d.place, str)}
-        self._fixed = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer if t.name in wanted}
-        self._inputs = {name: renamed.get(name, name) for name in given}
-        shown = copy.deepcopy(model)
-        already = {value.name for value in shown.graph.output}
-        for name in sorted(wanted & made - already):
-            shown.graph.output.append(onnx.ValueInfoProto(name=name))
+        self._fixed = {name: array for name in wanted if (array := _stored(graph, name)) is not None}
+        self._inputs = {name: renamed.get(name, name) for name in names(graph.main.inputs)}
+        already = set(names(graph.outputs))
+        made = {name for name in wanted if graph.writer(name) is not None}
         plain = replace(settings, optimization="disable", providers=(CPU,), disabled_optimizers=())
-        self._session = candidate.open(shown.SerializeToString(), plain, renamed)
+        self._session = candidate.open(graph.showing(sorted(made - already), besides=True), plain, renamed)
 
     def values(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         """The deciding values; nothing where the candidate rejects the input."""
@@ -132,3 +113,8 @@ def _difference(decision: Decision, values: Mapping[str, NDArray[Any]]) -> NDArr
         return np.asarray(HITS[decision.name.split()[1].split("#")[0]](wide))
     with np.errstate(invalid="ignore"):
         return np.asarray(wide - np.asarray(place, np.float64))
+
+
+def _stored(graph: Graph, name: str) -> NDArray[Any] | None:
+    value = graph.main.initializers.get(name)
+    return graph.array(value.const_value) if value is not None and value.const_value is not None else None

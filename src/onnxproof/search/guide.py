@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.cases.plan import Inputs
+from onnxproof.graph.view import Graph
 from onnxproof.request.session import SessionSettings
 from onnxproof.search.goals import Numbers, split
 from onnxproof.search.graph_decisions import Decision, GraphWatcher
@@ -23,14 +23,14 @@ class Guide:
     def __init__(
         self,
         subject: Subject,
-        model: onnx.ModelProto,
+        graph: Graph,
         candidate: Candidate,
         settings: SessionSettings,
         renamed: Mapping[str, str],
         example: Inputs,
     ) -> None:
         self._module = ModuleWatcher(subject)
-        self._graph = _graph_watcher(model, candidate, settings, renamed)
+        self._graph = _graph_watcher(graph, candidate, settings, renamed)
         self._calls = self._aligned(example)
 
     def observe(self, inputs: Inputs) -> Numbers:
@@ -68,12 +68,12 @@ class Guide:
 
 
 def _graph_watcher(
-    model: onnx.ModelProto, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
+    graph: Graph, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
 ) -> GraphWatcher | None:
     if not candidate.abilities.inner_values:
         return None
     try:
-        return GraphWatcher(model, candidate, settings, renamed)
+        return GraphWatcher(graph, candidate, settings, renamed)
     except Exception:
         return None  # a graph that cannot be watched (a value of an unknown type, more than 2 GB) is searched without
 

@@ -5,21 +5,21 @@ It runs under onnxruntime without optimisations; as the truth it is evaluated in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
+import onnx_ir as ir
 import torch
 from numpy.typing import NDArray
-from onnx.reference import ReferenceEvaluator
 
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import Session
 from onnxproof.errors import InputError
-from onnxproof.graph.evaluator import last_uses, widen
-from onnxproof.graph.file import load_model, real_inputs
-from onnxproof.graph.operators import FAST_OPS
+from onnxproof.graph.evaluator import Evaluator, Pass, Stop
+from onnxproof.graph.file import load_model
+from onnxproof.graph.view import Graph, dims, name_of
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
@@ -45,8 +45,7 @@ class GraphModule(torch.nn.Module):
         self.exactly = False
         """Whether it is the truth: evaluated in float64, else under onnxruntime in its own dtypes."""
         self._session: Session | None = None
-        self._exact: Any = None
-        self._last: dict[int, list[str]] = {}
+        self._exact: Evaluator | None = None
         self.eval()
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
@@ -61,46 +60,33 @@ class GraphModule(torch.nn.Module):
         outputs = self._run_exactly(arrays) if self.exactly else self._run(arrays)
         return {name: to_torch(np.ascontiguousarray(value)) for name, value in outputs.items()}
 
-    def _model(self) -> onnx.ModelProto:
-        if not hasattr(self, "_loaded"):
-            self._loaded = load_model(Path(self.path))
-        return self._loaded
-
     def _run(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         if self._session is None:
             settings = SessionSettings(optimization="disable")
             self._session = candidate_of(settings).open(Path(self.path), settings)
         return self._session.run(arrays)
 
-    def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Any = None) -> dict[str, NDArray[Any]]:
+    def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Pass | None = None) -> dict[str, NDArray[Any]]:
         if self._exact is None:
-            wide = widen(self._model(), keep_lossy_casts=True)
-            self._exact, self._last = ReferenceEvaluator(wide, new_ops=FAST_OPS), last_uses(wide)
-        values: dict[str, Any] = {"": None, **self._exact.rt_inits_, **arrays}
-        with np.errstate(all="ignore"):
-            for place, node in enumerate(self._exact.rt_nodes_):
-                arguments = [values[name] for name in node.input]
-                results = node.run(*arguments, context=values) if node.need_context() else node.run(*arguments)
-                for name, result in zip(node.output, results, strict=False):
-                    values[name] = noise(node.op_type, arguments, result) if noise is not None else result
-                for name in self._last.get(place, ()):
-                    if name not in self._exact.output_names:
-                        del values[name]
-        return {name: np.asarray(values[name]) for name in self._exact.output_names}
+            self._exact = Evaluator.exact(load_model(Path(self.path)), keep_lossy_casts=True)
+        return self._exact.run(arrays, noise)
 
     def rounded(self, arrays: dict[str, NDArray[Any]], seed: int, unit: float) -> dict[str, NDArray[Any]]:
         """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
         generator = np.random.default_rng(seed)
 
-        def noise(op: str, arguments: list[Any], result: Any) -> Any:
-            if op in EXACT_OPS or not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
+        def noisy(stop: Stop, result: Any) -> Any:
+            if not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
                 return result
             scale = np.abs(result)
-            if op in LONG_SUMS:
-                length = max((np.size(a) // max(1, np.shape(a)[0]) for a in arguments if np.ndim(a)), default=1)
+            if stop.op in LONG_SUMS:
+                length = max((np.size(a) // max(1, np.shape(a)[0]) for a in stop.arguments if np.ndim(a)), default=1)
                 finite = np.where(np.isfinite(result), result, 0.0)
                 scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
             return result + unit * generator.uniform(-1, 1, result.shape) * 2 * scale
+
+        def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+            return results if stop.op in EXACT_OPS else [noisy(stop, result) for result in results]
 
         return self._run_exactly(arrays, noise)
 
@@ -110,17 +96,15 @@ def example_inputs(path: str) -> dict[str, torch.Tensor]:
     generator = np.random.default_rng(0)
     examples: dict[str, torch.Tensor] = {}
     sizes: dict[str, int] = {}
-    for value in real_inputs(load_model(Path(path), weights=False).graph):
-        tensor = value.type.tensor_type
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        if tensor.elem_type in (onnx.TensorProto.UNDEFINED, onnx.TensorProto.STRING):
-            raise InputError(f"{path}: the input {value.name} is no tensor of numbers, so there is nothing to feed it")
-        shape = [
-            int(dim.dim_value)
-            if dim.HasField("dim_value")
-            else sizes.setdefault(dim.dim_param or f"{value.name}/{i}", BATCH if i == 0 else OTHER)
-            for i, dim in enumerate(tensor.shape.dim)
+    for value in Graph.read(Path(path)).inputs:
+        name, shape = name_of(value), dims(value) or ()
+        if not isinstance(value.type, ir.TensorType) or value.dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
+            raise InputError(f"{path}: the input {name} is no tensor of numbers, so there is nothing to feed it")
+        fixed = [
+            size if isinstance(size, int) else sizes.setdefault(size or f"{name}/{i}", BATCH if i == 0 else OTHER)
+            for i, size in enumerate(shape)
         ]
-        drawn = generator.standard_normal(shape) if dtype.kind == "f" else generator.integers(0, 2, shape)
-        examples[value.name] = to_torch(np.asarray(drawn).astype(dtype))
+        dtype = value.type.dtype.numpy()
+        drawn = generator.standard_normal(fixed) if dtype.kind == "f" else generator.integers(0, 2, fixed)
+        examples[name] = to_torch(np.asarray(drawn).astype(dtype))
     return examples

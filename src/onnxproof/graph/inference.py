@@ -1,0 +1,54 @@
+"""The types and shapes of a model's values: onnx's own inference, which takes and returns protobufs."""
+
+from __future__ import annotations
+
+import onnx
+
+from onnxproof.graph.file import subgraphs
+
+HEAVY = 4096
+"""Bytes above which a weight takes no part in inference."""
+
+
+def infer(model: onnx.ModelProto) -> onnx.GraphProto:
+    """The graph with what inference tells, without its heavy weights; a graph that inference rejects is the checker's to tell."""
+    light = _without_weights(model)
+    try:
+        return onnx.shape_inference.infer_shapes(light, data_prop=True).graph
+    except Exception:
+        return light.graph
+
+
+def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy in which heavy weights are inputs: neither they nor anything of their size is copied."""
+    light = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
+    for name in ("node", "input", "output", "value_info", "sparse_initializer"):
+        getattr(light.graph, name).MergeFrom(getattr(model.graph, name))
+    light.graph.name = model.graph.name
+    listed = {value.name for value in model.graph.input}
+    for tensor in model.graph.initializer:
+        if not tensor.external_data and tensor.ByteSize() <= HEAVY:
+            light.graph.initializer.append(tensor)
+        elif tensor.name not in listed:
+            light.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    return light
+
+
+def types_of(graph: onnx.GraphProto) -> dict[str, int]:
+    """Value → element type, of subgraphs too: a name of the outer graph wins."""
+    types = {name: kind for node in graph.node for inner in subgraphs(node) for name, kind in types_of(inner).items()}
+    values = [*graph.input, *graph.output, *graph.value_info]
+    types |= {v.name: int(v.type.tensor_type.elem_type) for v in values if v.type.HasField("tensor_type")}
+    return types | {t.name: int(t.data_type) for t in graph.initializer}
+
+
+def shapes_of(graph: onnx.GraphProto) -> dict[str, tuple[int | str | None, ...]]:
+    """Value → shape."""
+    values = [*graph.value_info, *graph.input, *graph.output]
+    return {v.name: _shape(v) for v in values if v.type.tensor_type.HasField("shape")}
+
+
+def _shape(value: onnx.ValueInfoProto) -> tuple[int | str | None, ...]:
+    return tuple(
+        int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in value.type.tensor_type.shape.dim
+    )

@@ -1,0 +1,328 @@
+"""One view of an ONNX model: who writes a value and who uses it, what is stored, which types are known.
+
+It is read only and stands on onnx_ir, which shares the weights of the protobuf that was read.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from onnxproof.errors import FindingError
+from onnxproof.findings import Where, found
+from onnxproof.graph import sourcemap
+from onnxproof.graph.file import load_model
+from onnxproof.graph.inference import infer, shapes_of, types_of
+from onnxproof.graph.mending import mended
+
+SMALL = 64
+"""Numbers up to which a stored tensor is read as a constant: a limit, a condition, a shape."""
+NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
+"""How a Constant may hold numbers without a tensor."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """A model, its file and what is known about the origin of its nodes."""
+
+    proto: onnx.ModelProto
+    """What sessions, the checker and the evaluator take."""
+    path: Path = Path()
+    origins: Mapping[str, sourcemap.Origin] = field(default_factory=dict)
+
+    @staticmethod
+    def read(path: Path, *, weights: bool = False) -> Graph:
+        """Read a file; the source map beside it is used where there is one. Without `weights`, those in other files stay there."""
+        return Graph(load_model(path, weights), path, sourcemap.read(path.with_suffix(".sourcemap.json")))
+
+    @cached_property
+    def model(self) -> ir.Model:
+        """The model as onnx_ir has it."""
+        with _unlogged():
+            try:
+                model: ir.Model = ir.from_proto(self.proto)
+            except Exception:
+                model = _from_mended(self.proto)
+        ir.external_data.set_base_dir(model.graph, self.path.parent)
+        return model
+
+    # --- nodes
+
+    @property
+    def main(self) -> ir.Graph:
+        """The main graph."""
+        return self.model.graph
+
+    @cached_property
+    def nodes(self) -> Sequence[ir.Node]:
+        """The nodes of the main graph, in order."""
+        return tuple(self.main)
+
+    @cached_property
+    def all_nodes(self) -> Sequence[ir.Node]:
+        """Every node, those of subgraphs and local functions included."""
+        functions = (node for function in self.model.functions.values() for node in function.all_nodes())
+        return (*self.main.all_nodes(), *functions)
+
+    @cached_property
+    def running(self) -> Sequence[ir.Node]:
+        """The nodes of the graph and of the subgraphs that may be taken; local functions, whose types are not known, are left out."""
+        return tuple(self._running(self.main))
+
+    def _running(self, graph: ir.Graph) -> Iterator[ir.Node]:
+        for node in graph:
+            yield node
+            never = self.never_taken(node)
+            for attribute in node.attributes.values():
+                for inner in graphs_of(attribute) if attribute.name != never else ():
+                    yield from self._running(inner)
+
+    def never_taken(self, node: ir.Node) -> str | None:
+        """The branch that an `If` never takes, because the file stores its condition."""
+        if node.op_type != "If" or not node.inputs or node.inputs[0] is None:
+            return None
+        tensor = self.stored(node.inputs[0])
+        if tensor is None or tensor.dtype != ir.DataType.BOOL or tensor.size != 1:
+            return None
+        array = self.array(tensor)
+        return None if array is None else "else_branch" if array.any() else "then_branch"
+
+    def function(self, node: ir.Node) -> ir.Function | None:
+        """The function of the file that a node calls, if it calls one."""
+        return self.model.functions.get(node.op_identifier())
+
+    def where(self, node: ir.Node) -> Where:
+        """A node, and the module and line it comes from."""
+        origin = self.origins.get(node.name or "", sourcemap.Origin())
+        return Where(node=node.name or None, module=origin.module, file=origin.file, line=origin.line)
+
+    # --- values
+
+    @cached_property
+    def inputs(self) -> Sequence[ir.Value]:
+        """Inputs that are not weights (old files list both)."""
+        return tuple(value for value in self.main.inputs if not value.is_initializer())
+
+    @property
+    def outputs(self) -> Sequence[ir.Value]:
+        """What the graph returns."""
+        return tuple(self.main.outputs)
+
+    @cached_property
+    def values(self) -> Mapping[str, ir.Value]:
+        """The values of the main graph by name."""
+        return ir.convenience.create_value_mapping(self.main, include_subgraphs=False)
+
+    def writer(self, name: str) -> ir.Node | None:
+        """The node of the main graph that writes a value."""
+        value = self.values.get(name)
+        return value.producer() if value is not None else None
+
+    def before(self, *values: ir.Value) -> set[ir.Node]:
+        """The nodes of the main graph that values are computed from."""
+        waiting, seen = list(values), set[ir.Node]()
+        while waiting:
+            node = waiting.pop().producer()
+            if node is not None and node.graph is self.main and node not in seen:
+                seen.add(node)
+                waiting += taken(node)
+        return seen
+
+    @cached_property
+    def unwritten(self) -> Sequence[tuple[ir.Node, str]]:
+        """Nodes of the main graph and its subgraphs, and a name each reads that nothing writes."""
+        sparse = {tensor.values.name for tensor in self.proto.graph.sparse_initializer}  # onnx_ir leaves them out
+        read = ((node, value) for node in self.main.all_nodes() for value in node.inputs if value is not None)
+        return [(node, name_of(value)) for node, value in read if not _written(value) and value.name not in sparse]
+
+    # --- what is known about them
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operators."""
+        return self.opsets.get("", 0)
+
+    @cached_property
+    def opsets(self) -> Mapping[str, int]:
+        """Domain → version."""
+        imports = sorted(self.model.opset_imports.items(), key=lambda one: one[1])
+        return {"" if domain == "ai.onnx" else domain: int(version) for domain, version in imports}
+
+    @cached_property
+    def _inferred(self) -> onnx.GraphProto:
+        return infer(self.proto)
+
+    @cached_property
+    def types(self) -> Mapping[str, int]:
+        """Value → element type, as far as inference tells; those of subgraphs too."""
+        return {**types_of(self.proto.graph), **types_of(self._inferred)}
+
+    @cached_property
+    def shapes(self) -> Mapping[str, tuple[int | str | None, ...]]:
+        """Value → shape, as far as inference tells."""
+        return shapes_of(self._inferred)
+
+    # --- what is stored
+
+    def tensors(self) -> Iterator[tuple[str, ir.TensorProtocol]]:
+        """Every tensor that the file stores: initialisers, and those of nodes."""
+        for graph in self.model.graphs():
+            yield from ((name, v.const_value) for name, v in graph.initializers.items() if v.const_value is not None)
+        for node in self.all_nodes:
+            for attribute in node.attributes.values():
+                tensor = _held(node, attribute)
+                if tensor is not None:
+                    yield name_of(node.outputs[0]) if node.outputs else node.name or "", tensor
+
+    def stored(self, value: ir.Value) -> ir.TensorProtocol | None:
+        """The tensor that the file stores for a value: of an initialiser or a Constant."""
+        node = value.producer()
+        if node is None or node.op_type != "Constant":
+            return value.const_value
+        return next(filter(None, (_held(node, attribute) for attribute in node.attributes.values())), None)
+
+    def constant(self, value: ir.Value) -> NDArray[Any] | None:
+        """A stored value of few numbers, also where it comes through Identity or Cast."""
+        casts: list[ir.DataType] = []
+        seen: set[ir.Value] = set()
+        while (before := _passed(value)) is not None and value not in seen:
+            seen.add(value)  # a file may write circles
+            value, cast = before
+            casts += [cast] if cast is not None else []
+        tensor = self.stored(value)
+        array = self.array(tensor) if tensor is not None and tensor.size <= SMALL else None
+        for dtype in reversed(casts):
+            array = array.astype(dtype.numpy()) if array is not None else None
+        return array
+
+    @cached_property
+    def scalars(self) -> Mapping[str, NDArray[Any]]:
+        """The values of the main graph that are one stored number."""
+        known = ((name, self.constant(value)) for name, value in self.values.items())
+        return {name: array.reshape(()) for name, array in known if array is not None and array.size == 1}
+
+    def array(self, tensor: ir.TensorProtocol) -> NDArray[Any] | None:
+        """The values of a stored tensor; None where they cannot be read."""
+        try:
+            # A copy of the wrapper: the mapping of a file's part ends with the array, not with the graph.
+            return np.asarray((copy.copy(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor).numpy())
+        except Exception:
+            return None
+
+    # --- models made of it
+
+    def showing(self, names: Sequence[str], *, besides: bool = False) -> bytes:
+        """The model as a session takes it, with these values as its outputs (or besides its own)."""
+        shown = onnx.ModelProto()
+        shown.CopyFrom(self.proto)
+        if not besides:
+            del shown.graph.output[:]  # what they do not need is left out by onnxruntime
+        shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+        return bytes(shown.SerializeToString())
+
+    def piece(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> ir.Model:
+        """What lies between values, with the weights it uses, as a model of its own."""
+        cut = ir.convenience.extract(self.main, inputs, outputs)
+        for value in cut.initializers.values():
+            stored = value.const_value
+            if stored is not None:  # the piece may be renamed; what it was cut from stays as it is
+                value.const_value = ir.tensor(stored.numpy(), dtype=stored.dtype, name=value.name)
+        return ir.Model(cut, ir_version=self.model.ir_version, functions=[*self.model.functions.values()])
+
+
+def label(node: ir.Node) -> str:
+    """What a node is called: its name, or that of its first result."""
+    return node.name or (name_of(node.outputs[0]) if node.outputs else "")
+
+
+def name_of(value: ir.Value | None) -> str:
+    """The name of a value; empty for one that is left out."""
+    return value.name or "" if value is not None else ""
+
+
+def names(values: Sequence[ir.Value | None]) -> list[str]:
+    """The names of values, without those that are left out."""
+    return [value.name for value in values if value is not None and value.name]
+
+
+def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+    """The graphs that a node holds: branches and bodies of loops."""
+    for attribute in node.attributes.values():
+        yield from graphs_of(attribute)
+
+
+def taken(node: ir.Node) -> Iterator[ir.Value]:
+    """What a node reads, its subgraphs included."""
+    yield from (value for value in node.inputs if value is not None)
+    for graph in subgraphs(node):
+        for inner in graph:
+            yield from taken(inner)
+
+
+def dims(value: ir.Value) -> tuple[int | str | None, ...] | None:
+    """A declared shape: numbers, names, and None for sizes without a name."""
+    return None if value.shape is None else tuple(d if isinstance(d, int) else d.value for d in value.shape)
+
+
+def graphs_of(attribute: ir.Attr) -> Sequence[ir.Graph]:
+    """The graphs that an attribute holds."""
+    if attribute.type == ir.AttributeType.GRAPH:
+        return [attribute.value]
+    return attribute.value if attribute.type == ir.AttributeType.GRAPHS else ()
+
+
+def _written(value: ir.Value) -> bool:
+    return value.producer() is not None or value.is_graph_input() or value.is_initializer()
+
+
+def _held(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:
+    """The tensor of an attribute; a Constant may also hold numbers."""
+    if attribute.is_ref():
+        return None  # an argument of the function that the node stands in
+    if attribute.type == ir.AttributeType.TENSOR:
+        return attribute.as_tensor()
+    if node.op_type != "Constant" or attribute.name not in NUMBERS:
+        return None
+    return ir.tensor(np.array(attribute.value, NUMBERS[attribute.name]))
+
+
+def _passed(value: ir.Value) -> tuple[ir.Value, ir.DataType | None] | None:
+    """What Identity or Cast makes a value of, and the type that it is cast to."""
+    node = value.producer()
+    if node is None or node.op_type not in ("Identity", "Cast") or not node.inputs or node.inputs[0] is None:
+        return None
+    to = node.attributes.get("to")
+    return node.inputs[0], ir.DataType(to.value) if to is not None and not to.is_ref() else None
+
+
+def _from_mended(proto: onnx.ModelProto) -> ir.Model:
+    try:
+        model: ir.Model = ir.from_proto(mended(proto))
+        return model
+    except Exception as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise FindingError(found("OX306", f"the graph cannot be read: {cause}", severity="block")) from error
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """onnx_ir tells of a broken file in log lines; the lint tells it in findings."""
+    log = logging.getLogger("onnx_ir")
+    before, log.level = log.level, logging.ERROR
+    try:
+        yield
+    finally:
+        log.level = before

@@ -20,6 +20,7 @@ import msgspec
 
 from onnxproof import errors
 from onnxproof.errors import OnnxproofError, UserError
+from onnxproof.process.dialogue import signal_name
 from onnxproof.process.orders import FAILED, SAID, Failure, Frames, Order
 
 FORKS = sys.platform == "linux"
@@ -43,12 +44,7 @@ class End:
     @property
     def signal_name(self) -> str | None:
         """SIGSEGV and the like, where it was killed."""
-        if self.returncode >= 0:
-            return None
-        try:
-            return signal.Signals(-self.returncode).name
-        except ValueError:
-            return f"signal {-self.returncode}"
+        return signal_name(self.returncode)
 
 
 def supervise(order: Order, receive: Callable[[bytes], Any], limit: Callable[[], float]) -> End | None:

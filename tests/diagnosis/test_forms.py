@@ -40,4 +40,6 @@ def test_advice_about_a_line_is_for_what_differs():
     assert suggest_line(line, "OX201") is None
     assert "floor_divide" in suggest_line("return a // b", "OX201")
     assert suggest_line("return a + b", "OX205") is None
-    assert {advice["differs"] for advice in _data()["line"] if "differs" in advice} <= {e.differs for e in CATALOGUE.values()}
+    assert {advice["differs"] for advice in _data()["line"] if "differs" in advice} <= {
+        e.differs for e in CATALOGUE.values()
+    }

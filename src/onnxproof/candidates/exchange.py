@@ -13,7 +13,7 @@ from onnxproof.candidates.candidate import Outputs
 from onnxproof.candidates.serve import NARROW
 from onnxproof.diagnosis import diagnose_loading
 from onnxproof.errors import ProviderError, Rejected, listed
-from onnxproof.findings import Finding, Where, found
+from onnxproof.findings import Finding, found
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from onnxproof.tensors.arrays import Arrays

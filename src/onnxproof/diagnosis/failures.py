@@ -99,13 +99,13 @@ def _first(text: str, speakers: Iterable[str], where: Where | None = None) -> Fi
 
 
 def _help(rule: Rule, operator: str | None, text: str) -> str | None:
-    # An operator without a fake implementation may be PyTorch's own.
-    form = _mentioned(text) if entry_of(rule.code).mentions else operator and suggest_form(operator)
-    return _instead(form, rule.code) if form else rule.help
+    entry = entry_of(rule.code)
+    form = _mentioned(text) if entry.mentions else operator and suggest_form(operator)
+    return _instead(form, entry.fix) if form else rule.help
 
 
-def _instead(form: str, code: str) -> str:
-    return f"Instead: {form}. {entry_of(code).fix}"
+def _instead(form: str, fix: str) -> str:
+    return f"Instead: {form}. {fix}"
 
 
 def _mentioned(text: str) -> str | None:
@@ -117,15 +117,10 @@ def _part_of(known: Finding, whole: str) -> Finding:
     """The finding about a part of an operator's decomposition, told about the operator that the user called."""
     form = suggest_form(whole)
     message = known.message if whole in known.message else f"{known.message}{known.entry.link} {whole}"
-    return replace(known, message=message, help=_instead(form, known.code) if form else known.help)
+    return replace(known, message=message, help=_instead(form, known.entry.fix) if form else known.help)
 
 
 def _unknown(text: str, where: Where) -> Finding:
+    failed = found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
     form = _mentioned(text)
-    return found(
-        "OX101",
-        f"the export failed: {shortest(text, 1)}",
-        where=where,
-        evidence={"error": shortest(text)},
-        help=_instead(form, "OX101") if form else None,
-    )
+    return replace(failed, help=_instead(form, failed.entry.fix)) if form else failed

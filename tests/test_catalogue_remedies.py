@@ -26,7 +26,7 @@ import models
 import onnxproof
 from conftest import codes
 from onnxproof import rewrites
-from onnxproof.diagnosis import recognise
+from onnxproof.diagnosis import diagnose_text
 from onnxproof.findings import CATALOGUE, verdict_of
 from onnxproof.lints.module import lint_module
 from onnxproof.proof.proof import Proof
@@ -85,7 +85,7 @@ def told(attempt: Callable[[], object]) -> Callable[[Path], Found]:
         try:
             attempt()
         except Exception as error:
-            finding = recognise(f"{type(error).__name__}: {error}")
+            finding = diagnose_text(f"{type(error).__name__}: {error}")
             return ({finding.code} if finding else set()), "block"
         return set(), "ship"
 

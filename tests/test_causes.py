@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import onnxproof
 from onnxproof.artifact.pairing import pair_inputs
-from onnxproof.diagnosis import recognise
+from onnxproof.diagnosis import diagnose_text
 from onnxproof.errors import InputError, Rejected, TargetError
 from onnxproof.graph import sourcemap
 from onnxproof.graph.evaluator import ReferenceRunner
@@ -366,5 +366,5 @@ def test_an_unknown_operator_is_named(tmp_path):
     ],
 )
 def test_words_where_nothing_was_printed(text, code):
-    finding = recognise(text)
+    finding = diagnose_text(text)
     assert (finding.code if finding else None) == code

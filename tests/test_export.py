@@ -195,3 +195,19 @@ def test_ox135_a_folder_that_cannot_be_written(tmp_path):
     with pytest.raises(onnxproof.errors.UserError, match=r"taken: .*OX135"):
         onnxproof.export(*models.tutorial(), out=tmp_path / "taken")
     assert onnxproof.export(*models.tutorial(), out=tmp_path / "free").artifact is not None
+
+
+class OnTwoDevices(torch.nn.Module):
+    """Fails in every exporter with a message whose code is no reason to block by itself, and in eager mode not at all."""
+
+    def forward(self, x):
+        if torch.compiler.is_exporting() or torch.jit.is_tracing():
+            raise RuntimeError("Expected all tensors to be on the same device, but found cuda:0 and cpu!")
+        return x * 2
+
+
+def test_a_failed_export_blocks_whatever_its_code_weighs(tmp_path):
+    proof = onnxproof.export(OnTwoDevices().eval(), (torch.randn(2, 3),), out=tmp_path)
+    finding = next(f for f in proof.findings if f.code == "OX125")
+    assert (finding.severity, proof.verdict) == ("block", "block")
+    assert "cuda:0 and cpu" in finding.message

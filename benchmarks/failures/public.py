@@ -66,10 +66,10 @@ FIRST_CODE = {
 
 def told(row: dict[str, Any]) -> str | None:
     """The code that a report gets: for what was printed, else for its title and the text together."""
-    from onnxproof.diagnosis import recognise
+    from onnxproof.diagnosis import diagnose_text
 
     for text in (row["error"], f"{row['title']}\n{row['error']}"):
-        finding = recognise(text)
+        finding = diagnose_text(text)
         if finding is not None and finding.code not in GENERIC:
             return finding.code
     return finding.code if finding is not None else None

@@ -1,4 +1,4 @@
-"""Failures as texts: what torch and onnxruntime print, and the code it gets. Real messages, made here where they can be."""
+"""What onnxruntime prints here and now, and the code it gets."""
 
 from __future__ import annotations
 
@@ -8,70 +8,12 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxproof.diagnosis import recognise
+from onnxproof.diagnosis import diagnose_text
 
 
 def said(text):
-    finding = recognise(text)
+    finding = diagnose_text(text)
     return finding.code if finding is not None else None
-
-
-MESSAGES = [
-    ("OX118", "ModuleNotFoundError: No module named 'onnxscript'", "the module named mylib is small"),
-    (
-        "OX119",
-        "RuntimeError: The serialized model is larger than the 2GiB limit imposed by the protobuf library.",
-        "RuntimeError: the image is larger than the screen",
-    ),
-    (
-        "OX127",
-        "ValueError: Unsupported ONNX opset version: 25",
-        "ValueError: unsupported language version: 25",
-    ),
-    (
-        "OX304",
-        "EP Error: Failed to load library libonnxruntime_providers_cuda.so: libcudnn.so.9: cannot open shared object file",
-        "OSError: libgomp.so.1: cannot open shared object file",
-    ),
-    (
-        "OX003",
-        "RUNTIME_EXCEPTION : Non-zero status code returned while running Conv node. Name:'c' Status Message: "
-        "BFCArena::AllocateRawInternal Available memory of 0 is smaller than requested bytes of 1024",
-        "Non-zero status code returned while running Conv node. Name:'c' Status Message: Input channels C is not equal",
-    ),
-    (
-        "OX132",
-        "RuntimeError: Error(s) in loading state_dict for Net: size mismatch for fc.weight: copying a param with shape torch.Size([64, 9])",
-        "RuntimeError: size mismatch, got input (9), mat (64x10), vec (9)",
-    ),
-    (
-        "OX131",
-        "RuntimeError: \"unfolded2d_copy\" not implemented for 'Half'",
-        "NotImplementedError: forward is not implemented",
-    ),
-    (
-        "OX324",
-        "Ort::Exception: ONNX format model is not supported in this build.",
-        "Ort::Exception: the model is not supported",
-    ),
-    (
-        "OX325",
-        "[ONNXRuntimeError] : 6 : RUNTIME_EXCEPTION : Exception during initialization: graph_utils.cc:30 GetIndexFromName",
-        "[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model",
-    ),
-    ("OX303", "[ONNXRuntimeError] : 1 : FAIL : Load model from m.onnx failed: the moon is full", "the moon is full"),
-    (
-        "OX125",
-        "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu!",
-        "RuntimeError: expected all rows to be of the same length",
-    ),
-]
-
-
-@pytest.mark.parametrize(("code", "text", "near_miss"), MESSAGES, ids=[row[0] for row in MESSAGES])
-def test_a_message_is_recognised(code, text, near_miss):
-    assert said(text) == code
-    assert said(near_miss) != code
 
 
 def unary(op, shape=("n", 4), kind=TensorProto.FLOAT, opset=18, domain="", ir=9):

@@ -12,6 +12,8 @@ from onnxproof.findings.catalogue import ENTRIES
 TESTS = Path(__file__).parents[1]
 SOURCES = TESTS.parent / "src" / "onnxproof"
 OTHERS = [path for path in SOURCES.rglob("*.py") if path.parent.name != "findings"]
+RULES = list((SOURCES / "diagnosis" / "messages").glob("*.toml"))
+"""Rules about messages name their codes and have their own examples, which `tests/diagnosis/test_rules.py` tries."""
 SNIFFED = re.compile(r"\.message\.(?:startswith|endswith|removesuffix|removeprefix|find)\(|\bin finding\.message")
 
 
@@ -29,12 +31,13 @@ def test_no_code_has_two_meanings():
 
 
 def test_every_code_in_the_catalogue_is_used_and_every_used_code_is_in_it():
-    used = {code for path in OTHERS for code in re.findall(r'"(OX\d{3})"', path.read_text())}
+    used = {code for path in (*OTHERS, *RULES) for code in re.findall(r'"(OX\d{3})"', path.read_text())}
     assert used == set(CATALOGUE)
 
 
 def test_every_code_is_triggered_by_a_test():
-    texts = "".join(path.read_text() for path in TESTS.rglob("test_*.py") if path != Path(__file__))
+    tests = [path for path in TESTS.rglob("test_*.py") if path != Path(__file__)]
+    texts = "".join(path.read_text() for path in (*tests, *RULES))
     assert [code for code in CATALOGUE if code not in texts] == []
 
 

@@ -14,7 +14,7 @@ from onnxproof.artifact.exporters import Attempt, Order, plain_error, run
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.specialised import Place, listening
 from onnxproof.artifact.wrapper import resized
-from onnxproof.diagnosis import diagnose
+from onnxproof.diagnosis import diagnose_export
 from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
 from onnxproof.errors import FindingError, InputError, condensed
 from onnxproof.findings import Finding, Severity, Where, found
@@ -74,7 +74,7 @@ def _example_outputs(subject: Subject) -> Flat:
     except InputError as error:
         raise FindingError(found("OX115", str(error))) from error
     except Exception as error:
-        known = diagnose(error)
+        known = diagnose_export(error)
         if known.entry.eager:
             raise FindingError(replace(known, severity="block")) from error
         said = condensed(error)
@@ -197,23 +197,24 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
 
 def _failed(subject: Subject, tried: Sequence[Attempt], errors: Sequence[Exception]) -> Finding:
     """The finding for the first error, with what the other attempts said."""
-    finding = diagnose(errors[0])
+    finding = diagnose_export(errors[0])
     scripted = [name for name, part in subject.module.named_modules() if isinstance(part, torch.jit.ScriptModule)]
     if scripted and finding.entry.vague:
         message = f"the submodule {scripted[0] or 'itself'} is scripted, and an exporter does not look into it"
         finding = found("OX121", message, where=Where(module=scripted[0] or None), evidence=finding.evidence)
     history = [
-        {"exporter": attempt.exporter, "error": diagnose(error).message}
+        {"exporter": attempt.exporter, "error": diagnose_export(error).message}
         for attempt, error in zip(tried, errors, strict=True)
     ]
     others = sorted({one["exporter"] for one in history} - {history[0]["exporter"]})
     message = f"{finding.message} (nor does it work with {', '.join(others)})" if others else finding.message
-    return replace(finding, message=message, evidence={**finding.evidence, "tried": history})
+    # Nothing is there to ship, whatever the code weighs elsewhere.
+    return replace(finding, severity="block", message=message, evidence={**finding.evidence, "tried": history})
 
 
 def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportOptions) -> list[Attempt]:
     """What to try after a failure: the smallest change that may remove its cause, then the other exporter."""
-    if attempt.opset is not None and diagnose(error).entry.of_opset:
+    if attempt.opset is not None and diagnose_export(error).entry.of_opset:
         return [replace(attempt, opset=None)]
     if attempt.exporter == "torchscript":
         return []
@@ -239,7 +240,7 @@ def _fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:
 def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -> None:
     if not errors:
         return
-    reason = diagnose(errors[0])
+    reason = diagnose_export(errors[0])
     evidence = {
         "reason": reason.message,
         "error": reason.evidence.get("error"),
@@ -271,7 +272,7 @@ def _report_strict(error: Exception | None, report: Report) -> None:
     if error is None:
         report(found("OX138", "traced strictly, because running the model does not capture it"))
         return
-    reason = diagnose(error)
+    reason = diagnose_export(error)
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     message = f"traced strictly, because running the model does not capture it: {said}"
     report(found("OX138", message, where=reason.where, evidence={"reason": reason.message, "error": str(error)[:2000]}))

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Outputs
 from onnxproof.candidates.serve import NARROW
-from onnxproof.diagnosis import recognise
-from onnxproof.diagnosis.runtime import LOADING, named_node
+from onnxproof.diagnosis import diagnose_loading
 from onnxproof.errors import ProviderError, Rejected, listed
-from onnxproof.findings import Finding, Where, found
+from onnxproof.findings import Finding, found
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from onnxproof.tensors.arrays import Arrays
@@ -101,9 +100,8 @@ def check_providers(asked: Sequence[ProviderSpec], available: Sequence[str], run
 
 def refused_file(text: str) -> Finding:
     """Why onnxruntime does not load a file."""
-    known = recognise(text, LOADING, Where(node=named_node(text)))
     message = f"onnxruntime cannot build a session: {text.splitlines()[0][:400] if text else 'it does not say why'}"
-    return known or found("OX303", message, evidence={"error": text[:2000]})
+    return diagnose_loading(text) or found("OX303", message, evidence={"error": text[:2000]})
 
 
 def refused_input(text: str, memory: bool = False) -> Exception:

@@ -71,12 +71,12 @@ def _page(entry: Entry) -> str:
 
 
 def _explain_error(source: str) -> None:
-    from onnxproof.diagnosis import recognise
+    from onnxproof.diagnosis import diagnose_text
 
     if source != "-" and not Path(source).is_file():
         raise UserError(f"--error: there is no file {source}")
     text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8", errors="replace")
-    finding = recognise(text)
+    finding = diagnose_text(text)
     if finding is None:
         print("This message is not in the catalogue.", file=sys.stderr)
         raise typer.Exit(1)

@@ -92,10 +92,8 @@ class Entry:
     """It says why; where it does not, a bundle for a bug report is written."""
     vague: bool = False
     """It says no more than that something failed."""
-    around: bool = False
-    """It is raised around the export; a frame of the exporter in the same trace tells more."""
-    operator: Literal["caught", "mentioned"] | None = None
-    """Where a failure names the operator to write differently: in what its pattern catches, or anywhere in its text."""
+    mentions: bool = False
+    """The text of such a failure may name an operator to write differently, also where no rule catches it."""
     differs: Literal["nan", "dtype", "discrete"] | None = None
     """What it is that differs, where some advice is for that alone."""
 

@@ -99,7 +99,6 @@ ENTRIES = (
         "translate",
         example="`x.median(-1)`",
         near_miss="`x.sort(-1)`",
-        operator="caught",
     ),
     Entry(
         "OX109",
@@ -112,7 +111,6 @@ ENTRIES = (
         example="`if x.sum() > 0:`",
         near_miss="`if x.shape[0] > 0:` or `torch.where(x.sum() > 0, a, b)`",
         one_path=True,
-        operator="caught",
     ),
     Entry(
         "OX110",
@@ -208,7 +206,7 @@ ENTRIES = (
         "translate",
         example="an operator made with `torch.library.custom_op`",
         near_miss="the same written in PyTorch's operators",
-        operator="mentioned",
+        mentions=True,
     ),
     Entry(
         "OX118",
@@ -346,7 +344,6 @@ ENTRIES = (
         example="`torch.unique_consecutive` of floats",
         near_miss="`torch.unique_consecutive` of integers",
         explained=False,
-        operator="caught",
         link=" for",
     ),
     Entry(
@@ -454,7 +451,6 @@ ENTRIES = (
         "run",
         example="KeyError: 'resize_shape' in the preprocessing of a conversion script",
         near_miss="the forward refuses the example inputs (OX134)",
-        around=True,
     ),
     Entry(
         "OX138",

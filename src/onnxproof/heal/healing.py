@@ -108,10 +108,10 @@ def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
 
 def _advice(finding: Finding) -> str | None:
     """What to write instead, where the culprit's operator is known for it."""
-    from onnxproof.diagnosis.operators import rewritten
+    from onnxproof.diagnosis.forms import suggest_line
 
     culprits = finding.evidence.get("culprits") or [{}]
-    return rewritten(str(culprits[0].get("text") or ""), finding.code)
+    return suggest_line(str(culprits[0].get("text") or ""), finding.code)
 
 
 def _put_in_place(out: Path, artifact: dict[str, Any]) -> dict[str, Any]:

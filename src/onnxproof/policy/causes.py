@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from onnxproof.diagnosis.operators import rewritten
+from onnxproof.diagnosis.forms import suggest_line
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 
@@ -38,7 +38,7 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
     if blame.culprits:
         top = blame.culprits[0]
         where = replace(where, node=top.node, module=top.module, file=top.file, line=top.line)
-        form = rewritten(top.text or "", finding.code)
+        form = suggest_line(top.text or "", finding.code)
         help = f"the error is born in {top.op} node {top.node}. {f'Instead: {form}. ' if form else ''}{help}"
     if blame.rewrite:
         help = f'switch the onnxruntime optimisation off: InferenceSession(…, disabled_optimizers=["{blame.rewrite}"]). {help}'

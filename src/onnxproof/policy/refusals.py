@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxproof.diagnosis import recognise
-from onnxproof.diagnosis.runtime import RUNNING
+from onnxproof.diagnosis import diagnose_running
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.case_result import CaseResult
 
@@ -51,7 +50,7 @@ def _told(error: str, count: int) -> Finding:
         name, dim, _, size = fixed.groups()
         refused = f"onnxruntime refuses {count} cases of other sizes that PyTorch answers"
         return found("OX222", f"the artifact fixes dimension {dim} of {name} to {size}: {refused}")
-    known = recognise(error, RUNNING)
+    known = diagnose_running(error)
     line = error.splitlines()[0] if error else ""
     # In a case of ours names, dtypes and memory are in order: only what the node itself says is told apart.
     message = f"onnxruntime refuses {count} cases that PyTorch answers: {line[:300]}"

@@ -1,0 +1,126 @@
+"""From the text of a failure to a finding: what happened, where, and what helps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
+from onnxproof.diagnosis.forms import suggest_form
+from onnxproof.diagnosis.rules import Rule, first_rule
+from onnxproof.findings import Finding, Where, entry_of, found
+
+EXPORTING = ("system", "packages", "pytorch", "torch_export", "torch_onnx", "torchscript")
+"""Who speaks while a module is exported."""
+LOADING = ("onnxruntime_model", "onnxruntime_provider", "onnxruntime_graph", "onnx")
+"""Who speaks while onnxruntime loads a file."""
+RUNNING = ("onnxruntime_feed", "onnxruntime_provider", "onnxruntime_node")
+"""Who speaks while onnxruntime runs it."""
+ELSEWHERE = (
+    "optimum",
+    "module",
+    "onnxscript",
+    "tools",
+    "installation",
+    "onnxruntime_status",
+    "exporter_status",
+    "script",
+)
+"""Who else speaks in what people paste, from the most to the least specific."""
+RUNTIME = re.compile(
+    r"onnxruntime|no available backend found|\bOrtException|Can't create a session|ERROR_CODE: ?\d", re.I
+)
+"""A text of onnxruntime: its speakers are asked before the exporter's."""
+QUOTES = str.maketrans("‘’“”´", "''\"\"'")
+"""Issue trackers and editors turn the quotes of a message into others."""
+OPERATOR = re.compile(r"\b(?:aten|prims)(?:\.|::)\w+")
+BAKED = (
+    "A parametrization computes the weight in every forward: bake it before the export, "
+    "`torch.nn.utils.parametrize.remove_parametrizations(layer, 'weight')`."
+)
+NODE = re.compile(
+    r"(?:running \w+ node\. Name:|node with name |in node \(|Node \(|node_index:? ?|Node:)\s*'?([^'()\s]+)'?", re.S
+)
+
+
+def diagnose_export(error: BaseException) -> Finding:
+    """Why an export failed."""
+    text, where = chain(error), location(error)
+    known = _first(text, EXPORTING, where)
+    if known is None:
+        return _unknown(text, where)
+    if ".parametrizations." in f".{where.module}.":
+        return replace(known, help=BAKED)
+    whole = called(error)
+    return known if whole is None else _part_of(known, whole)
+
+
+def diagnose_loading(text: str) -> Finding | None:
+    """Why onnxruntime does not load a file; None where its words are not known."""
+    return _first(text, LOADING, Where(node=named_node(text)))
+
+
+def diagnose_running(text: str) -> Finding | None:
+    """Why onnxruntime fails on an input; None where its words are not known."""
+    return _first(text, RUNNING)
+
+
+def diagnose_text(text: str) -> Finding | None:
+    """What a text from elsewhere tells, a message, a whole log or somebody's own words; None where nothing of the catalogue fits."""
+    text = text.translate(QUOTES)
+    errors = errors_only(text)
+    known = _first(text, ("traceback",)) or _first(errors, _everyone(errors)) or _first(text, _everyone(text))
+    if known is None or known.entry.vague:
+        return _first(errors, ("people",)) or known
+    return known
+
+
+def named_node(text: str) -> str | None:
+    """The node that a message of onnxruntime names."""
+    match = NODE.search(text)
+    return match.group(1) if match else None
+
+
+def _everyone(text: str) -> tuple[str, ...]:
+    """All who print messages: whoever is heard in the text is asked first."""
+    runtime = (*LOADING, *RUNNING)
+    return (*runtime, *EXPORTING, *ELSEWHERE) if RUNTIME.search(text) else (*EXPORTING, *runtime, *ELSEWHERE)
+
+
+def _first(text: str, speakers: Iterable[str], where: Where | None = None) -> Finding | None:
+    """The finding of the first rule that holds."""
+    known = first_rule(text, speakers)
+    if known is None:
+        return None
+    rule, match = known
+    help = _help(rule, match.groupdict().get("operator"), text)
+    return found(rule.code, rule.tell(match), where=where, evidence={"error": shortest(text)}, help=help)
+
+
+def _help(rule: Rule, operator: str | None, text: str) -> str | None:
+    entry = entry_of(rule.code)
+    form = _mentioned(text) if entry.mentions else operator and suggest_form(operator)
+    return _instead(form, entry.fix) if form else rule.help
+
+
+def _instead(form: str, fix: str) -> str:
+    return f"Instead: {form}. {fix}"
+
+
+def _mentioned(text: str) -> str | None:
+    """What to write instead of the first operator in a text for which there is a form."""
+    return next(filter(None, map(suggest_form, OPERATOR.findall(text))), None)
+
+
+def _part_of(known: Finding, whole: str) -> Finding:
+    """The finding about a part of an operator's decomposition, told about the operator that the user called."""
+    form = suggest_form(whole)
+    message = known.message if whole in known.message else f"{known.message}{known.entry.link} {whole}"
+    return replace(known, message=message, help=_instead(form, known.entry.fix) if form else known.help)
+
+
+def _unknown(text: str, where: Where) -> Finding:
+    failed = found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
+    form = _mentioned(text)
+    return replace(failed, help=_instead(form, failed.entry.fix)) if form else failed

@@ -266,7 +266,7 @@ def test_texts_with_gaps_and_a_constant_mask(tmp_path):
     ("options", "message"),
     [
         ({"task": "multilabel"}, "expected several of both"),
-        ({"min": {"accuracy": float("nan")}}, "the gate of accuracy is NaN"),
+        ({"min": {"accuracy": float("nan")}}, "min: expected a number, got nan"),
         ({"preprocess": "p.py:a", "serve_preprocess": "p.py:b", "with_preprocess": True}, "give one of the two"),
     ],
 )

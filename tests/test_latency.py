@@ -22,7 +22,6 @@ from onnxproof.latency import harness, scenarios
 from onnxproof.latency import profile as slow
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.statistics import needed, percentile, ratio_interval
-from onnxproof.policy.latency import parse_latency
 from onnxproof.policy.thresholds import LatencyPolicy, Policy
 from onnxproof.proof.latency import (
     KEPT_SAMPLES,
@@ -39,7 +38,8 @@ from onnxproof.proof.latency import (
     thinned,
 )
 from onnxproof.proof.proof import Proof, schema
-from onnxproof.request.benchmark import Variant, levels, parse_lengths, parse_variant
+from onnxproof.request.benchmark import Variant, levels, parse_length, parse_variant
+from onnxproof.request.judgement import parse_latency
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
@@ -459,7 +459,7 @@ def test_a_record_survives_json_and_keeps_few_samples():
 def test_what_the_user_writes_is_understood_or_refused():
     assert parse_variant("threads=1,binding=yes") == Variant(threads=1, binding=True)
     assert parse_variant("threads=1,binding=yes").name == "onnxruntime[threads=1,binding=yes]"
-    assert parse_lengths(["seq=16,128"]) == {"seq": (16, 128)}
+    assert parse_length("seq=16,128") == ("seq", (16, 128))
     assert parse_latency("p99=20ms") == ("p99", 20.0)
     assert parse_latency("p50=0.5s") == ("p50", 500.0)
     for parse, text in (
@@ -467,7 +467,7 @@ def test_what_the_user_writes_is_understood_or_refused():
         (parse_variant, "threads=0"),
         (parse_variant, "optimization=max"),
         (parse_variant, ""),
-        (lambda text: parse_lengths([text]), "seq="),
+        (parse_length, "seq="),
         (parse_latency, "p42=1ms"),
         (parse_latency, "p99"),
         (parse_latency, "p99=-1ms"),

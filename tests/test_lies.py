@@ -13,6 +13,8 @@ import onnxproof
 from conftest import codes
 from onnxproof.findings import verdict_of
 from onnxproof.parity.comparison import compare
+from onnxproof.pipeline.collected import Collected
+from onnxproof.pipeline.conduct import uncompared
 from onnxproof.policy.judgement import judge
 from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
@@ -287,12 +289,10 @@ def test_no_case_is_an_error(tmp_path):
 
 
 def test_only_rejected_cases_are_nothing_compared():
-    from onnxproof.pipeline.conduct import Progress, Record, _coverage
-
-    record = Record(Progress())
-    assert {f.code for f in _coverage(record)} == {"OX004"}
-    record.cases["a"] = CaseResult("a", "normal", True, "rejected", message="no")
-    assert {f.code for f in _coverage(record)} == {"OX006", "OX004"}
+    collected = Collected()
+    assert {f.code for f in uncompared(collected)} == {"OX004"}
+    collected.cases["a"] = CaseResult("a", "normal", True, "rejected", message="no")
+    assert {f.code for f in uncompared(collected)} == {"OX006", "OX004"}
 
 
 def test_what_is_verified_is_the_session_that_ships(exported, verify):
@@ -355,12 +355,10 @@ def test_a_truth_that_overflows_excuses_nothing():
 
 
 def test_only_unfair_cases_are_nothing_compared():
-    from onnxproof.pipeline.conduct import Progress, Record, _coverage
-
-    record = Record(Progress())
+    collected = Collected()
     same = compare("x", np.ones(2, np.float32), np.ones(2, np.float32))
-    record.cases["a"] = CaseResult("a", "huge", False, "compared", outputs=(same,))
-    assert {f.code for f in _coverage(record)} == {"OX004"}
+    collected.cases["a"] = CaseResult("a", "huge", False, "compared", outputs=(same,))
+    assert {f.code for f in uncompared(collected)} == {"OX004"}
 
 
 def test_data_that_pytorch_rejects_is_a_review(exported, verify, tmp_path):

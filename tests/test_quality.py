@@ -21,7 +21,8 @@ from onnxproof.quality.assemble import assemble
 from onnxproof.quality.metrics import measure
 from onnxproof.quality.task import Plan, decide, encode, make_plan, score_columns
 from onnxproof.quality.thresholds import Sweep
-from onnxproof.request.evaluation import EvaluateSettings, parse_cost, parse_gates, parse_goal
+from onnxproof.request.evaluation import EvaluateSettings, parse_cost, parse_goal
+from onnxproof.request.judgement import parse_gate
 
 
 def scores_of(labels, baseline, candidate=None, settings=None, **plan_options):
@@ -255,16 +256,16 @@ def test_goals_choose_what_trying_all_thresholds_chooses():
 
 @pytest.mark.parametrize("text", ["recall>0.9", "recall>=2", "min:f1", "max:beauty", "f1>=0.5"])
 def test_goals_that_are_none_are_refused(text):
-    with pytest.raises(UserError, match="--goal"):
+    with pytest.raises(UserError, match="recall>=0.95"):
         parse_goal(text)
 
 
 def test_gates_and_costs_are_parsed():
-    assert parse_gates(["recall=0.8", "recall[a=b]=0.5"], "min") == {"recall": 0.8, "recall[a=b]": 0.5}
+    assert parse_gate("recall[a=b]=0.5") == ("recall[a=b]", 0.5)
     for wrong in ("recall", "=0.8", "recall=high"):
-        with pytest.raises(UserError, match="--min"):
-            parse_gates([wrong], "min")
-    with pytest.raises(UserError, match="--cost"):
+        with pytest.raises(UserError, match="metric=number"):
+            parse_gate(wrong)
+    with pytest.raises(UserError, match="numbers for fn"):
         parse_cost("fn=100,missed=3")
 
 

@@ -452,7 +452,7 @@ def test_kept_inputs_survive_names_and_dtypes(tmp_path):
 
 def test_ranges_are_finite_and_whole_for_integers(tmp_path):
     module, inputs = torch.nn.Linear(3, 2).eval(), (torch.randn(2, 3),)
-    with pytest.raises(onnxproof.errors.InputError, match="finite"):
+    with pytest.raises(onnxproof.errors.UserError, match="finite"):
         onnxproof.prove(module, inputs, range={"input": (0, float("inf"))}, out=tmp_path)
     ids = infer_domain("ids", np.array([1, 2]), {0: "batch"}, Range(0.5, 3.5), Use())
     assert (ids.valid.low, ids.valid.high) == (1, 3)

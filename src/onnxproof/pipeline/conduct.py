@@ -122,12 +122,19 @@ def _missing(run: Run) -> list[Finding]:
     """What was not compared. Nothing compared is never a pass, whatever else is accepted."""
     request, collected = run.request, run.collected
     if request.steps.cases or request.bench is not None:
-        return [*_rejected(collected), *_uncompared(collected)]
+        return uncompared(collected)
     if collected.artifact is None:
         return [found("OX004", "nothing was exported")]
     if request.evaluate is not None and collected.quality is None:
         return [found("OX004", "no example was evaluated")]
     return []
+
+
+def uncompared(collected: Collected) -> list[Finding]:
+    """Cases that PyTorch itself rejects, and that there is no fair one in which anything was compared."""
+    if any(case.fair and (case.outputs or case.status == "failed") for case in collected.results):
+        return _rejected(collected)
+    return [*_rejected(collected), found("OX004", "no case gave outputs on both sides: nothing was compared")]
 
 
 def _rejected(collected: Collected) -> list[Finding]:
@@ -140,12 +147,6 @@ def _rejected(collected: Collected) -> list[Finding]:
     severity: Severity = "review" if first.profile == "data" else "note"
     evidence = {"cases": [c.name for c in rejected]}
     return [found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence)]
-
-
-def _uncompared(collected: Collected) -> list[Finding]:
-    if any(case.fair and (case.outputs or case.status == "failed") for case in collected.results):
-        return []
-    return [found("OX004", "no case gave outputs on both sides: nothing was compared")]
 
 
 def require_something(proof: Proof) -> None:

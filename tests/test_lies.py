@@ -297,8 +297,8 @@ def test_only_rejected_cases_are_nothing_compared():
 
 def test_what_is_verified_is_the_session_that_ships(exported, verify):
     proof = verify("mlp", exported("mlp"), optimization="basic", threads=1)
-    assert proof.environment["optimization"] == "basic"
-    assert proof.environment["threads"] == 1
+    assert proof.environment.optimization == "basic"
+    assert proof.environment.threads == 1
 
 
 def test_inputs_are_not_only_random_and_sizes_not_only_one(exported, verify):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from onnxproof.api import bench, evaluate, export, lint, locate, prove, verify
     from onnxproof.findings import Finding
     from onnxproof.policy.thresholds import Policy, Tolerance
-    from onnxproof.proof.proof import Proof
+    from onnxproof.proved import Proof
 
 _HOMES = {
     "prove": "onnxproof.api",
@@ -23,7 +23,7 @@ _HOMES = {
     "evaluate": "onnxproof.api",
     "locate": "onnxproof.api",
     "bench": "onnxproof.api",
-    "Proof": "onnxproof.proof.proof",
+    "Proof": "onnxproof.proved",
     "Finding": "onnxproof.findings",
     "Policy": "onnxproof.policy.thresholds",
     "Tolerance": "onnxproof.policy.thresholds",

@@ -52,7 +52,7 @@ def run_bench(
         check_weights(subject, request, weights)
 
     def partial(latency: Latency) -> None:
-        emit(Timed(latency.to_json()))
+        emit(Timed(latency))
 
     listener = replace(listener_of(emit), plan=lambda cases, coverage: None)
     try:

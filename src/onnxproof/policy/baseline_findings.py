@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from onnxproof.findings import Finding, Severity, entry_of
 from onnxproof.findings.finding import WEIGHT
@@ -42,15 +41,6 @@ class Known:
         if self.module and where.module:  # the empty name is the whole model: its nodes tell more
             return self.module == where.module
         return _agree(where.module, self.module) and _agree(where.node, self.node)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Known:
-        """Read it back; fields of a later version are ignored."""
-        return Known(**{name: data[name] for name in Known.__dataclass_fields__ if name in data})
 
 
 def _agree(one: str | None, other: str | None) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from onnxproof.errors import UserError
 from onnxproof.findings import CATALOGUE, entry_of
@@ -34,11 +33,6 @@ class LatencyPolicy:
     max_memory: int | None = None
     regression: float = 1.05
     """How many times slower than the baseline counts as slower, beyond both intervals."""
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> LatencyPolicy:
-        """Read it back; fields of a later version are ignored."""
-        return LatencyPolicy(**{name: data[name] for name in LatencyPolicy.__dataclass_fields__ if name in data})
 
 
 @dataclass(frozen=True)
@@ -88,20 +82,3 @@ class Policy:
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""
         return self.outputs.get(output, self.tolerance)
-
-    def to_json(self) -> dict[str, Any]:
-        """The policy as plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Policy:
-        """Read a policy back."""
-        return Policy(
-            tolerance=Tolerance(**data["tolerance"]),
-            outputs={name: Tolerance(**values) for name, values in data["outputs"].items()},
-            noise=data["noise"],
-            accept=dict(data["accept"]),
-            latency=LatencyPolicy.from_json(data.get("latency") or {}),
-            known=tuple(Known.from_json(one) for one in data.get("known") or ()),
-            quality=QualityPolicy(**data.get("quality", {})),
-        )

@@ -11,7 +11,6 @@ import numpy as np
 from onnxproof.findings import Finding, found
 from onnxproof.parity.comparison import compare, measure_noise, unit_roundoff
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.artifact import Artifact, Port
 from onnxproof.proof.blame import Blame, Culprit, Step
 from onnxproof.proof.case_result import CaseResult
@@ -22,6 +21,7 @@ from onnxproof.proof.quality import Bin, Confusion, Flip, Quality, Rate
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
 from onnxproof.proof.thresholds import Chosen, Current, Curve, Rates, Thresholds
 from onnxproof.proved import Proof
+from onnxproof.request.thresholds import Policy
 
 PROFILES = ("normal", "uniform", "zeros", "ones", "tiny", "large", "negative", "mixed")
 

@@ -22,7 +22,6 @@ from onnxproof.latency import harness, scenarios
 from onnxproof.latency import profile as slow
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.statistics import needed, percentile, ratio_interval
-from onnxproof.policy.thresholds import LatencyPolicy, Policy
 from onnxproof.proof.codec import decode, plain
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import (
@@ -46,6 +45,7 @@ from onnxproof.proved import Proof
 from onnxproof.request.benchmark import Variant, levels, parse_length, parse_variant
 from onnxproof.request.judgement import parse_latency
 from onnxproof.request.option import Expected
+from onnxproof.request.thresholds import LatencyPolicy, Policy
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 

@@ -14,8 +14,8 @@ from conftest import codes
 from onnxproof.findings import verdict_of
 from onnxproof.parity.comparison import compare
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.request.thresholds import Policy
 
 
 def verdict(*pairs: tuple[np.ndarray, np.ndarray]) -> tuple[str, set[str]]:

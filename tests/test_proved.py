@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 
 import onnxproof
 from onnxproof.policy.judgement import judge_against, judge_proof
-from onnxproof.policy.thresholds import Policy, Tolerance
 from onnxproof.proof import proof as record
 from onnxproof.proved import Proof
+from onnxproof.request.thresholds import Policy, Tolerance
 from proofs import make_proof
 
 STRICT = Policy(Tolerance(1e-12, 0.0, 1e-12, promised=True))

@@ -14,7 +14,6 @@ from statsmodels.stats.proportion import proportion_confint
 
 from onnxproof.errors import InputError, UserError
 from onnxproof.policy.quality import check_gates, judge_quality
-from onnxproof.policy.thresholds import QualityPolicy
 from onnxproof.proof.codec import decode, plain
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.traps import Traps
@@ -27,6 +26,7 @@ from onnxproof.quality.thresholds import Sweep
 from onnxproof.request.evaluation import EvaluateSettings, parse_cost, parse_goal
 from onnxproof.request.judgement import parse_gate
 from onnxproof.request.option import Expected
+from onnxproof.request.thresholds import QualityPolicy
 
 
 def scores_of(labels, baseline, candidate=None, settings=None, **plan_options):

@@ -12,8 +12,8 @@ from onnxproof.version import __version__
 if TYPE_CHECKING:
     from onnxproof.api import bench, evaluate, export, lint, locate, prove, verify
     from onnxproof.findings import Finding
-    from onnxproof.policy.thresholds import Policy, Tolerance
     from onnxproof.proved import Proof
+    from onnxproof.request.thresholds import Policy, Tolerance
 
 _HOMES = {
     "prove": "onnxproof.api",
@@ -25,8 +25,8 @@ _HOMES = {
     "bench": "onnxproof.api",
     "Proof": "onnxproof.proved",
     "Finding": "onnxproof.findings",
-    "Policy": "onnxproof.policy.thresholds",
-    "Tolerance": "onnxproof.policy.thresholds",
+    "Policy": "onnxproof.request.thresholds",
+    "Tolerance": "onnxproof.request.thresholds",
 }
 
 __all__ = [

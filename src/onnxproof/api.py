@@ -12,7 +12,6 @@ from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy import asked
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts
@@ -22,6 +21,7 @@ from onnxproof.request.build import build_request, take_keywords
 from onnxproof.request.judgement import Judgement
 from onnxproof.request.keywords import taking
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 
 
 def make_policy(*, base: Policy | None = None, **given: Any) -> Policy:

@@ -11,8 +11,8 @@ from onnxproof.proof import proof as record
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from onnxproof.policy.thresholds import Policy
     from onnxproof.report.plot import Plot
+    from onnxproof.request.thresholds import Policy
 
 
 @dataclass(frozen=True)

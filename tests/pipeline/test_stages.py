@@ -11,7 +11,6 @@ from onnxproof.pipeline import events
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.executors import run_stage
 from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, Run, stages_of
-from onnxproof.policy.thresholds import Policy
 from onnxproof.process.supervisor import End
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
@@ -20,6 +19,7 @@ from onnxproof.proof.subject import SubjectFacts
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.build import build_request
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 
 ARTIFACT = Artifact(path="m.onnx", exporter="dynamo", opset=20, sha256="0" * 64, inputs=(), outputs=())
 SEGFAULT = End(-11, hung=False, log="")

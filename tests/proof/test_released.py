@@ -57,6 +57,7 @@ def test_the_verdict_is_the_same_also_when_it_is_judged_again(file):
 
 @released
 def test_the_schema_of_today_holds_for_it(file):
+    """A field that was not there then belongs into its record's `ADDED`."""
     jsonschema.validate(json.loads(file.read_text()), schema())
     jsonschema.validate(json.loads(Proof.load(file).dumps()), schema())
 

@@ -16,12 +16,12 @@ from onnxproof.findings import Finding, found
 from onnxproof.heal.remedies import Remedy, remedies, short
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.codec import plain
 from onnxproof.proof.healing import Cost, Healing, Tried
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 
 
 def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress | None = None) -> Proof:

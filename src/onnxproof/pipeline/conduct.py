@@ -15,12 +15,12 @@ from onnxproof.pipeline.stages import Run, stages_of
 from onnxproof.policy.asked import limits_of
 from onnxproof.policy.judgement import judge
 from onnxproof.policy.quality import check_gates
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment, Timing
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 
 
 def conduct(request: Request, policy: Policy, *, progress: Progress | None = None) -> Proof:

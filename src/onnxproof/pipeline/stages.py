@@ -14,9 +14,9 @@ from onnxproof.findings import found
 from onnxproof.pipeline import next_steps
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.deaths import death_of, gravity
-from onnxproof.policy.thresholds import Policy
 from onnxproof.process.supervisor import End
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 from onnxproof.search.look import TRYING
 
 Arguments = Mapping[str, Any]

@@ -14,13 +14,13 @@ from onnxproof.policy.merging import merged
 from onnxproof.policy.parity import nothing_finite, objection, remarks
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import refusals
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.counterexample import Counterexample
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
+from onnxproof.request.thresholds import Policy
 
 P = TypeVar("P", bound=Proof)
 

@@ -8,10 +8,10 @@ from typing import Any
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.reliability import doubts, place
 from onnxproof.policy.slow_reasons import likely_reasons
-from onnxproof.policy.thresholds import LatencyPolicy
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup
 from onnxproof.request.judgement import SHOWN_PERCENTILES
+from onnxproof.request.thresholds import LatencyPolicy
 
 Gate = Callable[[Comparison], str | None]
 """What is wrong with a comparison, if it would gate."""

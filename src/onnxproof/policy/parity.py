@@ -8,10 +8,10 @@ from typing import Any
 
 from onnxproof.findings import Finding, Severity, Stage, Where, found
 from onnxproof.policy.merging import Remark
-from onnxproof.policy.thresholds import Policy, Tolerance
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.codec import plain
 from onnxproof.proof.comparison import Comparison
+from onnxproof.request.thresholds import Policy, Tolerance
 
 
 def objection(comparison: Comparison, policy: Policy, baseline: str) -> str | None:

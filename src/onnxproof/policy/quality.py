@@ -8,9 +8,9 @@ from typing import Any
 from onnxproof.errors import UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.data import judge_data
-from onnxproof.policy.thresholds import QualityPolicy
 from onnxproof.proof.codec import plain
 from onnxproof.proof.quality import Quality
+from onnxproof.request.thresholds import QualityPolicy
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from onnxproof.findings import Stage
 from onnxproof.proof.number import Number
@@ -67,6 +67,8 @@ class Birth:
 @dataclass(frozen=True)
 class Blame:
     """The step and the nodes; `rewrite` is the onnxruntime optimisation that has to be switched off to heal it."""
+
+    ADDED: ClassVar = ("unseen",)
 
     stage: Stage | None
     culprits: tuple[Culprit, ...] = ()

@@ -11,7 +11,6 @@ import msgspec
 
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, Verdict, verdict_of
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof import codec
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
@@ -25,6 +24,7 @@ from onnxproof.proof.quality import Quality
 from onnxproof.proof.released import upgraded
 from onnxproof.proof.search import Search
 from onnxproof.proof.subject import SubjectFacts
+from onnxproof.request.thresholds import Policy
 
 SCHEMA: Literal["onnxproof/1"] = "onnxproof/1"
 P = TypeVar("P", bound="Proof")
@@ -96,6 +96,8 @@ class Proof:
             return codec.decode(upgraded(data), cls)
         except (msgspec.ValidationError, RecursionError) as error:
             raise UserError(f"{source} is not a proof as {SCHEMA} has it: {error}") from None
+        except UserError as error:  # a value that its record does not take
+            raise UserError(f"{source}: {error}") from None
 
     @classmethod
     def load(cls: type[P], path: str | Path) -> P:

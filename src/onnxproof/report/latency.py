@@ -7,8 +7,8 @@ from pathlib import Path
 
 from onnxproof.policy.latency import judged_runs, shipped_speedups
 from onnxproof.policy.reliability import doubts
-from onnxproof.policy.thresholds import LatencyPolicy
 from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup
+from onnxproof.request.thresholds import LatencyPolicy
 
 SHOWN_ROWS = 10
 SHOWN_NODES = 5

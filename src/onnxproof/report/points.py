@@ -8,13 +8,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from onnxproof.policy.judgement import judge_case
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import Run, Speedup
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.thresholds import Curve
 from onnxproof.report.wording import BORN, short
+from onnxproof.request.thresholds import Policy
 
 Row = dict[str, Any]
 STATES = ("agrees", "note", "review", "block", "rejected")

@@ -12,9 +12,9 @@ from onnxproof.cases.plan import Case, Inputs
 from onnxproof.findings import Finding
 from onnxproof.parity.verification import Verifier
 from onnxproof.policy.judgement import judge_case
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.counterexample import Counterexample
+from onnxproof.request.thresholds import Policy
 from onnxproof.search.script import NoScript, Sides, write_script
 from onnxproof.search.shrink import Budget, Shrinker, in_full
 

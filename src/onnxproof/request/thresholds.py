@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from onnxproof.errors import UserError
-from onnxproof.findings import CATALOGUE, entry_of
-from onnxproof.policy.baseline_findings import Known
+from onnxproof.findings import CATALOGUE, Severity, entry_of
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,19 @@ class QualityPolicy:
     """Times what rounding may do to a score from which on a difference is told."""
     most_rare: int = 5
     """Classes that get a finding of their own."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finding of a baseline: what it says, about what, and how large."""
+
+    code: str
+    severity: Severity
+    output: str | None = None
+    module: str | None = None
+    node: str | None = None
+    stage: str | None = None
+    measure: float | None = None
 
 
 @dataclass(frozen=True)

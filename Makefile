@@ -96,6 +96,7 @@ docs: .venv-docs/.installed
 reference: setup
 	$(BIN)/python -m onnxproof.findings.pages > docs/findings.md
 	$(BIN)/python -m onnxproof.cli.reference > docs/reference.md
+	$(BIN)/python -m onnxproof.proof.schema > src/onnxproof/proof/proof.schema.json
 	$(BIN)/python tests/layers.py
 
 clean:

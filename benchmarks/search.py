@@ -77,10 +77,10 @@ def example(cls: str, name: str) -> list[str]:
     if not proof.counterexamples:
         raise SystemExit(f"{name}: no counterexample ({proof.verdict})")
     one = proof.counterexamples[0]
-    finding = next(f for f in proof.findings if f.code == one["code"])
+    finding = next(f for f in proof.findings if f.code == one.code)
     how = "the search" if finding.where.case and finding.where.case.startswith("search/") else "the defaults"
-    shapes = ", ".join(f"{key} of shape {shape}" for key, shape in one["shapes"].items())
-    return [cls, f"`{name}`", f"`{one['text'] or shapes}`", _answers(finding.evidence), how]
+    shapes = ", ".join(f"{key} of shape {list(shape)}" for key, shape in one.shapes.items())
+    return [cls, f"`{name}`", f"`{one.text or shapes}`", _answers(finding.evidence), how]
 
 
 def _answers(evidence: Any) -> str:

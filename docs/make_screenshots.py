@@ -6,7 +6,6 @@ that is named at the end.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -83,7 +82,7 @@ def without_folder(proof: onnxproof.Proof, folder: Path) -> onnxproof.Proof:
     text = proof.dumps()
     for prefix in (f"{folder}/", f"{Path(__file__).parent.parent}/"):
         text = text.replace(prefix, "")
-    return onnxproof.Proof.from_json(json.loads(text))
+    return onnxproof.Proof.loads(text)
 
 
 def photograph(page: Any, file: Path, url: str, height: int) -> None:

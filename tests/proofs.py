@@ -11,11 +11,17 @@ import numpy as np
 from onnxproof.findings import Finding, found
 from onnxproof.parity.comparison import compare, measure_noise, unit_roundoff
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import Policy
+from onnxproof.proof.artifact import Artifact, Port
 from onnxproof.proof.blame import Blame, Culprit, Step
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison, Noise
-from onnxproof.proof.proof import Proof
+from onnxproof.proof.environment import Environment
+from onnxproof.proof.latency import Bound, Latency, Run, Speedup
+from onnxproof.proof.quality import Bin, Confusion, Flip, Quality, Rate
+from onnxproof.proof.subject import SubjectFacts, TensorFacts
+from onnxproof.proof.thresholds import Chosen, Current, Curve, Rates, Thresholds
+from onnxproof.proved import Proof
+from onnxproof.request.thresholds import Policy
 
 PROFILES = ("normal", "uniform", "zeros", "ones", "tiny", "large", "negative", "mixed")
 
@@ -43,8 +49,10 @@ def noise(baseline: Any, candidate: Any, truth: Any) -> Noise:
 
 def make_case(name: str, error: float, seed: int, outputs: tuple[str, ...] = ("output",)) -> CaseResult:
     results = tuple(compared(output, error, seed + i) for i, output in enumerate(outputs))
+    sizes, profile, _ = name.split("/")
+    inputs = {"x": TensorFacts((4, 16), "float32")}
     return CaseResult(
-        name, name.split("/")[1], True, "compared", {"x": {"shape": [4, 16], "dtype": "float32"}}, results
+        name, profile, True, "compared", inputs, results, sizes={"batch": int(sizes.removeprefix("batch="))}
     )
 
 
@@ -75,27 +83,28 @@ def make_proof(
         for i in range(cases)
     )
     blames = {made[-1].name: make_blame(nodes, node, file)} if nodes else {}
-    port = {"dtype": "float32", "shape": ["batch", 16]}
+    form = ("float32", ("batch", 16))
+    subject = SubjectFacts(
+        name=name,
+        target=f"{file}:{name}",
+        class_="model.Fixture",
+        parameters=1234,
+        inputs={input: TensorFacts((4, 16), "float32")},
+    )
     return Proof(
-        subject={
-            "name": name,
-            "target": f"{file}:{name}",
-            "class": "model.Fixture",
-            "parameters": 1234,
-            "inputs": {input: {"shape": [4, 16], "dtype": "float32"}},
-        },
-        artifact={
-            "path": f"{name}.onnx",
-            "exporter": "dynamo",
-            "opset": 20,
-            "sha256": "0" * 64,
-            "bytes": 54321,
-            "nodes": max(nodes, 3),
-            "operators": {"Gemm": 2, "Relu": 1},
-            "inputs": [{"name": input, **port}],
-            "outputs": [{"name": output, **port} for output in outputs],
-        },
-        environment={"onnxproof": "0", "torch": "0", "onnxruntime": "0", "providers": ["CPUExecutionProvider"]},
+        subject=subject,
+        artifact=Artifact(
+            path=f"{name}.onnx",
+            exporter="dynamo",
+            opset=20,
+            sha256="0" * 64,
+            bytes=54321,
+            nodes=max(nodes, 3),
+            operators={"Gemm": 2, "Relu": 1},
+            inputs=(Port(input, *form),),
+            outputs=tuple(Port(output, *form) for output in outputs),
+        ),
+        environment=Environment("0", torch="0", onnxruntime="0", providers=("CPUExecutionProvider",)),
         cases=made,
         findings=tuple(judge(observed, made, policy, blames)),
         policy=policy,
@@ -122,8 +131,8 @@ def make_blame(nodes: int, node: str, file: str) -> Blame:
     return Blame("translate", (culprit,), path=path)
 
 
-def make_latency(batches: tuple[int, ...] = (1, 8, 32)) -> dict[str, Any]:
-    """Measured times as DESIGN lays them down, drawn at random."""
+def make_latency(batches: tuple[int, ...] = (1, 8, 32)) -> Latency:
+    """Measured times, drawn at random."""
     generator = np.random.default_rng(0)
     runs, speedup = [], []
     for batch in batches:
@@ -131,17 +140,25 @@ def make_latency(batches: tuple[int, ...] = (1, 8, 32)) -> dict[str, Any]:
         for contender, scale in (("pytorch", 2.0), ("onnxruntime", 1.0)):
             times = np.sort(scale * batch**0.7 * (1 + 0.1 * generator.gamma(2, size=700)))
             medians[contender] = float(np.median(times))
-            quantiles = {f"p{q}_ms": float(np.quantile(times, q / 100)) for q in (50, 90, 95, 99)}
-            run = {"contender": contender, "batch": batch, "samples": (times * 1e6).round().tolist(), "load_ms": 12.0}
+            quantiles = {f"p{q}": float(np.quantile(times, q / 100)) for q in (50, 90, 95, 99)}
             runs.append(
-                {**run, "first_ms": float(times[-1] * 2), **quantiles, "throughput": batch * 1e3 / medians[contender]}
+                Run(
+                    contender,
+                    batch,
+                    samples=tuple((times * 1e6).round().astype(int).tolist()),
+                    count=700,
+                    percentiles={name: Bound(value, value, value) for name, value in quantiles.items()},
+                    load_ms=12.0,
+                    first_ms=float(times[-1] * 2),
+                    throughput=batch * 1e3 / medians[contender],
+                )
             )
         ratio = medians["pytorch"] / medians["onnxruntime"]
-        speedup.append({"batch": batch, "ratio": ratio, "low": ratio * 0.95, "high": ratio * 1.05})
-    return {"runs": runs, "speedup": speedup}
+        speedup.append(Speedup(batch, "onnxruntime", ratio, ratio * 0.95, ratio * 1.05))
+    return Latency(tuple(runs), tuple(speedup))
 
 
-def make_quality(n: int = 4000) -> dict[str, Any]:
+def make_quality(n: int = 4000) -> Quality:
     """A binary task with rare positives: both sides' counts over all thresholds, confusion, flips."""
     generator = np.random.default_rng(1)
     labels = generator.random(n) < 0.1
@@ -149,36 +166,50 @@ def make_quality(n: int = 4000) -> dict[str, Any]:
     scores["candidate"] = np.clip(scores["baseline"] + generator.normal(size=n) * 2e-3, 0, 1)
     decided = {side: values >= 0.5 for side, values in scores.items()}
     flipped = np.flatnonzero(decided["baseline"] != decided["candidate"])
-    return {
-        "task": "binary",
-        "n": n,
-        "baseline": {"accuracy": float((decided["baseline"] == labels).mean())},
-        "candidate": {"accuracy": float((decided["candidate"] == labels).mean())},
-        "confusion": {"labels": ["genuine", "fraud"], **{side: _matrix(labels, d) for side, d in decided.items()}},
-        "flips": [
-            {
-                "id": int(i),
-                "baseline": bool(decided["baseline"][i]),
-                "candidate": bool(decided["candidate"][i]),
-                "margin": float(abs(scores["baseline"][i] - 0.5)),
-                "explained": False,
-            }
+    matrices = {side: _matrix(labels, d) for side, d in decided.items()}
+    return Quality(
+        task="binary",
+        n=n,
+        baseline={"accuracy": float((decided["baseline"] == labels).mean())},
+        candidate={"accuracy": float((decided["candidate"] == labels).mean())},
+        confusion=Confusion(("genuine", "fraud"), **matrices),
+        flips=tuple(
+            Flip(
+                int(i),
+                int(i),
+                str(labels[i]),
+                str(decided["baseline"][i]),
+                str(decided["candidate"][i]),
+                margin=float(abs(scores["baseline"][i] - 0.5)),
+                explained=False,
+            )
             for i in flipped
-        ],
-        "flip_rate": {"value": len(flipped) / n, "low": 0.0, "high": 0.01},
-        "thresholds": {
+        ),
+        flip_count=len(flipped),
+        flip_rate=Rate(len(flipped) / n, 0.0, 0.01),
+        thresholds=Thresholds(
+            "probability",
+            Current(0.5, 0.5, *(_rates(matrices[side]) for side in ("baseline", "candidate"))),
             **{side: curve(labels, values) for side, values in scores.items()},
-            "chosen": {"threshold": 0.5},
-        },
-        "calibration": {side: _calibration(labels, values) for side, values in scores.items()},
-    }
+            goals=(),
+            chosen=Chosen(0.5),
+        ),
+        calibration={side: _calibration(labels, values) for side, values in scores.items()},
+    )
 
 
-def _matrix(labels: Any, decided: Any) -> list[list[int]]:
-    return [[int(((labels == t) & (decided == p)).sum()) for p in (False, True)] for t in (False, True)]
+def _rates(matrix: Any) -> Rates:
+    (tn, fp), (fn, tp) = matrix
+    recall, precision = tp / (tp + fn), tp / (tp + fp)
+    f1 = 2 * tp / (2 * tp + fp + fn)
+    return Rates(tp, fp, fn, tn, recall, precision, tn / (tn + fp), f1, (tp + tn) / (tp + fp + fn + tn))
 
 
-def curve(labels: Any, scores: Any, steps: int = 200) -> dict[str, list[float]]:
+def _matrix(labels: Any, decided: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(((labels == t) & (decided == p)).sum()) for p in (False, True)) for t in (False, True))
+
+
+def curve(labels: Any, scores: Any, steps: int = 200) -> Curve:
     """Counts where a score at or above the threshold is positive."""
     columns: dict[str, list[float]] = {key: [] for key in ("threshold", "tp", "fp", "fn", "tn", "precision", "recall")}
     for threshold in np.quantile(scores, np.linspace(0, 1, steps)):
@@ -188,17 +219,15 @@ def curve(labels: Any, scores: Any, steps: int = 200) -> dict[str, list[float]]:
         row |= {"precision": tp / max(tp + fp, 1), "recall": tp / max(tp + fn, 1)}
         for key, value in row.items():
             columns[key].append(value)
-    return columns
+    return Curve(**{key: tuple(values) for key, values in columns.items()})
 
 
-def _calibration(labels: Any, scores: Any) -> dict[str, list[float]]:
+def _calibration(labels: Any, scores: Any) -> tuple[Bin, ...]:
     bins = np.minimum((scores * 10).astype(int), 9)
     used = [b for b in range(10) if (bins == b).any()]
-    return {
-        "confidence": [float(scores[bins == b].mean()) for b in used],
-        "accuracy": [float(labels[bins == b].mean()) for b in used],
-        "count": [int((bins == b).sum()) for b in used],
-    }
+    return tuple(
+        Bin(int((bins == b).sum()), float(scores[bins == b].mean()), float(labels[bins == b].mean())) for b in used
+    )
 
 
 def full_proof(**options: Any) -> Proof:

@@ -80,8 +80,8 @@ def test_ox516_answers_of_one_side_that_are_nan_block(tmp_path):
     lost = int((x[:, 0] < 0).sum())
     assert proof.verdict == "block"
     assert codes(proof)["OX516"].evidence["candidate"] == lost
-    assert proof.quality["measured"] == 400 - lost
-    assert proof.quality["baseline"]["mae"] == pytest.approx(0.1, abs=1e-5), "both sides are measured on the same rows"
+    assert proof.quality.measured == 400 - lost
+    assert proof.quality.baseline["mae"] == pytest.approx(0.1, abs=1e-5), "both sides are measured on the same rows"
     positive = {"x": np.abs(x), "labels": 2.0 * np.abs(x[:, 0])}
     assert "OX516" not in codes(evaluate(line(), positive, tmp_path, onnx=tmp_path / "root.onnx"))
 
@@ -91,26 +91,26 @@ def test_ox516_answers_that_are_nan_on_both_sides_are_left_out_and_told(tmp_path
     proof = evaluate((Logarithm().eval(), (torch.rand(4, FEATURES),)), {"x": x, "labels": y == 0}, tmp_path)
     usable = x[:, 0] > 0
     assert codes(proof)["OX516"].severity == "review"
-    assert proof.quality["measured"] == usable.sum()
-    assert sum(map(sum, proof.quality["confusion"]["candidate"])) == usable.sum()
+    assert proof.quality.measured == usable.sum()
+    assert sum(map(sum, proof.quality.confusion.candidate)) == usable.sum()
     expected = sk.average_precision_score(y[usable] == 0, np.log(x[usable, 0]))
-    assert proof.quality["candidate"]["pr_auc"] == pytest.approx(expected, abs=1e-6)
+    assert proof.quality.candidate["pr_auc"] == pytest.approx(expected, abs=1e-6)
 
 
 def test_ox517_a_softmax_that_changes_no_decision_is_told(tmp_path):
     model = evaluated.points()
     exported = onnxproof.export(*model, out=tmp_path / "made")
-    graph_ = onnx.load(exported.artifact["path"])
+    graph_ = onnx.load(exported.artifact.path)
     last = graph_.graph.output[0].name
     for node in graph_.graph.node:
         node.output[:] = ["logits_inside" if name == last else name for name in node.output]
     graph_.graph.node.append(helper.make_node("Softmax", ["logits_inside"], [last], axis=-1))
     onnx.save(graph_, tmp_path / "soft.onnx")
     proof = evaluate(model, rows(), tmp_path, onnx=tmp_path / "soft.onnx")
-    assert proof.quality["flip_count"] == 0
+    assert proof.quality.flip_count == 0
     assert proof.verdict == "review"
     assert codes(proof)["OX517"].evidence["examples"][0]["times_rounding"] > 1000
-    right = evaluate(model, rows(), tmp_path, onnx=exported.artifact["path"])
+    right = evaluate(model, rows(), tmp_path, onnx=exported.artifact.path)
     assert "OX517" not in codes(right)
     assert right.verdict == "ship"
 
@@ -120,7 +120,7 @@ def test_ox517_rounding_of_an_ill_conditioned_model_is_none(tmp_path):
     x = generator.normal(size=(64, 4000)).astype(np.float32)
     x -= x.mean(axis=1, keepdims=True)
     proof = evaluate(evaluated.sums(), {"x": x, "labels": generator.integers(0, 2, 64)}, tmp_path)
-    assert proof.quality["score_difference"]["max_abs"] > 0
+    assert proof.quality.score_difference.max_abs > 0
     assert "OX517" not in codes(proof)
 
 
@@ -151,8 +151,8 @@ def test_missing_labels_do_not_change_the_task(kind, tmp_path):
     labels[:30] = np.nan
     quality = evaluate(model, {"x": data["x"], "labels": labels}, tmp_path).quality
     full = evaluate(model, {"x": data["x"][30:], "labels": labels[30:]}, tmp_path).quality
-    assert (quality["task"], quality["measured"], quality["unlabelled"]) == (kind, 370, 30)
-    assert quality["candidate"] == pytest.approx(full["candidate"])
+    assert (quality.task, quality.measured, quality.unlabelled) == (kind, 370, 30)
+    assert quality.candidate == pytest.approx(full.candidate)
     with pytest.raises(InputError, match="no example of the data has a label"):
         evaluate(model, {"x": data["x"], "labels": np.full(400, np.nan)}, tmp_path)
 
@@ -160,8 +160,8 @@ def test_missing_labels_do_not_change_the_task(kind, tmp_path):
 def test_the_output_that_fits_the_labels_is_taken(tmp_path):
     model = Hidden().eval(), (torch.randn(4, FEATURES),)
     quality = evaluate(model, rows(), tmp_path).quality
-    assert (quality["task"], quality["output"]) == ("multiclass", "logits")
-    assert quality["candidate"]["accuracy"] > 0.8
+    assert (quality.task, quality.output) == ("multiclass", "logits")
+    assert quality.candidate["accuracy"] > 0.8
 
 
 def test_one_score_speaks_for_the_class_that_is_called_positive(tmp_path):
@@ -169,12 +169,12 @@ def test_one_score_speaks_for_the_class_that_is_called_positive(tmp_path):
     texts = np.where(data["labels"] == 0, "fraud", "ok")
     given = {"x": data["x"], "labels": texts}
     right = evaluate(evaluated.yes_or_no(), given, tmp_path, positive="fraud")
-    assert right.quality["candidate"]["accuracy"] > 0.8
-    assert right.quality["positive"] == "fraud"
+    assert right.quality.candidate["accuracy"] > 0.8
+    assert right.quality.positive == "fraud"
     guessed = evaluate(evaluated.yes_or_no(), given, tmp_path)
     assert "guessed from the alphabet" in codes(guessed)["OX506"].message
     spelled = evaluate(evaluated.yes_or_no(), given, tmp_path, classes="ok,fraud")
-    assert spelled.quality["candidate"]["accuracy"] == right.quality["candidate"]["accuracy"]
+    assert spelled.quality.candidate["accuracy"] == right.quality.candidate["accuracy"]
 
 
 def test_many_equal_classes_are_not_rare_and_many_missed_ones_are_counted(tmp_path):
@@ -183,7 +183,7 @@ def test_many_equal_classes_are_not_rare_and_many_missed_ones_are_counted(tmp_pa
     x = np.eye(20, dtype=np.float32)[labels] * 3 + generator.normal(size=(600, 20)).astype(np.float32)
     x[labels == 7, 8] += 4.0  # one class is taken for another
     proof = evaluate((nn.Identity(), (torch.randn(2, 20),)), {"input": x, "labels": labels}, tmp_path)
-    assert proof.quality["per_class"]["7"]["candidate"]["recall"] < 0.5
+    assert proof.quality.per_class["7"].candidate["recall"] < 0.5
     assert "OX505" not in codes(proof)
     rare = np.concatenate([np.zeros(2000, np.int64), np.repeat(np.arange(1, 20), 6)])
     shown = np.zeros((len(rare), 20), np.float32)
@@ -203,13 +203,13 @@ def test_macro_averages_are_those_of_scikit_learn_without_a_class_too(tmp_path):
     quality = evaluate(evaluated.points(), {"x": data["x"], "labels": labels}, tmp_path).quality
     decided = evaluated.points()[0](torch.tensor(data["x"])).argmax(1).numpy()
     expected = sk.precision_recall_fscore_support(labels, decided, average="macro", zero_division=0)
-    assert [quality["candidate"][name] for name in ("precision", "recall", "f1")] == pytest.approx(expected[:3])
+    assert [quality.candidate[name] for name in ("precision", "recall", "f1")] == pytest.approx(expected[:3])
 
 
 def test_labels_that_are_all_zero_have_no_relative_error(tmp_path):
     quality = evaluate(line(), {"x": rows()["x"], "labels": np.zeros(400)}, tmp_path, task="regression").quality
-    assert {"mae", "rmse"} <= quality["candidate"].keys()
-    assert not {"relative_error", "r2"} & quality["candidate"].keys()
+    assert {"mae", "rmse"} <= quality.candidate.keys()
+    assert not {"relative_error", "r2"} & quality.candidate.keys()
 
 
 def test_objects_in_memory_are_data_too(tmp_path):
@@ -218,9 +218,9 @@ def test_objects_in_memory_are_data_too(tmp_path):
     loader = DataLoader(TensorDataset(x, y), batch_size=64)
     singles = [{"x": data["x"][i], "labels": int(data["labels"][i])} for i in range(400)]
     pairs = [(data["x"][i], int(data["labels"][i])) for i in range(400)]
-    expected = evaluate(evaluated.points(), data, tmp_path).quality["candidate"]
+    expected = evaluate(evaluated.points(), data, tmp_path).quality.candidate
     for given in (loader, singles, pairs, (data["x"], data["labels"])):
-        assert evaluate(evaluated.points(), given, tmp_path).quality["candidate"] == pytest.approx(expected)
+        assert evaluate(evaluated.points(), given, tmp_path).quality.candidate == pytest.approx(expected)
 
     def broken():
         yield data["x"][:100], data["labels"][:100]
@@ -245,7 +245,7 @@ def test_texts_with_gaps_and_a_constant_mask(tmp_path):
     names = [None if i < 20 else f"class {label}" for i, label in enumerate(data["labels"])]
     pq.write_table(pa.table({"x": list(data["x"]), "labels": names}), tmp_path / "gaps.parquet")
     quality = evaluate(evaluated.points(), str(tmp_path / "gaps.parquet"), tmp_path).quality
-    assert (quality["unlabelled"], quality["classes"]) == (20, ["class 0", "class 1", "class 2"])
+    assert (quality.unlabelled, quality.classes) == (20, ("class 0", "class 1", "class 2"))
 
     class Masked(nn.Module):
         def __init__(self):
@@ -303,8 +303,8 @@ def test_a_hugging_face_data_set_names_its_classes(tmp_path):
     features = {"label": {"names": ["ok", "fraud"], "_type": "ClassLabel"}}
     (folder / "dataset_info.json").write_text(json.dumps({"features": features}))
     quality = evaluate(evaluated.yes_or_no(), str(folder), tmp_path, positive="fraud").quality
-    assert (quality["classes"], quality["positive"]) == (["ok", "fraud"], "fraud")
-    assert quality["candidate"]["accuracy"] > 0.8
+    assert (quality.classes, quality.positive) == (("ok", "fraud"), "fraud")
+    assert quality.candidate["accuracy"] > 0.8
 
 
 def test_training_data_of_another_width_are_named_as_such(tmp_path):
@@ -322,10 +322,10 @@ def test_several_labels_are_calibrated_too(tmp_path):
     p = torch.sigmoid(model[0](torch.tensor(data["x"]))).detach().double().numpy().ravel()
     places = np.clip((p * 15).astype(int), 0, 14)
     apart = [abs(p[places == b].sum() - labels.ravel()[places == b].sum()) for b in range(15)]
-    assert quality["candidate"]["ece"] == pytest.approx(sum(apart) / len(p), abs=1e-6)
-    low, high = quality["intervals"]["ece"]["candidate"]
-    assert low < quality["candidate"]["ece"] < high
-    assert sum(entry["count"] for entry in quality["calibration"]["candidate"]) == labels.size
+    assert quality.candidate["ece"] == pytest.approx(sum(apart) / len(p), abs=1e-6)
+    low, high = quality.intervals["ece"].candidate
+    assert low < quality.candidate["ece"] < high
+    assert sum(entry.count for entry in quality.calibration["candidate"]) == labels.size
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one label", "several labels"])
@@ -334,9 +334,9 @@ def test_every_class_has_intervals_for_f1_and_areas(several, tmp_path):
     labels = np.eye(3, dtype=np.int64)[data["labels"]] if several else data["labels"]
     task = "multilabel" if several else "multiclass"
     quality = evaluate(evaluated.points(), {"x": data["x"], "labels": labels}, tmp_path, task=task).quality
-    for entry in quality["per_class"].values():
+    for entry in quality.per_class.values():
         for metric in ("precision", "recall", "f1", "roc_auc", "pr_auc"):
-            low, value, high = (entry["candidate"][key] for key in (f"{metric}_low", metric, f"{metric}_high"))
+            low, value, high = (entry.candidate[key] for key in (f"{metric}_low", metric, f"{metric}_high"))
             assert low - 0.01 <= value <= high + 0.01, metric
             assert low < high or value == 1.0
 
@@ -348,5 +348,5 @@ def test_ox613_names_the_first_field_that_differs_not_the_largest(tmp_path):
         (tmp_path / name).write_text(body.format(scale))
     pipelines = {"preprocess": f"{tmp_path}/train.py:transform", "serve_preprocess": f"{tmp_path}/serve.py:transform"}
     proof = evaluate(evaluated.points(), rows(), tmp_path, **pipelines)
-    assert proof.quality["preprocessing"]["field"] == 1
+    assert proof.quality.preprocessing.field == 1
     assert "OX613" in codes(proof)

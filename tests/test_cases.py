@@ -175,9 +175,9 @@ def test_integers_reach_powers_of_two_and_the_largest():
 def test_coverage_shows_a_gap():
     data = np.concatenate([np.linspace(0, 1, 500), np.linspace(5000, 5001, 500)])
     covered = cover(data, spread([np.linspace(-3, 3, 1000)]))
-    assert covered["share"] == pytest.approx(0.5)
-    assert covered["data_high"] == 5001
-    assert cover(np.linspace(-1, 1, 99), spread([np.linspace(-3, 3, 1000)]))["share"] == 1.0
+    assert covered.share == pytest.approx(0.5)
+    assert covered.data_high == 5001
+    assert cover(np.linspace(-1, 1, 99), spread([np.linspace(-3, 3, 1000)])).share == 1.0
 
 
 def test_the_proof_tells_what_of_the_users_data_was_covered(tmp_path):
@@ -193,5 +193,5 @@ def test_the_proof_tells_what_of_the_users_data_was_covered(tmp_path):
     names = [case.name for case in proof.cases]
     assert any(name.startswith("data/stratified=") for name in names)
     assert any("like-data" in name for name in names)
-    assert proof.coverage["input"]["data_high"] == pytest.approx(9e4)
-    assert proof.coverage["input"]["share"] == pytest.approx(0.5, abs=0.01)  # nothing synthetic goes as far as 9e4
+    assert proof.coverage["input"].data_high == pytest.approx(9e4)
+    assert proof.coverage["input"].share == pytest.approx(0.5, abs=0.01)  # nothing synthetic goes as far as 9e4

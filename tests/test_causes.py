@@ -333,7 +333,7 @@ def test_inputs_in_another_order_are_paired_by_their_shapes():
 
 def test_the_file_of_another_model_is_told_so(tmp_path):
     made = onnxproof.export(nn.Linear(8, 4).eval(), (X,), out=tmp_path / "other")
-    proof = onnxproof.prove(nn.Linear(6, 4).eval(), (X[:, :6],), onnx=made.artifact["path"], out=tmp_path, budget=5)
+    proof = onnxproof.prove(nn.Linear(6, 4).eval(), (X[:, :6],), onnx=made.artifact.path, out=tmp_path, budget=5)
     finding = proof.findings[0]
     assert finding.code == "OX222"
     assert "the file of another model" in finding.help
@@ -341,7 +341,7 @@ def test_the_file_of_another_model_is_told_so(tmp_path):
 
 def test_an_unknown_operator_is_named(tmp_path):
     made = onnxproof.export(nn.Linear(8, 4).eval(), (X,), out=tmp_path / "other")
-    model = onnx.load(made.artifact["path"])
+    model = onnx.load(made.artifact.path)
     model.graph.node[-1].op_type, model.graph.node[-1].domain = "Fancy", "acme"
     model.opset_import.append(onnx.helper.make_opsetid("acme", 1))
     onnx.save(model, tmp_path / "m.onnx")

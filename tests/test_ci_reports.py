@@ -200,7 +200,8 @@ def test_markdown_fits_a_comment():
 
 def test_where_two_files_are_compared_the_first_has_its_name():
     proof = make_proof(wrong=1)
-    diff = replace(proof, subject={**proof.subject, "target": "before.onnx"})
+    diff = replace(proof, subject=replace(proof.subject, target="before.onnx"))
+    diff = diff.judged(diff.policy)
     for shown in (render_markdown(diff), render_annotations(diff), render_junit(diff), diff._repr_html_()):
         assert "before.onnx" in shown
         assert "PyTorch" not in shown

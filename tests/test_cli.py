@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from conftest import target
-from onnxproof.proof.proof import schema
+from onnxproof.proof.schema import schema
 
 
 def test_the_tutorial_model_ships_over_many_batches(cli, tmp_path):

@@ -21,6 +21,7 @@ from onnxproof.parity.comparison import (
     unexplained_pattern,
     unit_roundoff,
 )
+from onnxproof.proof.codec import decode, plain
 from onnxproof.proof.comparison import Comparison
 
 FLOATS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=5), elements=st.floats(-1e6, 1e6, width=32))
@@ -175,4 +176,4 @@ def test_a_comparison_survives_json(array):
     import json
 
     result = compare("x", array, array + np.float32(1))
-    assert Comparison.from_json(json.loads(json.dumps(result.to_json()))) == result
+    assert decode(json.loads(json.dumps(plain(result))), Comparison) == result

@@ -15,7 +15,7 @@ import evaluated
 import onnxproof
 from conftest import codes
 from onnxproof.errors import UserError
-from onnxproof.proof.proof import schema
+from onnxproof.proof.schema import schema
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples" / "fraud.py"
@@ -153,17 +153,17 @@ def test_ox502_decisions_that_rounding_does_not_explain(files, tmp_path):
 
     proof = evaluate(files, tmp_path, onnx=changed(files / "model.onnx", tmp_path, move))
     assert "OX502" in codes(proof, "block")
-    flips = proof.quality["flips"]
-    assert len(flips) == proof.quality["flip_count"] > 0
-    assert not any(flip["explained"] for flip in flips)
+    flips = proof.quality.flips
+    assert len(flips) == proof.quality.flip_count > 0
+    assert not any(flip.explained for flip in flips)
     x, _ = evaluated.blobs()
     worst = flips[0]
     module, _ = evaluated.points()
     import torch
 
-    scores = module(torch.tensor(x[worst["id"]][None])).detach().numpy()[0]
-    assert str(int(scores.argmax())) == worst["baseline"]
-    assert worst["margin"] == pytest.approx(scores.max() - scores[int(worst["candidate"])], rel=1e-4)
+    scores = module(torch.tensor(x[worst.id][None])).detach().numpy()[0]
+    assert str(int(scores.argmax())) == worst.baseline
+    assert worst.margin == pytest.approx(scores.max() - scores[int(worst.candidate)], rel=1e-4)
 
 
 def test_ox503_decisions_within_rounding_are_noise(tmp_path):
@@ -173,8 +173,8 @@ def test_ox503_decisions_within_rounding_are_noise(tmp_path):
         x[:, -1] -= x.astype(np.float64).sum(axis=1).astype(np.float32)  # the exact sum is next to nothing
     np.savez(tmp_path / "d.npz", x=x, labels=np.arange(400) % 2)
     proof = onnxproof.evaluate(target("sums"), data=str(tmp_path / "d.npz"), out=tmp_path)
-    assert proof.quality["flip_count"] > 0, "two orders of adding give the same signs here"
-    assert all(flip["explained"] for flip in proof.quality["flips"])
+    assert proof.quality.flip_count > 0, "two orders of adding give the same signs here"
+    assert all(flip.explained for flip in proof.quality.flips)
     assert "OX503" in codes(proof, "note")
     assert "OX502" not in codes(proof)
 
@@ -215,8 +215,8 @@ def test_tables_with_text_labels_and_ids(files, tmp_path):
 
     options = {"data": str(tmp_path / "d.csv"), "labels": "kind", "onnx": changed(files / "model.onnx", tmp_path, move)}
     proof = evaluate(files, tmp_path, **options, min={"recall[cow]": 0.999})
-    assert proof.quality["classes"] == ("ant", "bee", "cow") or proof.quality["classes"] == ["ant", "bee", "cow"]
-    assert all(str(flip["id"]).startswith("e") for flip in proof.quality["flips"])
+    assert proof.quality.classes == ("ant", "bee", "cow")
+    assert all(str(flip.id).startswith("e") for flip in proof.quality.flips)
     assert "OX504" in codes(proof, "block")
 
 
@@ -225,14 +225,14 @@ def test_regression_and_a_metric_of_the_users_own(files, tmp_path):
     x = generator.normal(size=(300, 3)).astype(np.float32)
     np.savez(tmp_path / "d.npz", x=x, y=generator.normal(size=300))
     proof = onnxproof.evaluate(target("numbers"), data=str(tmp_path / "d.npz"), out=tmp_path, max={"mae": 100})
-    assert proof.quality["task"] == "regression"
-    assert proof.quality["flip_rate"] is None
-    assert set(proof.quality["candidate"]) == {"mae", "rmse", "r2", "relative_error"}
+    assert proof.quality.task == "regression"
+    assert proof.quality.flip_rate is None
+    assert set(proof.quality.candidate) == {"mae", "rmse", "r2", "relative_error"}
     assert proof.verdict == "ship", proof.findings
     own = evaluate(files, tmp_path, metric=target("share_right"))
-    assert own.quality["candidate"]["share_right"] == own.quality["candidate"]["accuracy"]
-    low, high = own.quality["intervals"]["share_right"]["candidate"]
-    assert low < own.quality["candidate"]["share_right"] < high
+    assert own.quality.candidate["share_right"] == own.quality.candidate["accuracy"]
+    low, high = own.quality.intervals["share_right"].candidate
+    assert low < own.quality.candidate["share_right"] < high
 
 
 # --- many rows --------------------------------------------------------------------------------------------------------
@@ -255,20 +255,20 @@ def test_processes_give_the_same_answer_and_runs_resume(files, many, tmp_path):
     options = {"data": str(many), "onnx": changed(files / "model.onnx", tmp_path, move), "batch_size": 1000}
     alone = evaluate(files, tmp_path / "a", workers=1, **options)
     shared = evaluate(files, tmp_path / "b", workers=2, **options)
-    assert alone.quality["flip_count"] > 0
-    assert (alone.quality["where"], shared.quality["where"]) == ("local", "processes")
+    assert alone.quality.flip_count > 0
+    assert (alone.quality.where, shared.quality.where) == ("local", "processes")
     for name in ("n", "confusion", "flips", "flip_count", "candidate", "intervals", "tests"):
-        assert alone.quality[name] == shared.quality[name], name
+        assert getattr(alone.quality, name) == getattr(shared.quality, name), name
     shards = sorted((tmp_path / "b" / "evaluate").glob("shard-*.npz"))
     assert len(shards) == 3
     shards[1].unlink()
     times = {shard: shard.stat().st_mtime_ns for shard in shards if shard.exists()}
     resumed = evaluate(files, tmp_path / "b", workers=1, goal=(), **options)
-    assert resumed.quality["confusion"] == alone.quality["confusion"]
+    assert resumed.quality.confusion == alone.quality.confusion
     assert shards[0].stat().st_mtime_ns == times[shards[0]], "a finished shard is not run again"
     assert shards[1].exists()
     other = evaluate(files, tmp_path / "b", workers=1, **{**options, "onnx": files / "model.onnx"})
-    assert other.quality["flip_count"] == 0
+    assert other.quality.flip_count == 0
     assert shards[0].stat().st_mtime_ns != times[shards[0]], "another model, other shards"
 
 
@@ -308,22 +308,22 @@ def test_ox613_the_first_step_and_field_that_differ(files, tmp_path):
     proof = evaluate(files, tmp_path, preprocess=target("training"), serve_preprocess=target("serving"))
     finding = next(f for f in proof.findings if f.code == "OX613")
     assert finding.severity == "block"
-    p = proof.quality["preprocessing"]
-    assert (p["step"], p["field"]) == (0, 3)
-    assert p["names"] == {"training": "centre", "serving": "shifted"}
-    assert p["max_abs"] == pytest.approx(4.0, rel=1e-4)
-    assert p["flips"] > 0
+    p = proof.quality.preprocessing
+    assert (p.step, p.field) == (0, 3)
+    assert p.names == {"training": "centre", "serving": "shifted"}
+    assert p.max_abs == pytest.approx(4.0, rel=1e-4)
+    assert p.flips > 0
     alike = evaluate(files, tmp_path, preprocess=target("training"), serve_preprocess=target("same"))
     assert "OX613" not in codes(alike)
-    assert alike.quality["preprocessing"]["flips"] == 0
+    assert alike.quality.preprocessing.flips == 0
 
 
 def test_preprocessing_is_exported_into_the_same_file(files, tmp_path):
     options = {"onnx": None, "preprocess": target("halves"), "min": {"accuracy": 0.3}}
     outside = evaluate(files, tmp_path / "a", **options)
     inside = evaluate(files, tmp_path / "b", with_preprocess=True, **options)
-    assert inside.artifact["inputs"][0]["name"] == "raw"
-    assert inside.quality["confusion"] == outside.quality["confusion"]
+    assert inside.artifact.inputs[0].name == "raw"
+    assert inside.quality.confusion == outside.quality.confusion
     assert inside.verdict == "ship"
 
 
@@ -352,6 +352,6 @@ def test_an_artifact_with_a_fixed_batch(tmp_path):
     np.savez(tmp_path / "d.npz", x=x, labels=y)
     fixed = onnxproof.evaluate(target("points"), data=str(tmp_path / "d.npz"), dynamic={}, out=tmp_path / "a")
     free = onnxproof.evaluate(target("points"), data=str(tmp_path / "d.npz"), out=tmp_path / "b")
-    assert fixed.artifact["inputs"][0]["shape"][0] == 4
-    assert fixed.quality["n"] == 10
-    assert fixed.quality["confusion"] == free.quality["confusion"]
+    assert fixed.artifact.inputs[0].shape[0] == 4
+    assert fixed.quality.n == 10
+    assert fixed.quality.confusion == free.quality.confusion

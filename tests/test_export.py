@@ -76,19 +76,19 @@ def test_a_random_module_blocks(tmp_path):
 @pytest.mark.parametrize("opset", [18, 21, 23])
 def test_an_opset_on_request(opset, tmp_path):
     proof = onnxproof.prove(*models.tutorial(), out=tmp_path, opset=opset)
-    assert proof.artifact["opset"] == opset
+    assert proof.artifact.opset == opset
     assert proof.verdict == "ship"
 
 
 def test_an_opset_that_did_not_happen_is_a_finding(tmp_path):
     proof = onnxproof.export(*models.cnn(), out=tmp_path, opset=17)
-    written = proof.artifact["opset"]
+    written = proof.artifact.opset
     assert ("OX105" in codes(proof, "review")) == (written != 17)
 
 
 def test_torchscript_on_request(tmp_path):
     proof = onnxproof.prove(*models.cnn(), out=tmp_path, exporter="torchscript")
-    assert proof.artifact["exporter"] == "torchscript"
+    assert proof.artifact.exporter == "torchscript"
     assert proof.verdict == "ship"
     inputs, outputs = ports(tmp_path / "model.onnx")
     assert (inputs, outputs) == (["input"], ["output"])
@@ -98,7 +98,7 @@ def test_a_scripted_module_goes_through_torchscript(tmp_path):
     module, inputs = models.tutorial()
     proof = onnxproof.prove(torch.jit.script(module), inputs, out=tmp_path)
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
-    assert proof.artifact["exporter"] == "torchscript"
+    assert proof.artifact.exporter == "torchscript"
 
 
 def test_saved_targets(tmp_path):
@@ -142,7 +142,7 @@ def test_ox138_strict_capture_is_tried_and_said_and_fix_writes_it(tmp_path):
     finding = next(f for f in proof.findings if f.code == "OX138")
     assert "numpy() is not supported" in finding.message
     assert "detach().numpy()" in linecache.getline(finding.where.file, finding.where.line)
-    assert proof.artifact["exporter"] == "dynamo"
+    assert proof.artifact.exporter == "dynamo"
     assert settings_of(proof, Request()) == {"strict": True}
     asked = onnxproof.export(*failing.through_numpy(), strict=True, out=tmp_path)
     assert codes(asked).isdisjoint({"OX101", "OX138"})
@@ -153,7 +153,7 @@ def test_ox138_strict_capture_is_tried_and_said_and_fix_writes_it(tmp_path):
 def test_the_exporters_chatter_is_in_the_proof(tmp_path, capfd):
     proof = onnxproof.export(*models.tutorial(), out=tmp_path)
     assert capfd.readouterr() == ("", "")
-    assert isinstance(proof.artifact["log"], str)
+    assert isinstance(proof.artifact.log, str)
 
 
 def test_float_dtypes_are_kept(exported):
@@ -187,7 +187,7 @@ def test_large_weights_go_to_external_data_and_ship(tmp_path, monkeypatch):
     monkeypatch.setattr(exporters, "EXTERNAL_ABOVE", 0)
     proof = onnxproof.prove(*models.mlp(), out=tmp_path)
     assert (tmp_path / "model.onnx.data").is_file()
-    assert proof.artifact["bytes"] > (tmp_path / "model.onnx").stat().st_size
+    assert proof.artifact.bytes > (tmp_path / "model.onnx").stat().st_size
     assert proof.verdict == "ship", [(f.code, f.message) for f in proof.findings]
 
 

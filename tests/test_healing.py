@@ -32,12 +32,12 @@ def heal(name, out, **options):
 def test_a_deleted_epsilon_is_healed_by_leaving_the_exporters_optimiser_out(tmp_path):
     proof = heal("epsilon_of_a_norm", tmp_path)
     assert proof.verdict == "ship"
-    assert proof.healing["change"] == "the exporter's optimiser off"
-    assert proof.healing["before"]["code"] == "OX205"
+    assert proof.healing.change == "the exporter's optimiser off"
+    assert proof.healing.before.code == "OX205"
     note = next(f for f in proof.findings if f.code == "OX008")
     assert "--no-optimize" in note.help
-    assert proof.healing["cost"]["size_ratio"] > 0.5
-    assert proof.healing["cost"]["latency_ratio"] > 0
+    assert proof.healing.cost.size_ratio > 0.5
+    assert proof.healing.cost.latency_ratio > 0
     zeros = torch.zeros(2, 8).numpy()
     shipped = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(None, {"inputs_0": zeros})[0]
     assert (shipped == 0).all(), "the artifact in place is the healed one"
@@ -47,7 +47,7 @@ def test_a_deleted_epsilon_is_healed_by_leaving_the_exporters_optimiser_out(tmp_
 def test_a_wrong_rewrite_is_healed_by_switching_it_off(tmp_path):
     proof = heal("padding_before_max_pool", tmp_path)
     assert proof.verdict == "ship"
-    assert proof.healing["session"] == {"disabled_optimizers": ("Pad_Fusion",)}
+    assert proof.healing.session == {"disabled_optimizers": ("Pad_Fusion",)}
     assert settings_of(proof, Request()) == {"disable": ["Pad_Fusion"]}
     assert "disabled_optimizers" in next(f for f in proof.findings if f.code == "OX008").help
 
@@ -70,7 +70,7 @@ def test_a_branch_on_a_length_is_healed_by_limiting_it_to_what_was_captured(tmp_
         OfTwoLengths().eval(), (torch.randn(2, 10, 4),), dynamic=dynamic, heal=True, budget=2.0, out=tmp_path
     )
     assert proof.verdict == "ship"
-    assert proof.healing["limits"] == {"seq": [1, 20]}
+    assert proof.healing.limits == {"seq": (1, 20)}
     lengths = {case.inputs["x"]["shape"][1] for case in proof.cases}
     assert max(lengths) == 20
     note = next(f for f in proof.findings if f.code == "OX008")
@@ -85,8 +85,8 @@ def test_what_nothing_heals_is_said_with_the_line_and_the_verdict_stays(tmp_path
     note = next(f for f in proof.findings if f.code == "OX009")
     assert "silent.py" in note.message
     assert "kernel area" in note.message
-    assert not any(one["passed"] for one in proof.healing["tried"])
-    assert len(proof.healing["tried"]) >= 6
+    assert not any(one.passed for one in proof.healing.tried)
+    assert len(proof.healing.tried) >= 6
 
 
 def test_a_correct_export_is_not_treated(tmp_path):

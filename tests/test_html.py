@@ -11,7 +11,11 @@ import pytest
 
 from browser import Watched, started
 from onnxproof.findings import found
-from onnxproof.proof.proof import Proof
+from onnxproof.proof.codec import plain
+from onnxproof.proof.latency import Latency, Run
+from onnxproof.proof.quality import Confusion, Flip, Quality
+from onnxproof.proof.thresholds import Curve
+from onnxproof.proved import Proof
 from onnxproof.report.html import LIMIT, render_html, to_script_json
 from proofs import full_proof, make_proof, make_quality
 
@@ -110,11 +114,16 @@ def test_the_culprit_and_its_line_are_named(watched, full_html, tmp_path):
 
 
 def test_how_to_reproduce(watched, full, tmp_path):
-    given = replace(full, environment={**full.environment, "command": "onnxproof prove 'my model.py:net' --seed 3"})
+    given = replace(full, environment=replace(full.environment, command="onnxproof prove 'my model.py:net' --seed 3"))
     page = watched().open(render_html(given), tmp_path)
     text = page.inner_text("#reproduce")
     assert "onnxproof prove 'my model.py:net' --seed 3" in text
     assert "onnxproof explain OX201" in text
+
+
+EMPTY = Curve(*((),) * 7)
+NO_CURVES = replace(make_quality(40).thresholds, baseline=EMPTY, candidate=EMPTY)
+MANY = ((1,) * 30,) * 30
 
 
 @pytest.mark.parametrize(
@@ -122,18 +131,16 @@ def test_how_to_reproduce(watched, full, tmp_path):
     [
         replace(make_proof(cases=0), artifact=None),
         make_proof(cases=1),
-        replace(make_proof(), latency={}, quality={}),
+        replace(make_proof(), latency=Latency((), ()), quality=Quality()),
         replace(
             make_proof(),
-            latency={"runs": [{"contender": "x"}]},
-            quality={"task": "regression", "candidate": {"r2": 0.5}},
+            latency=Latency((Run("x", 1),), ()),
+            quality=Quality(task="regression", candidate={"r2": 0.5, "mae": float("nan")}),
         ),
-        replace(
-            make_proof(), quality={"confusion": {"labels": ["a"], "baseline": [[1]]}, "thresholds": {"baseline": {}}}
-        ),
-        replace(make_proof(), quality={"confusion": {"labels": list(range(30)), "candidate": [[1] * 30] * 30}}),
+        replace(make_proof(), quality=Quality(confusion=Confusion(("a",), ((1,),), ((0,),)), thresholds=NO_CURVES)),
+        replace(make_proof(), quality=Quality(confusion=Confusion(tuple(map(str, range(30))), MANY, MANY))),
     ],
-    ids=["failed export", "one case", "empty parts", "sparse parts", "half a confusion", "many classes"],
+    ids=["failed export", "one case", "empty parts", "sparse parts", "no curves", "many classes"],
 )
 def test_what_is_missing_is_left_out(proof, watched, tmp_path):
     view = watched()
@@ -157,11 +164,11 @@ def test_the_slider_moves_the_matrices_the_counts_and_the_dots(watched, full, fu
     page.keyboard.press("Home")
     for _ in range(25):
         page.keyboard.press("ArrowRight")
-    steps = sorted({t for side in ("baseline", "candidate") for t in full.quality["thresholds"][side]["threshold"]})
+    steps = sorted({t for side in ("baseline", "candidate") for t in getattr(full.quality.thresholds, side).threshold})
     at = steps[25]
     assert page.inner_text("#threshold-value") == f"{at:.6g}"
     for side in ("baseline", "candidate"):
-        curve = full.quality["thresholds"][side]
+        curve = plain(getattr(full.quality.thresholds, side))
         index = next(i for i, threshold in enumerate(curve["threshold"]) if threshold >= at)
         box = page.locator(f'.slider .matrix[data-side="{side}"]')
         for key in ("tp", "fp", "fn", "tn"):
@@ -338,8 +345,11 @@ def attacked(first: int) -> Proof:
     """Every name and text carries an attack: lists carry them all, the others the one asked for and its neighbours."""
     some = [*ATTACKS[first:], *ATTACKS[:first]]
     quality = make_quality(400)
-    quality["confusion"]["labels"] = some[:2]
-    quality["flips"] = [{"id": a, "baseline": a, "candidate": a, "margin": 0.1, "explained": a} for a in some]
+    quality = replace(
+        quality,
+        confusion=replace(quality.confusion, labels=tuple(some[:2])),
+        flips=tuple(Flip(a, 0, a, a, a, margin=0.1) for a in some),
+    )
     proof = full_proof(
         name=some[0],
         input=some[1],
@@ -352,13 +362,13 @@ def attacked(first: int) -> Proof:
     path = tuple(replace(s, node=a, op=a, module=a) for s, a in zip(blame.path, some * 4, strict=True))
     culprit = replace(blame.culprits[0], node=path[20].node, op=some[3], module=some[4], text=some[5])
     rename = {case.name: f"{case.name}/{a}" for case, a in zip(proof.cases, some * 3, strict=False)}
-    runs = [{**run, "contender": a} for run, a in zip(proof.latency["runs"], some, strict=False)]
+    runs = tuple(replace(run, contender=a) for run, a in zip(proof.latency.runs, some, strict=False))
     return replace(
         proof,
         blame={rename[located]: replace(blame, path=path, culprits=(culprit,), removed=tuple(some), rewrite=some[6])},
-        artifact={**proof.artifact, "path": some[7], "operators": dict.fromkeys(some, 3)},
-        environment={**proof.environment, some[8]: some[9], "command": some[0]},
-        latency={"runs": runs, "speedup": []},
+        artifact=replace(proof.artifact, path=some[7], operators=dict.fromkeys(some, 3)),
+        environment=replace(proof.environment, platform=some[9], machine=some[8], command=some[0]),
+        latency=Latency(runs, ()),
         cases=tuple(
             replace(case, name=rename[case.name], profile=a) for case, a in zip(proof.cases, some * 3, strict=False)
         ),
@@ -400,7 +410,7 @@ def test_a_real_model_with_such_names(watched, tmp_path):
 
     module, inputs = Named().eval(), (torch.randn(2, 5),)
     made = onnxproof.export(module, inputs, out=tmp_path / "out")
-    model = onnx.load(made.artifact["path"])
+    model = onnx.load(made.artifact.path)
     renamed = {model.graph.input[0].name: f"{bad}input"}
     for node in model.graph.node:
         node.name = f"{bad}{node.name}"

@@ -22,7 +22,8 @@ from onnxproof.latency import harness, scenarios
 from onnxproof.latency import profile as slow
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.statistics import needed, percentile, ratio_interval
-from onnxproof.policy.thresholds import LatencyPolicy, Policy
+from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import (
     KEPT_SAMPLES,
     Absent,
@@ -30,6 +31,7 @@ from onnxproof.proof.latency import (
     Earlier,
     Latency,
     Machine,
+    OperatorShare,
     Profile,
     Run,
     SlowNode,
@@ -37,9 +39,13 @@ from onnxproof.proof.latency import (
     Tuned,
     thinned,
 )
-from onnxproof.proof.proof import Proof, schema
+from onnxproof.proof.schema import schema
+from onnxproof.proof.subject import SubjectFacts
+from onnxproof.proved import Proof
 from onnxproof.request.benchmark import Variant, levels, parse_length, parse_variant
 from onnxproof.request.judgement import parse_latency
+from onnxproof.request.option import Expected
+from onnxproof.request.thresholds import LatencyPolicy, Policy
 
 # --- statistics -------------------------------------------------------------------------------------------------------
 
@@ -317,7 +323,7 @@ def latency_of(*runs, speedup=((1, 2.0, 1.9, 2.1),), **changes):
 def judged(latency, **limits):
     """Codes and severities of the findings about some times."""
     policy = Policy(latency=LatencyPolicy(**limits))
-    proof = Proof({"name": "model"}, None, {}, (), (), latency=latency.to_json() if latency else None)
+    proof = Proof(SubjectFacts("model"), None, Environment(), (), (), latency=latency)
     return {f.code: f.severity for f in proof.judged(policy).findings}
 
 
@@ -430,10 +436,10 @@ def test_in_the_server_scenario_limits_speak_of_all_workers():
 
 def test_slower_comes_with_likely_reasons_and_the_slowest_node():
     nodes = (SlowNode("node_Transpose_3", "Transpose", 0.6, 1.2, "CPUExecutionProvider", "head", "m.py", 7, "x.T"),)
-    ops = {"Transpose": {"share": 0.6, "nodes": 4.0}, "Erf": {"share": 0.2, "nodes": 2.0}}
+    ops = {"Transpose": OperatorShare(0.6, 4.0), "Erf": OperatorShare(0.2, 2.0)}
     profile = Profile(1, {"batch": 1}, 50, nodes, ops, {"CPUExecutionProvider": 1.0})
     latency = replace(latency_of(run_of(0.4), speedup=((1, 0.7, 0.66, 0.74),)), profile=profile)
-    proof = Proof({}, None, {}, (), (), latency=latency.to_json()).judged(Policy())
+    proof = Proof(SubjectFacts(), None, Environment(), (), (), latency=latency).judged(Policy())
     finding = next(f for f in proof.findings if f.code == "OX404")
     reasons = " | ".join(finding.evidence["reasons"])
     assert "threads for a call" in reasons
@@ -445,11 +451,11 @@ def test_slower_comes_with_likely_reasons_and_the_slowest_node():
 
 def test_a_record_survives_json_and_keeps_few_samples():
     latency = latency_of(baseline=BASELINE, absent=(Absent("a", "b"),), tuned=(Tuned({}, 1, 2.0, 1.9, 2.1),))
-    again = Latency.from_json(json.loads(json.dumps({**latency.to_json(), "from_the_future": 1})))
+    again = decode(json.loads(json.dumps({**plain(latency), "from_the_future": 1})), Latency)
     assert again.runs == latency.runs
     assert again.speedup == latency.speedup
     assert again.baseline.runs[0].percentiles == BASELINE.runs[0].percentiles
-    assert again.runs[0].to_json()["p99_ms"] is None
+    assert plain(again.runs[0])["p99_ms"] is None
     many = thinned(list(range(100_001)))
     assert len(many) <= KEPT_SAMPLES
     assert many[:2] == (0, 51)
@@ -472,7 +478,7 @@ def test_what_the_user_writes_is_understood_or_refused():
         (parse_latency, "p99"),
         (parse_latency, "p99=-1ms"),
     ):
-        with pytest.raises(UserError, match="expected"):
+        with pytest.raises(Expected):
             parse(text)
 
 
@@ -492,7 +498,7 @@ def test_times_of_a_node_are_added_up_without_the_first_runs():
         ("a", "Gemm", 0.8, 0.004),
         ("b", "Relu", 0.2, 0.001),
     ]
-    assert profile.ops["Gemm"] == {"share": 0.8, "nodes": 1.0}
+    assert profile.ops["Gemm"] == OperatorShare(0.8, 1.0)
 
 
 # --- whole runs -------------------------------------------------------------------------------------------------------
@@ -510,7 +516,7 @@ def timed(tmp_path_factory) -> onnxproof.Proof:
 
 
 def test_a_run_has_what_the_contract_says(timed):
-    data = timed.to_json()
+    data = json.loads(timed.dumps())
     jsonschema.validate(data, schema())
     latency = data["latency"]
     assert {(r["contender"], r["batch"]) for r in latency["runs"]} == {
@@ -540,12 +546,12 @@ def test_what_was_timed_was_compared(timed):
 
 
 def test_the_slowest_nodes_lead_to_modules_and_lines(timed):
-    nodes = timed.latency["profile"]["nodes"]
-    assert sum(node["share"] for node in nodes) <= 1.0 + 1e-9
-    assert [n["share"] for n in nodes] == sorted((n["share"] for n in nodes), reverse=True)
-    placed = [node for node in nodes if node["file"]]
+    nodes = timed.latency.profile.nodes
+    assert sum(node.share for node in nodes) <= 1.0 + 1e-9
+    assert [n.share for n in nodes] == sorted((n.share for n in nodes), reverse=True)
+    placed = [node for node in nodes if node.file]
     assert placed
-    assert all(node["file"].endswith("models.py") and node["line"] for node in placed)
+    assert all(node.file.endswith("models.py") and node.line for node in placed)
 
 
 def test_the_report_of_a_bench_is_calm_and_judges_again(timed, cli, tmp_path):
@@ -584,7 +590,8 @@ def test_the_users_data_are_timed_where_there_are_enough_rows(tmp_path):
     data = str(tmp_path / "data.npz")
     proof = onnxproof.bench(*models.mlp(), batch_sizes=[4, 8], data=data, out=tmp_path, **QUICK)
     assert {case.name.split("/")[1] for case in proof.cases} == {"timed-data", "timed"}
-    assert {r["batch"] for r in proof.latency["runs"]} == {4, 8}
+    assert {case.group for case in proof.cases} == {"batch=4", "batch=8"}
+    assert {r.batch for r in proof.latency.runs} == {4, 8}
 
 
 def spoil(model: onnx.ModelProto) -> None:
@@ -609,7 +616,7 @@ def test_a_wrong_second_file_is_noted_and_does_not_gate(mutated, exported, tmp_p
     assert not codes(proof, "block")
     again = onnxproof.bench(*models.mlp(), onnx=good, against=good, batch_sizes=[2], out=tmp_path, **QUICK)
     assert "OX418" not in codes(again)
-    assert {r["contender"] for r in again.latency["runs"]} == {"pytorch", "onnxruntime", "onnxruntime:model.onnx"}
+    assert {r.contender for r in again.latency.runs} == {"pytorch", "onnxruntime", "onnxruntime:model.onnx"}
 
 
 @pytest.mark.slow
@@ -625,9 +632,9 @@ def test_lengths_binding_and_offline(tmp_path):
         out=tmp_path,
         **QUICK,
     )
-    runs = proof.latency["runs"]
-    assert {(r["sizes"]["batch"], r["sizes"]["seq"]) for r in runs} == {(2, 3), (2, 12)}
-    assert {r["concurrency"] for r in runs if r["scenario"] == "offline"} == {1, 2}
+    runs = proof.latency.runs
+    assert {(r.sizes["batch"], r.sizes["seq"]) for r in runs} == {(2, 3), (2, 12)}
+    assert {r.concurrency for r in runs if r.scenario == "offline"} == {1, 2}
     assert "OX418" not in codes(proof)
     assert not codes(proof, "block")
     with pytest.raises(UserError, match="no dynamic dimension is called 'width'"):
@@ -638,15 +645,15 @@ def test_a_server_is_timed_from_the_arrival(tmp_path):
     proof = onnxproof.bench(
         *models.mlp(), batch_sizes=[1], scenario="server", concurrency=2, rate=400.0, out=tmp_path, **QUICK
     )
-    served = [r for r in proof.latency["runs"] if r["scenario"] == "server"]
-    assert {(r["contender"], r["concurrency"]) for r in served} == {
+    served = [r for r in proof.latency.runs if r.scenario == "server"]
+    assert {(r.contender, r.concurrency) for r in served} == {
         (name, workers) for name in ("pytorch", "onnxruntime") for workers in (1, 2)
     }
-    assert all(r["rate"] == 400.0 and r["waiting_ms"] >= 0 for r in served)
+    assert all(r.rate == 400.0 and r.waiting_ms >= 0 for r in served)
 
 
 def test_a_baseline_turns_it_into_a_regression_check(timed, tmp_path):
-    data = timed.to_json()
+    data = json.loads(timed.dumps())
     for run in data["latency"]["runs"]:
         for bound in run["percentiles"].values():
             for end in bound:
@@ -675,7 +682,7 @@ def test_tuning_offers_only_what_passes(tmp_path, exported):
     from onnxproof.artifact.file import read_artifact
     from onnxproof.latency.bench import Bench
     from onnxproof.latency.tune import settings_to_try, tune
-    from onnxproof.pipeline.stages import SILENT
+    from onnxproof.pipeline.locating import SILENT
     from onnxproof.request.benchmark import BenchSettings
     from onnxproof.request.request import Request
     from onnxproof.subject.subject import make_subject

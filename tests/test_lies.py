@@ -16,8 +16,8 @@ from onnxproof.parity.comparison import compare
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.conduct import uncompared
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.request.thresholds import Policy
 
 
 def verdict(*pairs: tuple[np.ndarray, np.ndarray]) -> tuple[str, set[str]]:
@@ -297,8 +297,8 @@ def test_only_rejected_cases_are_nothing_compared():
 
 def test_what_is_verified_is_the_session_that_ships(exported, verify):
     proof = verify("mlp", exported("mlp"), optimization="basic", threads=1)
-    assert proof.environment["optimization"] == "basic"
-    assert proof.environment["threads"] == 1
+    assert proof.environment.optimization == "basic"
+    assert proof.environment.threads == 1
 
 
 def test_inputs_are_not_only_random_and_sizes_not_only_one(exported, verify):

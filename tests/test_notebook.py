@@ -72,8 +72,8 @@ def test_what_is_not_there_is_said():
 
 
 def test_latency_without_single_times_draws_medians(proof):
-    runs = [{**run, "samples": len(run["samples"])} for run in proof.latency["runs"]]
-    chart = replace(proof, latency={**proof.latency, "runs": runs}).plot.latency()
+    runs = tuple(replace(run, samples=()) for run in proof.latency.runs)
+    chart = replace(proof, latency=replace(proof.latency, runs=runs)).plot.latency()
     assert "batch" in chart.to_dict()["description"]
 
 

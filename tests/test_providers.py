@@ -14,11 +14,11 @@ from conftest import codes, target
 from onnxproof.errors import ProviderError
 from onnxproof.heal.healing import heal
 from onnxproof.pipeline.conduct import conduct
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request, VerifySettings
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import parse_provider
+from onnxproof.request.thresholds import Policy
 
 OPENVINO = Path(__file__).parents[1] / ".venv-openvino" / "bin" / "python"
 

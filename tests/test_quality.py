@@ -14,7 +14,9 @@ from statsmodels.stats.proportion import proportion_confint
 
 from onnxproof.errors import InputError, UserError
 from onnxproof.policy.quality import check_gates, judge_quality
-from onnxproof.policy.thresholds import QualityPolicy
+from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.quality import Quality
+from onnxproof.proof.traps import Traps
 from onnxproof.quality import intervals
 from onnxproof.quality.accumulate import Shard, merge
 from onnxproof.quality.assemble import assemble
@@ -23,6 +25,8 @@ from onnxproof.quality.task import Plan, decide, encode, make_plan, score_column
 from onnxproof.quality.thresholds import Sweep
 from onnxproof.request.evaluation import EvaluateSettings, parse_cost, parse_goal
 from onnxproof.request.judgement import parse_gate
+from onnxproof.request.option import Expected
+from onnxproof.request.thresholds import QualityPolicy
 
 
 def scores_of(labels, baseline, candidate=None, settings=None, **plan_options):
@@ -41,10 +45,12 @@ def scores_of(labels, baseline, candidate=None, settings=None, **plan_options):
 
 
 def quality_of(labels, baseline, candidate=None, **options):
+    options["goals"] = tuple(map(parse_goal, options.get("goals", ())))
+    options["cost"] = parse_cost(options["cost"]) if "cost" in options else None
     settings = EvaluateSettings("none", **options)
     scores = scores_of(labels, baseline, candidate, settings)
-    made = assemble(scores, settings, traps={}, preprocessing=None, rows=len(labels), workers=1, where="local")
-    return json.loads(json.dumps(made.to_json()))
+    made = assemble(scores, settings, traps=Traps(), preprocessing=None, rows=len(labels), workers=1, where="local")
+    return decode(json.loads(json.dumps(plain(made))), Quality)
 
 
 def codes_of(quality, **policy):
@@ -236,8 +242,8 @@ def test_a_sweep_answers_for_every_threshold():
     for threshold in (-2.0, -0.05, 0.3, 1.7, 9.0):
         decided = logits >= threshold
         counts = sweep.at(threshold)
-        assert counts["tp"] == int((decided & (labels == 1)).sum())
-        assert counts["fp"] == int((decided & (labels == 0)).sum())
+        assert counts.tp == int((decided & (labels == 1)).sum())
+        assert counts.fp == int((decided & (labels == 0)).sum())
 
 
 def test_goals_choose_what_trying_all_thresholds_chooses():
@@ -245,27 +251,27 @@ def test_goals_choose_what_trying_all_thresholds_chooses():
     sweep = Sweep.of(logits, labels == 1)
     tried = [sweep.at(t) for t in np.unique(logits)]
     threshold = sweep.choose(parse_goal("recall>=0.9"))
-    assert sweep.at(threshold)["precision"] == max(c["precision"] for c in tried if c["recall"] >= 0.9)
-    assert sweep.at(threshold)["recall"] >= 0.9
-    assert sweep.at(sweep.choose(parse_goal("max:f1")))["f1"] == max(c["f1"] for c in tried)
+    assert sweep.at(threshold).precision == max(c.precision for c in tried if c.recall >= 0.9)
+    assert sweep.at(threshold).recall >= 0.9
+    assert sweep.at(sweep.choose(parse_goal("max:f1"))).f1 == max(c.f1 for c in tried)
     cheap = sweep.at(sweep.choose(parse_cost("fn=100,fp=1")))
-    assert 100 * cheap["fn"] + cheap["fp"] == min(100 * c["fn"] + c["fp"] for c in tried)
-    assert sweep.choose(parse_goal("precision>=1.0")) is not None or max(c["precision"] for c in tried) < 1
-    assert len(Sweep.of(np.arange(10_000.0), np.arange(10_000) % 7 == 0).curve()["recall"]) <= 512
+    assert 100 * cheap.fn + cheap.fp == min(100 * c.fn + c.fp for c in tried)
+    assert sweep.choose(parse_goal("precision>=1.0")) is not None or max(c.precision for c in tried) < 1
+    assert len(Sweep.of(np.arange(10_000.0), np.arange(10_000) % 7 == 0).curve().recall) <= 512
 
 
 @pytest.mark.parametrize("text", ["recall>0.9", "recall>=2", "min:f1", "max:beauty", "f1>=0.5"])
 def test_goals_that_are_none_are_refused(text):
-    with pytest.raises(UserError, match="recall>=0.95"):
+    with pytest.raises(Expected, match="or max:f1"):
         parse_goal(text)
 
 
 def test_gates_and_costs_are_parsed():
-    assert parse_gate("recall[a=b]=0.5") == ("recall[a=b]", 0.5)
+    assert [parse_gate("recall=0.8"), parse_gate("recall[a=b]=0.5")] == [("recall", 0.8), ("recall[a=b]", 0.5)]
     for wrong in ("recall", "=0.8", "recall=high"):
-        with pytest.raises(UserError, match="metric=number"):
+        with pytest.raises(Expected, match="metric=number"):
             parse_gate(wrong)
-    with pytest.raises(UserError, match="numbers for fn"):
+    with pytest.raises(Expected, match="fn=100"):
         parse_cost("fn=100,missed=3")
 
 
@@ -378,7 +384,7 @@ def rare_class(found_share, n=2000):
 def test_ox505_a_rare_class_that_is_missed_blocks_whatever_the_accuracy():
     labels, logits = rare_class(0.12)
     quality = quality_of(labels, logits)
-    assert quality["candidate"]["accuracy"] > 0.98
+    assert quality.candidate["accuracy"] > 0.98
     found = codes_of(quality)
     assert found["OX505"].severity == "block"
     assert "OX512" in found
@@ -390,7 +396,7 @@ def test_ox505_a_rare_class_that_is_missed_blocks_whatever_the_accuracy():
 def test_ox504_and_ox509_gates():
     labels, logits = binary(400, 0.3)
     quality = quality_of(labels, logits)
-    recall = quality["candidate"]["recall"]
+    recall = quality.candidate["recall"]
     assert codes_of(quality, minimum={"recall": recall + 0.01})["OX504"].severity == "block"
     near = codes_of(quality, minimum={"recall": recall - 0.001})
     assert "OX504" not in near
@@ -417,7 +423,7 @@ def test_ox509_more_examples_settle_a_gate():
 def test_ox506_low_accuracy():
     labels, logits = binary(1000, noise=3.0)
     quality = quality_of(labels, logits)
-    assert quality["candidate"]["accuracy"] < 0.8
+    assert quality.candidate["accuracy"] < 0.8
     assert codes_of(quality)["OX506"].severity == "review"
     assert "OX506" not in codes_of(quality, minimum={"accuracy": 0.5})
     assert "OX506" not in codes_of(quality_of(*binary(1000)))
@@ -439,7 +445,7 @@ def test_ox508_too_few_examples():
     labels, logits = binary(100)
     found = codes_of(quality_of(labels, logits))["OX508"]
     assert "about 268 examples" in found.message or "about 27" in found.message
-    assert quality_of(labels, logits)["flip_rate"]["high"] == pytest.approx(0.0295, abs=1e-4)
+    assert quality_of(labels, logits).flip_rate.high == pytest.approx(0.0295, abs=1e-4)
     assert "OX508" not in codes_of(quality_of(*binary(1000)))
 
 
@@ -450,7 +456,7 @@ def test_ox510_and_ox511_thresholds():
     jitter = logits + np.random.default_rng(0).normal(0, 1e-6, 1000).astype(np.float32)
     near = quality_of(labels, logits, jitter, goals=("recall>=0.95",))
     assert "OX510" not in codes_of(near)
-    assert abs(near["thresholds"]["goals"][0]["moved"]) < 1e-4
+    assert abs(near.thresholds.goals[0].moved) < 1e-4
     hopeless = np.where(np.arange(1000) == 0, 50.0, logits).astype(np.float32)
     labels[0] = 0
     assert codes_of(quality_of(labels, hopeless, goals=("precision>=1.0",)))["OX511"].severity == "review"
@@ -469,6 +475,6 @@ def test_ox512_and_ox513_balance():
 
 def test_quality_is_judged_again_from_json():
     quality = quality_of(*binary(500, 0.3), goals=("max:f1",), cost="fn=10,fp=1")
-    assert [goal["goal"] for goal in quality["thresholds"]["goals"]] == ["max:f1", "cost fn=10,fp=1"]
-    future = {**quality, "from_the_future": 1}
+    assert [goal.goal for goal in quality.thresholds.goals] == ["max:f1", "cost fn=10,fp=1"]
+    future = decode({**plain(quality), "from_the_future": 1}, Quality)
     assert {f.code for f in judge_quality(future, QualityPolicy())} == set(codes_of(quality))

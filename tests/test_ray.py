@@ -96,14 +96,16 @@ def workers() -> list[int]:
 
 def counts(proof) -> str:
     quality = proof.quality
-    kept = {name: quality[name] for name in ("n", "confusion", "flip_count", "candidate", "baseline", "intervals")}
-    flips = [(f["id"], f["baseline"], f["candidate"], f["explained"]) for f in quality["flips"]]
+    kept = {
+        name: getattr(quality, name) for name in ("n", "confusion", "flip_count", "candidate", "baseline", "intervals")
+    }
+    flips = [(f.id, f.baseline, f.candidate, f.explained) for f in quality.flips]
     return json.dumps([kept, sorted(flips)], sort_keys=True)
 
 
 def test_a_cluster_gives_the_local_answer_even_if_it_loses_a_worker(cluster, files, tmp_path):
     local = run(files, tmp_path / "local")
-    assert local.quality["flip_count"] > 10
+    assert local.quality.flip_count > 10
     killed: list[int] = []
     ended = threading.Event()
 
@@ -124,7 +126,7 @@ def test_a_cluster_gives_the_local_answer_even_if_it_loses_a_worker(cluster, fil
         ended.set()
         killer.join()
     assert killed, "no worker was busy long enough to be killed"
-    assert distributed.quality["where"] == "ray"
+    assert distributed.quality.where == "ray"
     assert counts(distributed) == counts(local)
 
 
@@ -141,7 +143,7 @@ def test_rows_that_only_the_driver_can_read_travel_to_the_workers(cluster, files
     options = {"data": f"{folder / 'stream.py'}:batches", "onnx": broken, "batch_size": 64}
     local = onnxproof.evaluate(f"{folder / 'model.py'}:make", out=tmp_path / "a", **options)
     far = onnxproof.evaluate(f"{folder / 'model.py'}:make", out=tmp_path / "b", ray=cluster.address, **options)
-    assert far.quality["n"] == 30_000
+    assert far.quality.n == 30_000
     assert counts(far) == counts(local)
 
 

@@ -60,7 +60,7 @@ class Deep(torch.nn.Module):
 
 def exported(module, inputs, folder, **options):
     proof = onnxproof.export(module.eval(), inputs, out=folder, **options)
-    return Path(proof.artifact["path"])
+    return Path(proof.artifact.path)
 
 
 def change(path, edit):
@@ -82,7 +82,7 @@ def test_a_row_of_dead_units_is_reached_by_gradient(tmp_path):
     assert block.severity == "block"
     assert block.where.case.startswith("search/")
     assert block.where.node == "node_div"
-    assert found.search["inputs"] < 2000
+    assert found.search.inputs < 2000
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_the_same_seed_finds_the_same_input(tmp_path):
     paths = []
     for name in ("a", "b"):
         proof = onnxproof.prove(DeadRow().eval(), (torch.randn(4, 8),), out=tmp_path / name, search=60.0)
-        paths.append((proof.search["found"], tmp_path / name / "counterexamples" / ".found.npz"))
+        paths.append((proof.search.found, tmp_path / name / "counterexamples" / ".found.npz"))
     (first, one), (second, other) = paths
     assert first == second
     assert np.array_equal(keep.read(one)["x"], keep.read(other)["x"])
@@ -109,7 +109,7 @@ def test_every_id_of_a_table_is_tried(tmp_path):
     change(path, corrupt)
     proof = onnxproof.verify(Lookup().eval(), inputs, onnx=path, out=tmp_path / "v", search=60.0)
     assert proof.verdict != "ship"
-    kept = keep.read(Path(proof.counterexamples[0]["file"]))["ids"]
+    kept = keep.read(Path(proof.counterexamples[0].file))["ids"]
     assert kept.tolist() == [[3217] * kept.shape[1]] or 3217 in kept
     assert kept.shape[0] == 1
 
@@ -131,7 +131,7 @@ def test_a_limit_that_is_only_in_the_graph_is_reached(tmp_path):
     proof = onnxproof.verify(Deep().eval(), inputs, onnx=path, out=tmp_path / "v", search=60.0, batch_sizes=(1, 2))
     assert quick.verdict == "ship"
     assert proof.verdict != "ship"
-    assert proof.search["found"].startswith("search/")
+    assert proof.search.found.startswith("search/")
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_correct_model_survives_the_search(name, tmp_path):
     module, inputs = getattr(models, name)()
     proof = onnxproof.prove(module.eval(), inputs, out=tmp_path, search=4.0)
     assert proof.verdict == "ship", proof.findings
-    assert proof.search["inputs"] > 0
-    assert proof.search["found"] is None
+    assert proof.search.inputs > 0
+    assert proof.search.found is None
 
 
 def test_a_search_never_leaves_the_declared_range(tmp_path):
@@ -412,7 +412,7 @@ def test_a_module_that_works_in_place_is_searched(tmp_path):
     proof = onnxproof.prove(InPlace().eval(), (torch.randn(3, 4),), out=tmp_path, search=2.0, seed=-1)
     assert proof.verdict == "ship"
     assert "OX007" not in {f.code for f in proof.findings}
-    assert proof.search["inputs"] > 0
+    assert proof.search.inputs > 0
 
 
 def test_a_broken_counterexample_is_left_alone(tmp_path):

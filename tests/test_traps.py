@@ -73,7 +73,7 @@ def test_ox601_one_percent_of_copies_is_found(rows, run):
     x[places] = train[0][places * 2]
     proof = run(x, y, train)
     assert "OX601" in codes(proof, "review")
-    assert proof.quality["traps"]["training"]["duplicates"]["count"] == len(places)
+    assert proof.quality.traps.training.duplicates.count == len(places)
 
 
 @pytest.mark.parametrize("noise", [1e-4, 0.02])
@@ -103,7 +103,7 @@ def test_ox604_ox605_and_ox606_values(run):
     broken[7, 3] = np.nan
     proof = run(broken, y)
     assert "OX604" in codes(proof, "review")
-    assert proof.quality["traps"]["inputs"]["x"]["nonfinite_rows"] == 1
+    assert proof.quality.traps.inputs["x"].nonfinite_rows == 1
     still = x.copy()
     still[:, 4] = 1.5
     assert "OX605" in codes(run(still, y), "note")
@@ -146,7 +146,7 @@ def test_ox610_a_feature_that_is_the_label(run):
     leaky[:, 5] = y + np.random.default_rng(0).normal(0, 0.05, 600)
     proof = run(leaky, y)
     assert "OX610" in codes(proof, "review")
-    assert proof.quality["traps"]["leaks"][0]["feature"] == 5
+    assert proof.quality.traps.leaks[0].feature == 5
     strong = x.copy()
     strong[:, 5] = y + np.random.default_rng(0).normal(0, 0.35, 600)
     assert "OX610" not in codes(run(strong, y))
@@ -169,4 +169,4 @@ def test_ox612_training_and_test_data_differ(run):
     moved[:, 2] += 3 * x[:, 2].std()
     proof = run(moved, y, train)
     assert "OX612" in codes(proof, "review")
-    assert proof.quality["traps"]["training"]["shift"][0]["feature"] == 2
+    assert proof.quality.traps.training.shift[0].feature == 2

@@ -12,8 +12,8 @@ from onnxproof.version import __version__
 if TYPE_CHECKING:
     from onnxproof.api import bench, evaluate, export, lint, locate, prove, verify
     from onnxproof.findings import Finding
-    from onnxproof.policy.thresholds import Policy, Tolerance
-    from onnxproof.proof.proof import Proof
+    from onnxproof.proved import Proof
+    from onnxproof.request.thresholds import Policy, Tolerance
 
 _HOMES = {
     "prove": "onnxproof.api",
@@ -23,10 +23,10 @@ _HOMES = {
     "evaluate": "onnxproof.api",
     "locate": "onnxproof.api",
     "bench": "onnxproof.api",
-    "Proof": "onnxproof.proof.proof",
+    "Proof": "onnxproof.proved",
     "Finding": "onnxproof.findings",
-    "Policy": "onnxproof.policy.thresholds",
-    "Tolerance": "onnxproof.policy.thresholds",
+    "Policy": "onnxproof.request.thresholds",
+    "Tolerance": "onnxproof.request.thresholds",
 }
 
 __all__ = [

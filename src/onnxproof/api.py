@@ -12,14 +12,16 @@ from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy import asked
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.blame import Blame
-from onnxproof.proof.proof import Proof
+from onnxproof.proof.environment import Environment
+from onnxproof.proof.subject import SubjectFacts
+from onnxproof.proved import Proof
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.build import build_request, take_keywords
 from onnxproof.request.judgement import Judgement
 from onnxproof.request.keywords import taking
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 
 
 def make_policy(*, base: Policy | None = None, **given: Any) -> Policy:
@@ -129,14 +131,14 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
     artifact, findings = None, []
     try:
         graph = Graph.read(path)
-        artifact = describe(graph).to_json()
+        artifact = describe(graph)
         findings = lint_graph(graph, providers, session.runtime)
     except FindingError as error:
         findings = [error.finding]
     return Proof(
-        subject={"name": path.name, "target": str(path)},
+        subject=SubjectFacts(path.name, str(path)),
         artifact=artifact,
-        environment={"providers": providers, "runtime": session.runtime},
+        environment=Environment(providers=tuple(providers), runtime=session.runtime),
         cases=(),
         findings=tuple(judge(findings, (), policy)),
         policy=policy,
@@ -150,8 +152,8 @@ def carry_out(request: Request, policy: Policy | None = None, progress: Progress
     if request.steps.heal:
         from onnxproof.heal.healing import heal
 
-        return heal(request, proof, policy, progress=progress)
-    return proof
+        proof = heal(request, proof, policy, progress=progress)
+    return Proof.of(proof)
 
 
 def _request(

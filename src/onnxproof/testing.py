@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.errors import UserError
-from onnxproof.proof.proof import Proof
+from onnxproof.proved import Proof
 from onnxproof.report.text import describe_finding
 from onnxproof.report.wording import grave, headline
 
@@ -90,7 +90,7 @@ def describe(proof: Proof, page: Path | None = None) -> str:
     gating = grave(proof)
     lines = [headline(proof)]
     for finding in gating[:SHOWN]:
-        lines += ["", *describe_finding(finding)]
+        lines += ["", *describe_finding(finding, proof.subject.baseline)]
     if len(gating) > SHOWN:
         rest = sorted({str(f.where.output) for f in gating[SHOWN:] if f.where.output})
         lines.append(f"  … and {len(gating) - SHOWN} more, about {', '.join(rest)}")

@@ -19,9 +19,9 @@ from candidates.small_models import identity, sums
 from onnxproof.candidates.python_environment import PythonEnvironment
 from onnxproof.errors import FindingError, Rejected, UserError
 from onnxproof.pipeline.conduct import conduct
-from onnxproof.policy.thresholds import Policy
 from onnxproof.request.request import Request, VerifySettings
 from onnxproof.request.session import SessionSettings
+from onnxproof.request.thresholds import Policy
 
 SETTINGS = SessionSettings()
 HOSTILE = """#!{python}

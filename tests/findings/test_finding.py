@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxproof.findings import Finding, Where, entry_of, found, verdict_of
+from onnxproof.proof.codec import decode, plain
 
 
 def test_what_is_not_given_comes_from_the_entry():
@@ -17,8 +18,8 @@ def test_what_is_not_given_comes_from_the_entry():
 
 def test_a_finding_survives_json():
     finding = found("OX201", "wrong", where=Where(output="y", case="c"), evidence={"max_abs": 1.0})
-    assert Finding.from_json(finding.to_json()) == finding
-    assert Finding.from_json({**finding.to_json(), "from_the_future": 1}) == finding
+    assert decode(plain(finding), Finding) == finding
+    assert decode({**plain(finding), "from_the_future": 1}, Finding) == finding
 
 
 @pytest.mark.parametrize(

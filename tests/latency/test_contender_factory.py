@@ -15,11 +15,11 @@ from onnxproof.latency.bench import Bench
 from onnxproof.latency.contender_factory import Field
 from onnxproof.latency.contenders import Unavailable
 from onnxproof.pipeline.conduct import conduct
-from onnxproof.policy.thresholds import Policy
 from onnxproof.request.benchmark import BenchSettings, Variant
 from onnxproof.request.request import Request, VerifySettings
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
+from onnxproof.request.thresholds import Policy
 from seam import Heard, Mlp
 
 NPU = SessionSettings(providers=(ProviderSpec("NpuExecutionProvider"),))

@@ -10,7 +10,7 @@ from onnxproof.errors import FindingError, Rejected
 from onnxproof.findings import found, verdict_of
 from onnxproof.parity.verification import verify
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import Policy
+from onnxproof.request.thresholds import Policy
 from seam import CASE, Heard, Mlp
 
 

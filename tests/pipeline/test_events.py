@@ -11,7 +11,11 @@ from onnxproof.findings import Where, found
 from onnxproof.parity.comparison import compare
 from onnxproof.pipeline import events
 from onnxproof.process.orders import SAID, Frames, frame
+from onnxproof.proof.blame import Blame, Step
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.environment import Environment
+from onnxproof.proof.search import Search
+from onnxproof.proof.subject import SubjectFacts, TensorFacts
 
 
 def there(event: events.Event) -> events.Event:
@@ -27,14 +31,21 @@ def test_a_finding_and_a_case_arrive_as_they_were():
     assert (told.code, told.where) == (finding.code, finding.where)
     assert told.evidence == {"max_abs": 2.0, "at": [1, 2]}
     comparison = compare("y", np.array([1.0, np.inf], np.float32), np.array([2.0, np.nan], np.float32))
-    result = CaseResult("a", "normal", True, "compared", {"x": {"shape": [2], "dtype": "float32"}}, (comparison,))
+    result = CaseResult("a", "normal", True, "compared", {"x": TensorFacts((2,), "float32")}, (comparison,))
     assert there(events.Compared(result)).result == result
 
 
 def test_numbers_that_json_does_not_know_arrive():
-    told = there(events.Searched({"worst": math.inf, "nearest": math.nan}))
-    assert told.search["worst"] == math.inf
-    assert math.isnan(told.search["nearest"])
+    told = there(events.Searched(Search(math.nan, worst=math.inf)))
+    assert told.search.worst == math.inf
+    assert math.isnan(told.search.budget)
+    blame = there(events.Blamed("a", Blame("kernel", path=(Step("n", "Add", math.nan, 0.5),)))).blame
+    assert math.isnan(blame.path[0].introduced)
+
+
+def test_a_word_of_python_arrives():
+    told = there(events.SubjectRead(SubjectFacts(class_="model.Net"), Environment(torch="2")))
+    assert (told.subject.class_, told.environment.torch) == ("model.Net", "2")
 
 
 def test_every_event_can_be_told_from_the_others():

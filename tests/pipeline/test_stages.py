@@ -11,15 +11,17 @@ from onnxproof.pipeline import events
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.executors import run_stage
 from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, Run, stages_of
-from onnxproof.policy.thresholds import Policy
 from onnxproof.process.supervisor import End
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.environment import Environment
+from onnxproof.proof.subject import SubjectFacts
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.build import build_request
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 
-ARTIFACT = Artifact("m.onnx", "dynamo", 20, 10, "", "0" * 64, 1, 1, (), ())
+ARTIFACT = Artifact(path="m.onnx", exporter="dynamo", opset=20, sha256="0" * 64, inputs=(), outputs=())
 SEGFAULT = End(-11, hung=False, log="")
 HUNG = End(-9, hung=True, log="")
 
@@ -53,7 +55,7 @@ def go(request: Request, **plays) -> tuple[Collected, Script]:
     return run.collected, script
 
 
-EXPORTED = [(events.SubjectRead({"name": "m", "weights": "abc"}, {}), events.Exported(ARTIFACT))]
+EXPORTED = [(events.SubjectRead(SubjectFacts("m", weights="abc"), Environment()), events.Exported(ARTIFACT))]
 PLAN = events.Planned(["a", "b", "c"], ["c"], {})
 
 

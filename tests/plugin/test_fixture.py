@@ -11,7 +11,7 @@ def test_it_asserts_and_proves_in_the_tests_own_folder(suite):
         def test_good(onnxproof, tmp_path):
             proof = onnxproof.assert_parity(*good(), batch_sizes=[1, 2])
             assert proof.verdict == "ship"
-            assert proof.artifact["path"].startswith(str(tmp_path))
+            assert proof.artifact.path.startswith(str(tmp_path))
 
         def test_called(onnxproof):
             assert onnxproof(*good(), onnx="good.onnx", batch_sizes=[1]).verdict == "ship"

@@ -11,7 +11,8 @@ import pytest
 from conftest import target
 from onnxproof.findings import Finding, Where, found
 from onnxproof.policy.baseline_findings import WORSE, known_of, recognise
-from onnxproof.proof.proof import Proof, schema
+from onnxproof.proof.schema import schema
+from onnxproof.proved import Proof
 from proofs import make_proof
 
 
@@ -70,7 +71,7 @@ def test_a_proof_against_itself_ships_and_says_why():
     against = proof.against(proof)
     assert against.verdict == "ship"
     assert [f.code for f in against.findings if f.known] == ["OX201"]
-    again = Proof.from_json(json.loads(against.dumps()))
+    again = Proof.loads(against.dumps())
     assert again.judged(again.policy).verdict == "ship"
     jsonschema.validate(json.loads(against.dumps()), schema())
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from onnxproof.findings import Finding, Where, found
 from onnxproof.policy.causes import with_causes
 from onnxproof.proof.blame import Blame, Culprit
+from onnxproof.proof.counterexample import Counterexample
 
 WRONG = found("OX201", "wrong", where=Where(output="y", case="c"))
 TRACED = found(
@@ -66,6 +67,7 @@ def test_what_does_not_gate_needs_no_suspect():
 
 
 def test_the_smallest_input_of_the_same_finding_is_shown():
-    one = {"code": "OX201", "output": "y", "text": "x = [0]"}
-    assert told(WRONG, counterexamples=[one]).evidence["counterexample"] == one
-    assert told(WRONG, counterexamples=[{**one, "output": "z"}]) == WRONG
+    one = Counterexample("m-OX201", "OX201", "y", "c", "m.npz", text="x = [0]", shapes={"x": (1,)})
+    shown = told(WRONG, counterexamples=[one]).evidence["counterexample"]
+    assert (shown["text"], shown["shapes"]) == ("x = [0]", {"x": [1]})
+    assert told(WRONG, counterexamples=[replace(one, output="z")]) == WRONG

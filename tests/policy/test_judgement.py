@@ -9,7 +9,7 @@ import pytest
 from onnxproof.findings import CATALOGUE, Entry, Where, found, verdict_of
 from onnxproof.policy.baseline_findings import known_of
 from onnxproof.policy.judgement import judge, judge_case, to_locate
-from onnxproof.policy.thresholds import LatencyPolicy, Policy
+from onnxproof.request.thresholds import LatencyPolicy, Policy
 from proofs import make_case
 
 INVENTED = "OX299"

@@ -12,12 +12,12 @@ from conftest import target
 from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.pipeline.conduct import conduct
-from onnxproof.policy.thresholds import Policy
 from onnxproof.quality.engine import Engine
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request, VerifySettings
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.steps import Steps
+from onnxproof.request.thresholds import Policy
 from seam import Mlp
 
 

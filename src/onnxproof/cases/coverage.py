@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.proof.coverage import Coverage
+
 BINS = 64
 
 
@@ -18,7 +20,7 @@ def spread(arrays: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
     return np.sort(joined[np.isfinite(joined)])
 
 
-def cover(data: NDArray[Any], generated: NDArray[np.float64]) -> dict[str, float]:
+def cover(data: NDArray[Any], generated: NDArray[np.float64]) -> Coverage:
     """The data's range, the generated range, and the share of the data that lies in cells where generated values lie too.
 
     Cells split the data's range evenly: values beyond the generated range and gaps inside it both count as not covered.
@@ -26,15 +28,10 @@ def cover(data: NDArray[Any], generated: NDArray[np.float64]) -> dict[str, float
     values = np.asarray(data, np.float64).ravel()
     values = values[np.isfinite(values)]
     if not values.size or not generated.size:
-        return {"share": 0.0}
+        return Coverage()
     low, high = float(values.min()), float(values.max())
     edges = np.linspace(low, high, BINS + 1) if high > low else np.array([low, np.nextafter(low, np.inf)])
     there, _ = np.histogram(generated, bins=edges)
     counts, _ = np.histogram(values, bins=edges)
-    return {
-        "data_low": low,
-        "data_high": high,
-        "generated_low": float(generated[0]),
-        "generated_high": float(generated[-1]),
-        "share": float(counts[there > 0].sum() / counts.sum()),
-    }
+    share = float(counts[there > 0].sum() / counts.sum())
+    return Coverage(share, low, high, float(generated[0]), float(generated[-1]))

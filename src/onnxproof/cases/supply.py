@@ -23,6 +23,7 @@ from onnxproof.errors import InputError, NothingToVerify, listed
 from onnxproof.findings import Finding, found
 from onnxproof.graph.view import Graph
 from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.coverage import Coverage
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.conversion import to_numpy
@@ -81,11 +82,11 @@ class Supply:
         examples = {d.name: np.asarray(d.example) for d in self.domains}
         return DataRows(Examples(open_source(settings.data), examples, settings.labels, settings.ids), most)
 
-    def rows_case(self, count: int, label: str) -> Case | None:
+    def rows_case(self, count: int, label: str, sizes: Mapping[str, int]) -> Case | None:
         """The first rows of the user's data as a case, where there are as many."""
         if self._data is None or self._data.count < count:
             return None
-        return Case(f"{label}/timed-data/rows=0-{count - 1}", profile="data", rows=(0, count))
+        return Case(f"{label}/timed-data/rows=0-{count - 1}", dict(sizes), profile="data", rows=(0, count))
 
     def remarks(self) -> list[Finding]:
         """What is to be said about the user's data: how many rows were run, and what the generated cases do not reach."""
@@ -98,7 +99,7 @@ class Supply:
         message = f"{run} of the {rows} rows of --data were run, {how}"
         return [found("OX005", message, evidence={"rows": rows, "run": run})]
 
-    def coverage(self, cases: list[Case]) -> dict[str, dict[str, float]]:
+    def coverage(self, cases: list[Case]) -> dict[str, Coverage]:
         """How much of the user's data lies where the generated cases have been, per input."""
         if self._data is None:
             return {}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.events import Evaluated
+from onnxproof.proof.search import Search
 
 STAGES = {
     "import": "loading",
@@ -40,10 +40,10 @@ def shown(quiet: bool) -> Iterator[Progress]:
         )
 
 
-def _searched(outcome: Mapping[str, Any]) -> str:
+def _searched(so_far: Search) -> str:
     return (
-        f"searching: {outcome['seconds']:.0f} of {outcome['budget']:.0f} s, {outcome['inputs']} inputs, {outcome['reached']} of "
-        f"{outcome['regimes']} regimes, worst {outcome['worst']:.2g} of what rounding explains"
+        f"searching: {so_far.seconds:.0f} of {so_far.budget:.0f} s, {so_far.inputs} inputs, {so_far.reached} of "
+        f"{so_far.regimes} regimes, worst {so_far.worst:.2g} of what rounding explains"
     )
 
 

@@ -76,6 +76,7 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
     """A file, or a module before it is exported."""
     target, merged = configure(verb, arguments["target"], values)
     request = build_request("lint", merged, target=target)
+    proof: Proof
     if str(target).endswith(".onnx"):
         from onnxproof.api import lint_onnx
 
@@ -93,13 +94,15 @@ def work(request: Request) -> None:
     """A request to its end: the proof is made, kept, shown and written."""
     from onnxproof.cli import outputs
     from onnxproof.pipeline.conduct import require_something
+    from onnxproof.policy.judgement import judge_against
 
     outputs.check(request.delivery)
     check_target(request)
     proof = _proof(request)
-    proof = replace(proof, environment={**proof.environment, "command": shlex.join(["onnxproof", *sys.argv[1:]])})
+    command = shlex.join(["onnxproof", *sys.argv[1:]])
+    proof = replace(proof, environment=replace(proof.environment, command=command))
     if request.delivery.baseline:
-        proof = proof.against(outputs.load_baseline(request.delivery))
+        proof = judge_against(proof, outputs.load_baseline(request.delivery))
     proof.save(Path(request.out) / "proof.json")
     if request.steps.fix:
         _fix(proof, request)
@@ -138,7 +141,7 @@ def _fix(proof: Proof, request: Request) -> None:
     if not changes:
         print("fix: nothing had to be changed", file=sys.stderr)
         return
-    file = write(Path.cwd(), str(proof.subject.get("name") or "model"), str(request.target), changes)
+    file = write(Path.cwd(), proof.subject.name or "model", str(request.target), changes)
     told = ", ".join(f"{key} = {value}" for key, value in changes.items())
     print(f"fix: {told} written to {file}", file=sys.stderr)
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def report(verb: Verb, arguments: Mapping[str, str | None], values: Mapping[str, Any]) -> None:
     """A saved proof again, under its own policy with what is given in its place."""
     from onnxproof.policy.asked import make_policy
+    from onnxproof.policy.judgement import judge_against, judge_proof
     from onnxproof.policy.quality import check_gates
     from onnxproof.proof.proof import Proof
 
@@ -31,8 +32,10 @@ def report(verb: Verb, arguments: Mapping[str, str | None], values: Mapping[str,
     proof = Proof.load(str(arguments["proof"]))
     policy = make_policy(request.judgement, proof.policy)
     check_gates(policy.quality, proof.quality)
-    judged = proof.judged(policy)
-    deliver(judged.against(load_baseline(request.delivery)) if request.delivery.baseline else judged, request)
+    judged = judge_proof(proof, policy)
+    if request.delivery.baseline:
+        judged = judge_against(judged, load_baseline(request.delivery))
+    deliver(judged, request)
 
 
 add_command(VERBS["report"], report)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
 from onnxproof.findings.catalogue import CATALOGUE, entry_of
 from onnxproof.findings.entry import OFFER, Entry, Severity, Stage
@@ -17,6 +17,9 @@ VERDICTS: tuple[Verdict, ...] = ("ship", "review", "block")
 @dataclass(frozen=True)
 class Where:
     """The place a finding points to; what is not known stays None."""
+
+    ADDED: ClassVar = ("output", "case", "node", "module", "file", "line")
+    """What a proof of the first release may leave out."""
 
     output: str | None = None
     case: str | None = None
@@ -79,19 +82,6 @@ class Finding:
     def without_offer(self) -> Finding:
         """The same finding where `--heal` was tried already."""
         return replace(self, help=self.help.removesuffix(OFFER))
-
-    def to_json(self) -> dict[str, Any]:
-        """The finding as plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Finding:
-        """Read a finding back; fields of a later version are ignored."""
-        known = {name: data[name] for name in Finding.__dataclass_fields__ if name in data and name != "where"}
-        places = {
-            name: value for name, value in (data.get("where") or {}).items() if name in Where.__dataclass_fields__
-        }
-        return Finding(where=Where(**places), **known)
 
 
 def found(

@@ -305,7 +305,7 @@ ENTRIES = (
         "block",
         "onnxruntime refuses an index that PyTorch accepts, or that was never valid.",
         "Requests with such ids fail.",
-        "Declare the valid ids with `--range ids:0,N-1`; if PyTorch accepts them (negative indices), write them as"
+        "Declare the valid ids with `--range ids:0,N-1`; if the model itself accepts them (negative indices), write them as"
         " positive ones in the model; if the file's table has fewer rows than the module's, export again.",
         "kernel",
         example="a table that was cut to fewer rows",

@@ -44,7 +44,7 @@ ENTRIES = (
         "No case produced outputs on both sides.",
         "A run that compared nothing proves nothing; it is never a pass.",
         "Mend what is found beside it: a failed export or a refused file leaves nothing to compare. Otherwise give inputs that "
-        "the PyTorch module accepts: `--input`, `--range`, `--data`.",
+        "the model itself accepts: `--input`, `--range`, `--data`.",
         "run",
         example="an export that failed, or every case is rejected by the module itself",
         near_miss="some cases are rejected and others compared (OX006)",
@@ -79,7 +79,7 @@ ENTRIES = (
         "note",
         "`--search` met a module or an input that it cannot work with; the planned cases are not affected.",
         "Less was tried than asked for.",
-        "The evidence has the error. Please report it: a search should take any module that PyTorch runs.",
+        "The evidence has the error. Please report it: a search should take any module that runs.",
         "run",
         example="a module whose forward fails under torch's function modes",
         near_miss="a search that finds nothing",

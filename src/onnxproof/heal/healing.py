@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +16,12 @@ from onnxproof.findings import Finding, found
 from onnxproof.heal.remedies import Remedy, remedies, short
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
-from onnxproof.policy.thresholds import Policy
+from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.codec import plain
+from onnxproof.proof.healing import Cost, Healing, Tried
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
-
-
-@dataclass(frozen=True)
-class Tried:
-    """What became of one remedy."""
-
-    what: str
-    passed: bool
-    reason: str
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
+from onnxproof.request.thresholds import Policy
 
 
 def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress | None = None) -> Proof:
@@ -73,22 +63,15 @@ def _remaining(before: Proof, after: Proof) -> str | None:
 def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried: Sequence[Tried]) -> Proof:
     """The proof of what passes; its artifact takes the place of the faulty one."""
     cost = _cost(before, after, request, remedy.apply(request))
-    artifact = dict(after.artifact or {})
-    if request.onnx is None:
+    artifact = after.artifact
+    if request.onnx is None and artifact is not None:
         artifact = _put_in_place(Path(request.out), artifact)
     wrong = _faults(before)[0]
-    record = {
-        "healed": True,
-        "change": remedy.what,
-        **remedy.to_json(),
-        "tried": [one.to_json() for one in tried],
-        "before": wrong.to_json(),
-        "cost": cost,
-    }
+    record = remedy.record(Healing(True, tuple(tried), before=wrong, cost=cost))
     note = found(
         "OX008",
         f"healed by {remedy.what}{_priced(cost)}; before: {wrong.message}",
-        evidence=record,
+        evidence=plain(record),
         help=remedy.recipe(),
     )
     return replace(after, artifact=artifact, findings=(*after.findings, note), healing=record)
@@ -101,8 +84,8 @@ def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
     message = (
         f"none of {len(tried)} settings heals it: the model has to change{place}{f' ({advice})' if advice else ''}"
     )
-    record = {"healed": False, "tried": [one.to_json() for one in tried]}
-    note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=record)
+    record = Healing(False, tuple(tried))
+    note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=plain(record))
     return replace(proof, findings=(*(f.without_offer() for f in proof.findings), note), healing=record)
 
 
@@ -114,34 +97,33 @@ def _advice(finding: Finding) -> str | None:
     return suggest_line(str(culprits[0].get("text") or ""), finding.code)
 
 
-def _put_in_place(out: Path, artifact: dict[str, Any]) -> dict[str, Any]:
+def _put_in_place(out: Path, artifact: Artifact) -> Artifact:
     """Move the healed files to where the artifact is expected, and the faulty ones aside."""
-    source, aside = Path(artifact["path"]), out / "heal" / "before"
+    source, aside = Path(artifact.path), out / "heal" / "before"
     aside.mkdir(parents=True, exist_ok=True)
     for old in out.glob("model.*"):
         shutil.move(old, aside / old.name)
     for new in source.parent.glob("model.*"):
         shutil.copy2(new, out / new.name)
-    side = out / Path(artifact["sourcemap"]).name if artifact.get("sourcemap") else None
-    return {**artifact, "path": str(out / source.name), "sourcemap": str(side) if side else None}
+    side = str(out / Path(artifact.sourcemap).name) if artifact.sourcemap else None
+    return replace(artifact, path=str(out / source.name), sourcemap=side)
 
 
 def settings_of(proof: Proof, request: Request) -> dict[str, Any]:
     """The options with which a run worked, where they are not the ones it was asked for."""
     changes: dict[str, Any] = {}
-    made = proof.artifact or {}
-    healing = proof.healing or {}
-    if made.get("exporter") == "torchscript" and request.export.exporter == "auto":
+    made, healing = proof.artifact, proof.healing or Healing(False)
+    if made is not None and made.exporter == "torchscript" and request.export.exporter == "auto":
         changes["exporter"] = "torchscript"
-    if made.get("optimized") is False and request.export.optimize:
+    if made is not None and made.optimized is False and request.export.optimize:
         changes["no_optimize"] = True
-    if made.get("strict") and not request.export.strict:
+    if made is not None and made.strict and not request.export.strict:
         changes["strict"] = True
-    export, session = healing.get("export", {}), healing.get("session", {})
+    export, session = healing.export or {}, healing.session or {}
     changes |= {key: export[key] for key in ("exporter", "opset") if export.get(key)}
     changes |= {"strict": True} if export.get("strict") else {}
-    changes |= {"dynamic": "none"} if healing.get("static") else {}
-    changes |= _ranges(healing.get("limits") or {}, request)
+    changes |= {"dynamic": "none"} if healing.static else {}
+    changes |= _ranges(healing.limits or {}, request)
     changes |= {"optimization": session["optimization"]} if session.get("optimization") else {}
     changes |= {"disable": list(session["disabled_optimizers"])} if session.get("disabled_optimizers") else {}
     changes |= {"provider": [short(name) for name in session["providers"][:1]]} if session.get("providers") else {}
@@ -159,33 +141,33 @@ def _ranges(limits: Mapping[str, Sequence[int]], request: Request) -> dict[str, 
 # --- the price --------------------------------------------------------------------------------------------------------------
 
 
-def _priced(cost: Mapping[str, Any]) -> str:
+def _priced(cost: Cost) -> str:
     parts = []
-    if cost.get("latency_ratio") is not None:
-        parts.append(f"{cost['latency_ratio']:.2f} times the latency")
-    if cost.get("size_ratio") is not None:
-        parts.append(f"{cost['size_ratio']:.2f} times the size")
+    if cost.latency_ratio is not None:
+        parts.append(f"{cost.latency_ratio:.2f} times the latency")
+    if cost.size_ratio is not None:
+        parts.append(f"{cost.size_ratio:.2f} times the size")
     return f" ({', '.join(parts)})" if parts else ""
 
 
-def _cost(before: Proof, after: Proof, old: Request, new: Request) -> dict[str, Any]:
+def _cost(before: Proof, after: Proof, old: Request, new: Request) -> Cost:
     """Latency and size of the healed artifact and session against those before, where there was a session before."""
-    old_size, new_size = ((proof.artifact or {}).get("bytes") or 0 for proof in (before, after))
-    cost: dict[str, Any] = {"size_ratio": new_size / old_size if old_size else None, "latency_ratio": None}
+    old_size, new_size = (proof.artifact.bytes if proof.artifact is not None else 0 for proof in (before, after))
+    cost = Cost(new_size / old_size if old_size else None)
     try:
         calls = [_call(proof, request) for proof, request in ((before, old), (after, new))]
     except Exception:
         return cost  # one of them has no session, takes other inputs or cannot be timed
-    cost["latency_ratio"] = _ratio(calls[0], calls[1])
-    return cost
+    return replace(cost, latency_ratio=_ratio(calls[0], calls[1]))
 
 
 def _call(proof: Proof, request: Request) -> Callable[[], Any]:
     """One run of a session on ones of the example's shapes, which every model accepts."""
     import numpy as np
 
-    settings, path = request.verify.session, Path((proof.artifact or {})["path"])
-    feed = {name: np.ones(facts["shape"], facts["dtype"]) for name, facts in proof.subject["inputs"].items()}
+    assert proof.artifact is not None  # else there is no session to time: the caller goes on without
+    settings, path = request.verify.session, Path(proof.artifact.path)
+    feed = {name: np.ones(facts.shape, facts.dtype) for name, facts in proof.subject.inputs.items()}
     call = open_timed(candidate_of(settings), path, settings, {}).prepare(feed).run
     call()
     return call

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from onnxproof.candidates.candidate import Candidate
+from onnxproof.proof.healing import Healing
 from onnxproof.proof.proof import Proof
+from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import Request
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.specs import ProviderSpec, Range
@@ -52,13 +54,13 @@ class Remedy:
         )
         return replace(request, dynamic={}) if self.static else request
 
-    def to_json(self) -> dict[str, Any]:
-        """What is changed, as plain data."""
+    def record(self, healing: Healing) -> Healing:
+        """What `--heal` did, with what this changes."""
         session = dict(self.session)
         if "providers" in session:
             session["providers"] = [provider.name for provider in session["providers"]]
-        limits = {name: list(ends) for name, ends in self.limits.items()}
-        return {"export": dict(self.export), "session": session, "static": self.static, "limits": limits}
+        export, limits = dict(self.export), dict(self.limits)
+        return replace(healing, change=self.what, export=export, session=session, static=self.static, limits=limits)
 
     def recipe(self) -> str:
         """How to ask for it."""
@@ -150,8 +152,8 @@ def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
 def _of_sizes(proof: Proof) -> list[Remedy]:
     """Fewer sizes: those that the exporter says the program is good for, else those around the example's that passed."""
     sizes = [(_sizes(proof, case.inputs), case.name in _failing(proof)) for case in proof.cases if case.fair]
-    exported = _sizes(proof, proof.subject.get("inputs") or {})
-    stated = (proof.artifact or {}).get("bounds") or {}
+    exported = _sizes(proof, proof.subject.inputs)
+    stated = proof.artifact.bounds if proof.artifact is not None else {}
     found = []
     for name, example in exported.items():
         tried = [(one[name], failed) for one, failed in sizes if name in one]
@@ -175,12 +177,11 @@ def _failing(proof: Proof) -> frozenset[str]:
     return frozenset(named | {str(case) for f in weighty for case in f.evidence.get("cases", ())})
 
 
-def _sizes(proof: Proof, inputs: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
+def _sizes(proof: Proof, inputs: Mapping[str, TensorFacts]) -> dict[str, int]:
     """The sizes of the dynamic dimensions in some inputs."""
-    dynamic = proof.subject.get("dynamic") or {}
     return {
-        size: int(inputs[name]["shape"][int(dim)])
-        for name, dims in dynamic.items()
+        size: inputs[name].shape[int(dim)]
+        for name, dims in proof.subject.dynamic.items()
         if name in inputs
         for dim, size in dims.items()
     }
@@ -207,14 +208,14 @@ def _interval(
 
 
 def _of_export(proof: Proof) -> list[Remedy]:
-    made = proof.artifact or {}
-    exporter = str(made.get("exporter") or "dynamo")
+    made = proof.artifact
+    exporter = made.exporter if made is not None else "dynamo"
     found = [Remedy("the exporter's optimiser off", export={"optimize": False}, stages=frozenset({"simplify"}))]
     translate, capture = frozenset({"translate", "kernel"}), frozenset({"capture"})
     found += [
         Remedy(f"opset {opset}", export={"opset": opset}, stages=translate)
         for opset in OPSETS
-        if opset != made.get("opset") and (exporter == "dynamo" or opset <= 20)
+        if (made is None or opset != made.opset) and (exporter == "dynamo" or opset <= 20)
     ]
     other = "torchscript" if exporter == "dynamo" else "dynamo"
     found.append(Remedy(f"the {other} exporter", export={"exporter": other, "opset": None}, stages=translate | capture))
@@ -223,6 +224,6 @@ def _of_export(proof: Proof) -> list[Remedy]:
 
 
 def _static(proof: Proof) -> list[Remedy]:
-    if not any(proof.subject.get("dynamic", {}).values()):
+    if not any(proof.subject.dynamic.values()):
         return []
     return [Remedy("every dimension fixed to the example's size", static=True, stages=frozenset({"capture"}))]

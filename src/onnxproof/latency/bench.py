@@ -26,19 +26,21 @@ from onnxproof.latency.statistics import needed, percentile, ratio_interval
 from onnxproof.parity.verification import Listener, Verifier
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import (
     BASELINE,
     SHIPPED,
     Absent,
     Bound,
     Latency,
+    LatencySettings,
     Profile,
     Run,
     Speedup,
     Tuned,
     thinned,
 )
-from onnxproof.request.benchmark import BenchSettings, levels
+from onnxproof.request.benchmark import BenchSettings, Scenario, levels
 from onnxproof.request.judgement import SHOWN_PERCENTILES
 from onnxproof.request.request import Request
 from onnxproof.subject.mode import eval_mode, preserved
@@ -137,16 +139,16 @@ class Bench:
     def latency(self) -> Latency:
         """What is known so far."""
         s = self.settings
-        facts = {
-            "threads": self.session.threads,
-            "scenario": s.scenario,
-            "min_time": s.min_time,
-            "min_count": s.min_count,
-            "concurrency": s.concurrency,
-            "seed": self._verify.seed,
-            "providers": [p.name for p in self.session.providers],
-            "optimization": self.session.optimization,
-        }
+        facts = LatencySettings(
+            threads=self.session.threads,
+            scenario=s.scenario,
+            min_time=s.min_time,
+            min_count=s.min_count,
+            concurrency=s.concurrency,
+            seed=self._verify.seed,
+            providers=tuple(p.name for p in self.session.providers),
+            optimization=self.session.optimization,
+        )
         return Latency(
             tuple(self._runs),
             tuple(self._speedups),
@@ -222,7 +224,8 @@ class Bench:
                         self._listener.case(self.verifier.evaluate(attempt.case, attempt.inputs))
                     self._absent.append(Absent(contender.name, str(error).splitlines()[0][:300], point.batch))
             return attempt, calls
-        self._absent.append(Absent(point.label, f"PyTorch rejects it: {reason.splitlines()[0][:300]}", point.batch))
+        why = f"{self._subject.baseline} rejects it: {reason.splitlines()[0][:300]}"
+        self._absent.append(Absent(point.label, why, point.batch))
         return None
 
     def _with_example(self, point: Point) -> Point:
@@ -232,9 +235,9 @@ class Bench:
 
     # --- what was timed is compared
 
-    def _compare(self, point: Point, sampled: Mapping[str, Sampled]) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    def _compare(self, point: Point, sampled: Mapping[str, Sampled]) -> dict[str, tuple[Comparison, ...]]:
         """The outputs of timed calls against PyTorch's own, with the noise known; the session's become cases of the proof."""
-        found: dict[str, tuple[Mapping[str, Any], ...]] = {}
+        found: dict[str, tuple[Comparison, ...]] = {}
         if SHIPPED not in sampled:
             return found
         # The session that ships comes first: how its outputs pair up with PyTorch's is needed for the others.
@@ -243,7 +246,7 @@ class Bench:
             if name == SHIPPED:
                 self._emit(results)
             else:
-                found[name] = tuple(c.to_json() for result in results for c in result.outputs)
+                found[name] = tuple(c for result in results for c in result.outputs)
         return found
 
     def _evaluate(self, point: Point, name: str, outputs: Outputs) -> CaseResult:
@@ -268,7 +271,7 @@ class Bench:
         point: Point,
         measured: Measured,
         compared: int,
-        differing: tuple[Mapping[str, Any], ...],
+        differing: tuple[Comparison, ...],
     ) -> Run:
         run = make_run(contender.name, point, "single", measured.samples)
         return replace(
@@ -285,7 +288,9 @@ class Bench:
             differing=differing,
         )
 
-    def _add_speedups(self, point: Point, measured: Mapping[str, Measured], scenario: str, concurrency: int) -> None:
+    def _add_speedups(
+        self, point: Point, measured: Mapping[str, Measured], scenario: Scenario, concurrency: int
+    ) -> None:
         for name, one in measured.items():
             if name == BASELINE or BASELINE not in measured:
                 continue
@@ -405,7 +410,7 @@ def _torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def make_run(name: str, point: Point, scenario: str, samples: Sequence[int]) -> Run:
+def make_run(name: str, point: Point, scenario: Scenario, samples: Sequence[int]) -> Run:
     """A run with everything that follows from its samples."""
     bounds = {}
     for key, share in SHOWN_PERCENTILES.items():

@@ -92,7 +92,7 @@ class Points:
         subject, supply = self._subject, self._supply
         batch = sizes[subject.batch] if subject.batch else self._first_size()
         label = ",".join(f"{name}={size}" for name, size in sizes.items()) or "static"
-        rows = None if self._settings.lengths else supply.rows_case(batch, label)
+        rows = None if self._settings.lengths else supply.rows_case(batch, label, sizes)
         case = rows or Case(f"{label}/timed/seed={self._verify.seed}", dict(sizes), "normal")
         inputs = supply.make_inputs(case)
         return Point(case, inputs, batch, supply.sizes_of(inputs))

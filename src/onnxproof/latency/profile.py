@@ -14,7 +14,7 @@ from onnxproof.graph.sourcemap import Origin
 from onnxproof.graph.view import Graph
 from onnxproof.latency.points import Point
 from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.latency import Profile, SlowNode
+from onnxproof.proof.latency import OperatorShare, Profile, SlowNode
 from onnxproof.request.session import SessionSettings
 
 WARM_RUNS = 3
@@ -103,7 +103,7 @@ def summarise(
         providers[total.provider] += times[name] / whole  # type: ignore[assignment]  # shares, not counts
         shares[total.op] += times[name] / whole  # type: ignore[assignment]  # shares, not counts
     counts = Counter(total.op for total in totals.values())
-    ops = {op: {"share": share, "nodes": float(counts[op])} for op, share in shares.most_common()}
+    ops = {op: OperatorShare(share, float(counts[op])) for op, share in shares.most_common()}
     fused = tuple(sorted(set(counts) - origins.ops)) if origins else ()
     return Profile(batch, dict(sizes), max(1, runs - WARM_RUNS), tuple(nodes), ops, dict(providers), fused)
 

@@ -19,12 +19,12 @@ from onnxproof.latency.points import Point
 from onnxproof.latency.statistics import Interval, ratio_interval, trimmed_mean
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.policy.judgement import judge
-from onnxproof.policy.thresholds import LatencyPolicy, Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.latency import Tuned
 from onnxproof.request.benchmark import EXECUTIONS, Variant, levels
 from onnxproof.request.request import VerifySettings
 from onnxproof.request.session import LEVELS, SessionSettings
+from onnxproof.request.thresholds import LatencyPolicy, Policy
 
 FIRST_ROUNDS = 8
 MANY_SESSIONS_UP_TO = 100_000_000

@@ -6,7 +6,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ from onnxproof.parity.truth import SAMPLES, GraphInFloat64, Truth
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
@@ -45,7 +47,7 @@ class Listener:
     """Where results go while the work is under way."""
 
     finding: Callable[[Finding], None]
-    plan: Callable[[Sequence[Case], Mapping[str, Any]], None]
+    plan: Callable[[Sequence[Case], Mapping[str, Coverage]], None]
     """The cases, and how much of the user's data they cover."""
     stage: Callable[[str, str], None]
     """A case and the stage it enters, a role where one of the sides computes: what to blame if the process dies."""
@@ -195,7 +197,9 @@ class Verifier:
         """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already."""
         elements = _elements(inputs)
         seconds: dict[str, float] = {}
-        result = CaseResult(case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds)
+        result = CaseResult(
+            case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds, sizes=case.sizes
+        )
         try:
             baseline = self._timed(BASELINE, case, seconds, lambda: self.eager.run(inputs))
         except Rejected as error:
@@ -207,7 +211,7 @@ class Verifier:
         try:
             raw = self._timed(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
         except Rejected as error:
-            where = asdict(placed(named_node(str(error)), self._artifact.sourcemap))
+            where = placed(named_node(str(error)), self._artifact.sourcemap)
             return replace(result, status="failed", message=str(error)[:1000], where=where)
         outputs = self._pair_outputs(baseline)
         missing = [graph for graph in outputs.pairs.values() if graph not in raw]
@@ -357,9 +361,9 @@ def _elements(inputs: Arrays) -> int:
     return sum(array.size for array in inputs.values())
 
 
-def describe(inputs: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, Any]]:
+def describe(inputs: Mapping[str, NDArray[Any]]) -> dict[str, TensorFacts]:
     """Shapes and dtypes, for the proof."""
-    return {name: {"shape": list(array.shape), "dtype": array.dtype.name} for name, array in inputs.items()}
+    return {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
 
 
 def _with_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:

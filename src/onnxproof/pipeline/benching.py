@@ -18,11 +18,11 @@ from onnxproof.lints.refusal import refusal
 from onnxproof.pipeline.events import Emit, Entered, Timed, ToWeigh, Weighed
 from onnxproof.pipeline.loading import check_weights, load_anew
 from onnxproof.pipeline.verifying import listener_of
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import BASELINE, Latency
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 from onnxproof.subject.mode import eval_mode
 from onnxproof.subject.subject import Subject
 
@@ -52,7 +52,7 @@ def run_bench(
         check_weights(subject, request, weights)
 
     def partial(latency: Latency) -> None:
-        emit(Timed(latency.to_json()))
+        emit(Timed(latency))
 
     listener = replace(listener_of(emit), plan=lambda cases, coverage: None)
     try:

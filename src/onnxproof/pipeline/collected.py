@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from onnxproof.findings import Finding
 from onnxproof.pipeline import events
@@ -12,6 +11,12 @@ from onnxproof.pipeline.latency_parts import LatencyParts
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.counterexample import Counterexample
+from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.environment import Environment
+from onnxproof.proof.quality import Quality
+from onnxproof.proof.search import Search
+from onnxproof.proof.subject import SubjectFacts
 
 
 @dataclass
@@ -20,7 +25,7 @@ class Progress:
 
     stage: Callable[[str], None] = lambda text: None
     case: Callable[[int, int, str], None] = lambda done, total, name: None
-    search: Callable[[Mapping[str, Any]], None] = lambda outcome: None
+    search: Callable[[Search], None] = lambda outcome: None
     rows: Callable[[events.Evaluated], None] = lambda done: None
 
 
@@ -29,8 +34,8 @@ class Collected:
     """What the stages reported so far."""
 
     progress: Progress = field(default_factory=Progress)
-    subject: Mapping[str, Any] = field(default_factory=dict)
-    environment: Mapping[str, Any] = field(default_factory=dict)
+    subject: SubjectFacts = SubjectFacts()
+    environment: Environment = Environment()
     artifact: Artifact | None = None
     findings: list[Finding] = field(default_factory=list)
     planned: list[str] = field(default_factory=list)
@@ -45,13 +50,13 @@ class Collected:
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Module's output → graph's output."""
     blames: dict[str, Blame] = field(default_factory=dict)
-    search: Mapping[str, Any] | None = None
-    coverage: Mapping[str, Any] = field(default_factory=dict)
-    counterexamples: list[Mapping[str, Any]] = field(default_factory=list)
+    search: Search | None = None
+    coverage: Mapping[str, Coverage] = field(default_factory=dict)
+    counterexamples: list[Counterexample] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     """Cases that a search found → where their inputs are."""
     times: LatencyParts = field(default_factory=LatencyParts)
-    quality: Mapping[str, Any] | None = None
+    quality: Quality | None = None
 
     @property
     def results(self) -> list[CaseResult]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from onnxproof.errors import NothingToVerify, UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
@@ -17,10 +15,12 @@ from onnxproof.pipeline.stages import Run, stages_of
 from onnxproof.policy.asked import limits_of
 from onnxproof.policy.judgement import judge
 from onnxproof.policy.quality import check_gates
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.environment import Environment, Timing
+from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 
 
 def conduct(request: Request, policy: Policy, *, progress: Progress | None = None) -> Proof:
@@ -57,7 +57,7 @@ def _make_folder(out: str) -> None:
         ) from error
 
 
-def _judged(run: Run, latency: Mapping[str, Any] | None, seconds: float) -> Proof:
+def _judged(run: Run, latency: Latency | None, seconds: float) -> Proof:
     collected, policy = run.collected, run.policy
     if run.request.verb != "lint":
         for finding in _missing(run):
@@ -71,11 +71,12 @@ def _judged(run: Run, latency: Mapping[str, Any] | None, seconds: float) -> Proo
         collected.counterexamples,
         latency=latency,
         quality=collected.quality,
+        baseline=collected.subject.baseline,
     )
     return Proof(
         subject=collected.subject,
-        artifact=collected.artifact.to_json() if collected.artifact else None,
-        environment={**collected.environment, **_session_facts(run.request)},
+        artifact=collected.artifact,
+        environment=_with_session(collected.environment, run.request),
         cases=tuple(collected.results),
         findings=tuple(findings),
         latency=latency,
@@ -86,7 +87,7 @@ def _judged(run: Run, latency: Mapping[str, Any] | None, seconds: float) -> Proo
         counterexamples=tuple(collected.counterexamples),
         policy=policy,
         planned=tuple(collected.planned),
-        timing={"seconds": seconds},
+        timing=Timing(seconds),
     )
 
 
@@ -109,13 +110,10 @@ def _check_outputs(policy: Policy, cases: list[CaseResult]) -> None:
         )
 
 
-def _session_facts(request: Request) -> dict[str, Any]:
+def _with_session(environment: Environment, request: Request) -> Environment:
     session = request.verify.session
-    return {
-        "providers": [provider.name for provider in session.providers],
-        "optimization": session.optimization,
-        "threads": session.threads,
-    }
+    providers = tuple(provider.name for provider in session.providers)
+    return replace(environment, providers=providers, optimization=session.optimization, threads=session.threads)
 
 
 def _missing(run: Run) -> list[Finding]:
@@ -143,7 +141,7 @@ def _rejected(collected: Collected) -> list[Finding]:
         return []
     first = next((c for c in rejected if c.profile == "data"), rejected[0])
     reason = first.message.splitlines()[0][:200] if first.message else ""
-    message = f"PyTorch itself rejects {len(rejected)} cases: {reason}"
+    message = f"{collected.subject.baseline} itself rejects {len(rejected)} cases: {reason}"
     severity: Severity = "review" if first.profile == "data" else "note"
     evidence = {"cases": [c.name for c in rejected]}
     return [found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence)]

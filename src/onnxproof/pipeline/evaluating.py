@@ -18,7 +18,10 @@ from onnxproof.pipeline.events import Emit, Entered, Measured, Observed
 from onnxproof.pipeline.loading import load_anew
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.proof import finite
+from onnxproof.proof.codec import settled
+from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.quality import Quality
+from onnxproof.proof.traps import PreprocessingFacts, Traps
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.assemble import assemble
 from onnxproof.quality.engine import Engine
@@ -80,7 +83,7 @@ def _evaluate(
         emit(Observed(finding))
     emit(Entered("measure"))
     quality = _measured(request, artifact, settings, engine, rows, scores, preprocessing, shared)
-    emit(Measured(quality))
+    emit(Measured(settled(quality)))
 
 
 def _measured(
@@ -90,27 +93,24 @@ def _measured(
     engine: Engine,
     rows: Rows,
     scores: Scores,
-    preprocessing: dict[str, Any] | None,
+    preprocessing: PreprocessingFacts | None,
     shared: tuple[int, str],
-) -> dict[str, Any]:
-
-    traps: dict[str, Any] = {
-        "inputs": look_at_inputs(scores, engine.examples, engine.subject.ranges),
-        "leaks": find_leaks(scores),
-        "coverage": _coverage(request, artifact, engine, scores),
-    }
-    if len(set(rows.dtypes.values())) == 1:
-        for entry in traps["inputs"].values():
-            entry["data_dtype"] = next(iter(rows.dtypes.values()))
+) -> Quality:
+    dtypes = set(rows.dtypes.values())
+    traps = Traps(
+        look_at_inputs(scores, engine.examples, engine.subject.ranges, dtypes.pop() if len(dtypes) == 1 else None),
+        find_leaks(scores),
+        _coverage(request, artifact, engine, scores),
+    )
     if settings.train_data is not None:
         train = engine.open(open_source(settings.train_data, "--train-data"), training=True)
         try:
-            traps["training"] = Training(engine, train, scores).compare()
+            traps = replace(traps, training=Training(engine, train, scores).compare())
         except FindingError as error:
             raise FindingError(replace(error.finding, message=f"--train-data: {error.finding.message}")) from error
     if preprocessing is not None and "served" in scores.columns:
-        preprocessing |= _served(scores)
-    quality = assemble(
+        preprocessing = replace(preprocessing, **_served(scores))
+    return assemble(
         scores,
         settings,
         traps=traps,
@@ -118,9 +118,8 @@ def _measured(
         rows=rows.source.rows,
         workers=shared[0],
         where=shared[1],
+        baseline=engine.subject.baseline,
     )
-    clean: dict[str, Any] = finite(quality.to_json())
-    return clean
 
 
 def _served(scores: Scores) -> dict[str, Any]:
@@ -134,12 +133,12 @@ def _served(scores: Scores) -> dict[str, Any]:
     return {
         "flips": int(flipped.sum()),
         "of": len(flipped),
-        "rows": np.flatnonzero(flipped)[:5].tolist(),
+        "rows": tuple(np.flatnonzero(flipped)[:5].tolist()),
         "accuracy": {name: float(values.mean()) for name, values in right.items()},
     }
 
 
-def _compare_preprocessing(engine: Engine, rows: Rows) -> dict[str, Any] | None:
+def _compare_preprocessing(engine: Engine, rows: Rows) -> PreprocessingFacts | None:
     """Where the two pipelines part; one whose result has another shape cannot be run any further."""
     if not engine.preprocessing.compares:
         return None
@@ -153,11 +152,11 @@ def _compare_preprocessing(engine: Engine, rows: Rows) -> dict[str, Any] | None:
             rows.to_inputs(served)
     except (FindingError, UserError) as error:
         engine.preprocessing.drop_serving()
-        told["refused"] = str(error)
+        return replace(told, refused=str(error))
     return told
 
 
-def _coverage(request: Request, artifact: Artifact, engine: Engine, scores: Scores) -> dict[str, Any]:
+def _coverage(request: Request, artifact: Artifact, engine: Engine, scores: Scores) -> dict[str, Coverage]:
     """How much of the data lies where the generated parity cases are; per input."""
 
     if sum(a.size for a in engine.examples.values()) > 200_000:

@@ -11,6 +11,14 @@ from onnxproof.findings import Finding
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.counterexample import Counterexample
+from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.environment import Environment
+from onnxproof.proof.latency import Latency
+from onnxproof.proof.number import read_number
+from onnxproof.proof.quality import Quality
+from onnxproof.proof.search import Search
+from onnxproof.proof.subject import SubjectFacts
 
 
 class Event(msgspec.Struct, frozen=True, tag=True):
@@ -27,8 +35,8 @@ class Entered(Event, frozen=True):
 class SubjectRead(Event, frozen=True):
     """What is proved, and what the answer depends on besides it."""
 
-    subject: Mapping[str, Any]
-    environment: Mapping[str, Any]
+    subject: SubjectFacts
+    environment: Environment
 
 
 class Observed(Event, frozen=True):
@@ -48,7 +56,7 @@ class Planned(Event, frozen=True):
 
     cases: Sequence[str]
     unfair: Sequence[str]
-    coverage: Mapping[str, Any]
+    coverage: Mapping[str, Coverage]
 
 
 class Compared(Event, frozen=True):
@@ -73,7 +81,7 @@ class Blamed(Event, frozen=True):
 class Searched(Event, frozen=True):
     """How far a search is."""
 
-    search: Mapping[str, Any]
+    search: Search
 
 
 class Hit(Event, frozen=True):
@@ -86,13 +94,13 @@ class Hit(Event, frozen=True):
 class Shrunk(Event, frozen=True):
     """The smallest input that shows a finding."""
 
-    counterexample: Mapping[str, Any]
+    counterexample: Counterexample
 
 
 class Timed(Event, frozen=True):
     """Times so far."""
 
-    latency: Mapping[str, Any]
+    latency: Latency
 
 
 class ToWeigh(Event, frozen=True):
@@ -121,7 +129,7 @@ class Evaluated(Event, frozen=True):
 class Measured(Event, frozen=True):
     """Task quality."""
 
-    quality: Mapping[str, Any]
+    quality: Quality
 
 
 class Troubled(Event, frozen=True):
@@ -154,7 +162,7 @@ AnyEvent = (
     Entered | SubjectRead | Observed | Exported | Planned | Compared | Paired | Blamed | Searched | Hit | Shrunk | Timed
     | ToWeigh | Weighed | Evaluated | Measured | Troubled | ShardBegun | RowsDone | ShardDone
 )  # fmt: skip
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(AnyEvent)
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(AnyEvent, dec_hook=read_number)
 
 
 def decode(body: bytes) -> Event:

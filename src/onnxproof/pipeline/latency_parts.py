@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,17 +14,16 @@ from onnxproof.proof.latency import Earlier, Latency
 class LatencyParts:
     """What was reported so far."""
 
-    latency: Mapping[str, Any] | None = None
+    latency: Latency | None = None
     to_weigh: ToWeigh | None = None
     """Contenders and sizes whose memory is asked for."""
     weighed: dict[str, Sequence[int | None]] = field(default_factory=dict)
     """Contender → bytes at each of those sizes."""
 
-    def finished(self, earlier: Earlier | None) -> dict[str, Any] | None:
+    def finished(self, earlier: Earlier | None) -> Latency | None:
         """The whole record; None where nothing was timed."""
         if self.latency is None:
             return None
-        latency = Latency.from_json(self.latency)
         memory = {
             (name, point["batch"], tuple(sorted(point["sizes"].items()))): count
             for name, counts in self.weighed.items()
@@ -32,9 +31,9 @@ class LatencyParts:
         }
         runs = tuple(
             replace(run, memory=memory.get((run.contender, run.batch, tuple(sorted(run.sizes.items())))))
-            for run in latency.runs
+            for run in self.latency.runs
         )
-        return replace(latency, runs=runs, baseline=earlier).to_json()
+        return replace(self.latency, runs=runs, baseline=earlier)
 
 
 def earlier_of(settings: Any) -> Earlier | None:
@@ -45,9 +44,9 @@ def earlier_of(settings: Any) -> Earlier | None:
     from onnxproof.proof.proof import Proof
 
     proof = Proof.load(settings.baseline)
-    if proof.latency is None:
+    latency = proof.latency
+    if latency is None:
         raise UserError(f"--baseline {settings.baseline}: this proof has no times; make one with `onnxproof bench`")
-    latency = Latency.from_json(proof.latency)
     runs = tuple(replace(run, samples=(), blocks=()) for run in latency.runs)
-    versions = {name: str(proof.environment.get(name)) for name in ("torch", "onnxruntime", "onnxproof")}
+    versions = {name: str(getattr(proof.environment, name)) for name in ("torch", "onnxruntime", "onnxproof")}
     return Earlier(str(settings.baseline), latency.machine.fingerprint, runs, latency.speedup, versions)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-from typing import Any
 
 import torch
 
 from onnxproof.candidates import candidate_of
 from onnxproof.errors import TargetError
+from onnxproof.proof.environment import Environment
+from onnxproof.proof.subject import SubjectFacts, TensorFacts
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject, load_target, make_subject, resolve
 
@@ -62,45 +63,47 @@ def load_anew(request: Request) -> Subject:
     return load_subject(request)
 
 
-def describe_subject(subject: Subject, request: Request) -> dict[str, Any]:
+def describe_subject(subject: Subject, request: Request) -> SubjectFacts:
     """The subject as plain data."""
     module = subject.module
-    return {
-        "name": subject.name,
-        "target": request.target,
-        "class": f"{type(module).__module__}.{type(module).__qualname__}",
-        "parameters": sum(p.numel() for p in module.parameters()),
-        "inputs": {
-            n: {"shape": list(t.shape), "dtype": str(t.dtype).removeprefix("torch.")}
+    return SubjectFacts(
+        name=subject.name,
+        target=request.target,
+        class_=f"{type(module).__module__}.{type(module).__qualname__}",
+        parameters=sum(p.numel() for p in module.parameters()),
+        inputs={
+            n: TensorFacts(tuple(t.shape), str(t.dtype).removeprefix("torch."))
             for n, t in subject.inputs.tensors.items()
         },
-        "constants": {name: repr(value) for name, value in subject.inputs.constants.items()},
-        "dynamic": {name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
-        "weights": fingerprint(subject),
-        "ranges": {name: [r.low, r.high] for name, r in subject.ranges.items()},
-        "limits": {name: list(ends) for name, ends in subject.limits.items()},
-    }
+        constants={name: repr(value) for name, value in subject.inputs.constants.items()},
+        dynamic={name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
+        weights=fingerprint(subject),
+        ranges={name: (r.low, r.high) for name, r in subject.ranges.items()},
+        limits=dict(subject.limits),
+    )
 
 
-def environment(request: Request) -> dict[str, Any]:
+def environment(request: Request) -> Environment:
     """What the answer depends on besides the model."""
     import numpy
     import onnx
 
     from onnxproof.version import __version__
 
-    return {
-        "onnxproof": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "onnx": onnx.__version__,
-        **candidate_of(request.verify.session).versions(),
-        "numpy": numpy.__version__,
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "torch_threads": torch.get_num_threads(),
-    }
+    versions = candidate_of(request.verify.session).versions()
+    return Environment(
+        onnxproof=__version__,
+        python=platform.python_version(),
+        torch=str(torch.__version__),
+        onnx=onnx.__version__,
+        onnxruntime=versions.get("onnxruntime"),
+        runtime=versions.get("runtime"),
+        numpy=numpy.__version__,
+        platform=platform.platform(),
+        machine=platform.machine(),
+        cpus=os.cpu_count(),
+        torch_threads=torch.get_num_threads(),
+    )
 
 
 def check_weights(subject: Subject, request: Request, weights: str | None) -> None:

@@ -96,4 +96,4 @@ def _keep(
     for finding, case in known:
         before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
         kept = keeper.keep(planned[before[0]] if before else case, finding)
-        emit(Shrunk(kept.to_json()))
+        emit(Shrunk(kept))

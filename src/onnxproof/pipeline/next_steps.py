@@ -30,7 +30,8 @@ def look(run: Run) -> Look:
 
 
 def _judged(run: Run) -> list[Finding]:
-    return judge(run.collected.findings, run.collected.results, run.policy)
+    collected = run.collected
+    return judge(collected.findings, collected.results, run.policy, baseline=collected.subject.baseline)
 
 
 def _look(run: Run, findings: list[Finding]) -> Look:

@@ -14,9 +14,9 @@ from onnxproof.findings import found
 from onnxproof.pipeline import next_steps
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.deaths import death_of, gravity
-from onnxproof.policy.thresholds import Policy
 from onnxproof.process.supervisor import End
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import Policy
 from onnxproof.search.look import TRYING
 
 Arguments = Mapping[str, Any]
@@ -114,7 +114,7 @@ class Verify(Stage):
 
     def told(self, run: Run) -> dict[str, Any]:
         done = frozenset(run.collected.cases) | run.collected.lost
-        return {**super().told(run), "done": done, "weights": run.collected.subject.get("weights")}
+        return {**super().told(run), "done": done, "weights": run.collected.subject.weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         collected = run.collected
@@ -149,7 +149,7 @@ class Search(Stage):
         death = death_of(end, run.collected, "note" if case is None else gravity(run.collected))
         trying = Path(str(run.request.verify.counterexamples)) / TRYING
         if case is not None and trying.is_file():
-            kept = trying.with_name(f"{run.collected.subject.get('name', 'model')}-{death.code}.npz")
+            kept = trying.with_name(f"{run.collected.subject.name or 'model'}-{death.code}.npz")
             trying.replace(kept)
             death = replace(death, evidence={**death.evidence, "file": str(kept)})
         run.collected.observe(death)
@@ -201,7 +201,7 @@ class Bench(Stage):
         return run.request.bench is not None and super().wanted(run)
 
     def told(self, run: Run) -> dict[str, Any]:
-        weights = run.collected.subject.get("weights")
+        weights = run.collected.subject.weights
         return {**super().told(run), "policy": run.policy, "folder": run.folder, "weights": weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxproof.policy.thresholds import Policy, Tolerance
 from onnxproof.request.judgement import Judgement
 from onnxproof.request.request import Limits
+from onnxproof.request.thresholds import Policy, Tolerance
 
 NAMES = ("atol", "rtol", "max_abs")
 

@@ -2,55 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
 
-from onnxproof.findings import Finding, Severity, entry_of
+from onnxproof.findings import Finding, entry_of
 from onnxproof.findings.finding import WEIGHT
+from onnxproof.request.thresholds import Known
 
 WORSE = 3.0
 """How many times larger a known difference may be before it counts as a worse one: retraining moves it a little."""
 
 
-@dataclass(frozen=True)
-class Known:
-    """A finding of the baseline: what it says, about what, and how large."""
+def covers(known: Known, finding: Finding) -> bool:
+    """Whether a finding of today is the known one, or a milder one of its family at the same place."""
+    if WEIGHT[finding.severity] > WEIGHT[known.severity] or not _same_place(known, finding):
+        return False
+    if finding.code != known.code:
+        same = finding.entry.family == entry_of(known.code).family
+        return same and WEIGHT[finding.severity] < WEIGHT[known.severity]
+    today = finding.measure
+    return today is None or known.measure is None or today <= WORSE * known.measure
 
-    code: str
-    severity: Severity
-    output: str | None = None
-    module: str | None = None
-    node: str | None = None
-    stage: str | None = None
-    measure: float | None = None
 
-    def covers(self, finding: Finding) -> bool:
-        """Whether a finding of today is this one, or a milder one of its family at the same place."""
-        if WEIGHT[finding.severity] > WEIGHT[self.severity] or not self._same_place(finding):
-            return False
-        if finding.code != self.code:
-            same = finding.entry.family == entry_of(self.code).family
-            return same and WEIGHT[finding.severity] < WEIGHT[self.severity]
-        today = finding.measure
-        return today is None or self.measure is None or today <= WORSE * self.measure
-
-    def _same_place(self, finding: Finding) -> bool:
-        where = finding.where
-        if where.output != self.output or not _agree(finding.stage, self.stage):
-            return False
-        if self.module and where.module:  # the empty name is the whole model: its nodes tell more
-            return self.module == where.module
-        return _agree(where.module, self.module) and _agree(where.node, self.node)
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Known:
-        """Read it back; fields of a later version are ignored."""
-        return Known(**{name: data[name] for name in Known.__dataclass_fields__ if name in data})
+def _same_place(known: Known, finding: Finding) -> bool:
+    where = finding.where
+    if where.output != known.output or not _agree(finding.stage, known.stage):
+        return False
+    if known.module and where.module:  # the empty name is the whole model: its nodes tell more
+        return known.module == where.module
+    return _agree(where.module, known.module) and _agree(where.node, known.node)
 
 
 def _agree(one: str | None, other: str | None) -> bool:
@@ -69,5 +48,5 @@ def known_of(findings: Iterable[Finding]) -> tuple[Known, ...]:
 
 def recognise(finding: Finding, known: Iterable[Known]) -> Finding:
     """The finding, marked where the baseline has it and it is not worse now."""
-    earlier = next((one for one in known if one.covers(finding)), None) if finding.severity != "note" else None
+    earlier = next((one for one in known if covers(one, finding)), None) if finding.severity != "note" else None
     return finding if earlier is None else finding.know(f"the baseline has {earlier.code} there too")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 from onnxproof.diagnosis.forms import suggest_line
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
+from onnxproof.proof.codec import plain
+from onnxproof.proof.counterexample import Counterexample
 
 
 def with_causes(
-    findings: Sequence[Finding], blames: Mapping[str, Blame], counterexamples: Sequence[Mapping[str, Any]]
+    findings: Sequence[Finding], blames: Mapping[str, Blame], counterexamples: Sequence[Counterexample]
 ) -> list[Finding]:
     """The findings with what is known about their causes."""
     suspects = {finding.code: finding for finding in reversed(findings) if finding.entry.suspicion}
@@ -33,7 +34,7 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
         blame = replace(blame, culprits=mine) if mine else None  # found for another output of the same case
     if not finding.entry.locatable or blame is None:
         return finding
-    evidence = {**finding.evidence, "culprits": [asdict(c) for c in blame.culprits], "rewrite": blame.rewrite}
+    evidence = {**finding.evidence, "culprits": plain(blame.culprits), "rewrite": blame.rewrite}
     where, help = finding.where, finding.help
     if blame.culprits:
         top = blame.culprits[0]
@@ -63,9 +64,9 @@ def _suspected(finding: Finding, suspect: Finding) -> Finding:
     return replace(finding, where=where, help=f"{cause} {finding.help}")
 
 
-def _shown(finding: Finding, counterexamples: Sequence[Mapping[str, Any]]) -> Finding:
+def _shown(finding: Finding, counterexamples: Sequence[Counterexample]) -> Finding:
     """The finding with the smallest input that shows it."""
     for one in counterexamples:
-        if (one["code"], one["output"]) == (finding.code, finding.where.output):
-            return replace(finding, evidence={**finding.evidence, "counterexample": dict(one)})
+        if (one.code, one.output) == (finding.code, finding.where.output):
+            return replace(finding, evidence={**finding.evidence, "counterexample": plain(one)})
     return finding

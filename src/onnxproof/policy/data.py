@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from onnxproof.findings import Finding, Severity, found
+from onnxproof.proof.codec import plain
 from onnxproof.proof.quality import Quality
+from onnxproof.proof.traps import InputFacts, Near, TrainingFacts
 
 LEAK = 0.99
 """Strength from which a single feature gives the label away."""
@@ -22,49 +23,47 @@ COVERED = 0.8
 def judge_data(q: Quality) -> list[Finding]:
     """What is to be said about the data."""
     findings: list[Finding] = []
-    for name, facts in q.traps.get("inputs", {}).items():
+    for name, facts in q.traps.inputs.items():
         findings += [*_values(name, facts), *_scale(q, name, facts)]
     findings += [*_leaks(q), *_coverage(q)]
-    training = q.traps.get("training")
+    training = q.traps.training
     if training is not None:
         findings += [*_duplicates(training), *_gap(q, training), *_shift(training), *_channels(q, training)]
     return [*findings, *_preprocessing(q)]
 
 
-def _values(name: str, f: Mapping[str, Any]) -> Iterable[Finding]:
-    if f["nonfinite_rows"]:
-        message = f"{f['nonfinite_rows']} of {f['rows']} rows of {name} hold NaN or infinities"
-        yield found("OX604", message, evidence={"input": name, **f})
-    constant, features = f.get("constant_count", 0), f.get("features", 0)
-    if features and constant == features and f["rows"] > 1:
+def _values(name: str, f: InputFacts) -> Iterable[Finding]:
+    if f.nonfinite_rows:
+        message = f"{f.nonfinite_rows} of {f.rows} rows of {name} hold NaN or infinities"
+        yield found("OX604", message, evidence={"input": name, **plain(f)})
+    constant, features = f.constant_count, f.features
+    if features and constant == features and f.rows > 1:
         # A mask or a type that no row needs is the same everywhere; numbers that are say that something was lost.
-        severity: Severity | None = None if f["dtype"].startswith(("float", "bfloat")) else "note"
+        severity: Severity | None = None if f.dtype.startswith(("float", "bfloat")) else "note"
         yield found("OX605", f"{name} is the same in every row", severity=severity, evidence={"input": name})
-    elif constant and f["rank"] == 2:
-        told = ", ".join(map(str, f["constant"][:5]))
+    elif constant and f.constant and f.rank == 2:
+        told = ", ".join(map(str, f.constant[:5]))
         message = f"{constant} of {features} columns of {name} never change: {told}"
-        yield found("OX605", message, severity="note", evidence={"input": name, "columns": f["constant"]})
-    declared = f.get("declared")
-    if declared and f["low"] is not None and (f["low"] < declared[0] or f["high"] > declared[1]):
-        message = f"{name} goes from {f['low']:.4g} to {f['high']:.4g}; declared is {declared[0]:g} to {declared[1]:g}"
+        yield found("OX605", message, severity="note", evidence={"input": name, "columns": plain(f.constant)})
+    if f.declared and f.low is not None and f.high is not None and (f.low < f.declared[0] or f.high > f.declared[1]):
+        message = f"{name} goes from {f.low:.4g} to {f.high:.4g}; declared is {f.declared[0]:g} to {f.declared[1]:g}"
+        evidence = {"input": name, "low": f.low, "high": f.high, "declared": list(f.declared)}
+        yield found("OX606", message, evidence=evidence)
+    if f.image and str(f.data_dtype).startswith(("uint", "int")) and f.dtype.startswith("float"):
         yield found(
-            "OX606", message, evidence={"input": name, "low": f["low"], "high": f["high"], "declared": declared}
-        )
-    if f.get("image") and str(f.get("data_dtype", "")).startswith(("uint", "int")) and f["dtype"].startswith("float"):
-        yield found(
-            "OX615", f"the data of {name} are {f['data_dtype']}, the input takes {f['dtype']}", evidence={"input": name}
+            "OX615", f"the data of {name} are {f.data_dtype}, the input takes {f.dtype}", evidence={"input": name}
         )
 
 
-def _scale(q: Quality, name: str, f: Mapping[str, Any]) -> Iterable[Finding]:
+def _scale(q: Quality, name: str, f: InputFacts) -> Iterable[Finding]:
     """0–255 against 0–1: held against the training data, or for images against the example."""
-    if f["low"] is None:
+    if f.low is None:
         return
-    shift = [s for s in q.traps.get("training", {}).get("shift", ()) if s["input"] == name]
-    reference = shift[0]["train_magnitude"] if shift else _magnitude(f["example_low"], f["example_high"])
-    if not reference or not (shift or f.get("image")):
+    shift = [s for s in q.traps.training.shift if s.input == name] if q.traps.training is not None else []
+    reference = shift[0].train_magnitude if shift else _magnitude(f.example_low, f.example_high)
+    if not reference or not (shift or f.image):
         return
-    own = _magnitude(f["low"], f["high"])
+    own = _magnitude(f.low, f.high)
     larger = own / reference >= SCALE and (bool(shift) or 30 < own <= 255)
     smaller = reference / max(own, 1e-30) >= SCALE and (bool(shift) or reference > 30)
     if larger or smaller:
@@ -84,23 +83,21 @@ def _good(q: Quality) -> bool:
 
 
 def _leaks(q: Quality) -> Iterable[Finding]:
-    for leak in q.traps.get("leaks", ()):
-        if leak["strength"] < LEAK:
+    for leak in q.traps.leaks:
+        if leak.strength < LEAK:
             continue
-        alone = leak["strength"] - leak["next"] > LEAK_LEAD
-        message = (
-            f"value {leak['feature']} of {leak['input']} alone tells the label ({leak['strength']:.1%} sorted by it)"
-        )
+        alone = leak.strength - leak.next > LEAK_LEAD
+        message = f"value {leak.feature} of {leak.input} alone tells the label ({leak.strength:.1%} sorted by it)"
         if not alone:
             message += "; others do too, so the task may just be easy"
-        yield found("OX610", message, severity="review" if alone else "note", evidence=leak)
+        yield found("OX610", message, severity="review" if alone else "note", evidence=plain(leak))
 
 
 def _coverage(q: Quality) -> Iterable[Finding]:
-    for name, cover in q.traps.get("coverage", {}).items():
-        if cover.get("share", 1.0) < COVERED:
-            message = f"only {cover['share']:.0%} of {name} lies where generated parity cases have been"
-            yield found("OX609", message, evidence={"input": name, **cover})
+    for name, cover in q.traps.coverage.items():
+        if cover.share < COVERED:
+            message = f"only {cover.share:.0%} of {name} lies where generated parity cases have been"
+            yield found("OX609", message, evidence={"input": name, **plain(cover)})
 
 
 def beyond_chance(count: int, of: int, share: float, smoothing: float) -> bool:
@@ -109,63 +106,64 @@ def beyond_chance(count: int, of: int, share: float, smoothing: float) -> bool:
     return count > expected + 4.0 * math.sqrt(expected) + (1.0 if share else 0.0) and count > 0
 
 
-def _duplicates(t: Mapping[str, Any]) -> Iterable[Finding]:
-    exact, near, ids = t.get("duplicates"), t.get("near"), t.get("ids")
-    if exact and beyond_chance(exact["count"], exact["of"], exact["train_twins"], 0.0):
-        message = f"{exact['count']} of {exact['of']} test rows ({exact['count'] / exact['of']:.1%}) are training rows, such as row {exact['rows'][0]}"
-        yield found("OX601", message, evidence=exact)
-    near = near or {"by_radius": [], "probes": 1}
-    for ring in near["by_radius"]:
-        if (
-            beyond_chance(ring["count"], ring["of"], ring["train_share"], 0.25 / max(near["probes"], 1))
-            and ring["count"] > 1
-        ):
+def _duplicates(t: TrainingFacts) -> Iterable[Finding]:
+    exact, near, ids = t.duplicates, t.near, t.ids
+    if beyond_chance(exact.count, exact.of, exact.train_twins or 0.0, 0.0):
+        share = f"{exact.count} of {exact.of} test rows ({exact.count / exact.of:.1%})"
+        yield found("OX601", f"{share} are training rows, such as row {exact.rows[0]}", evidence=plain(exact))
+    if near is not None:
+        yield from _near(near)
+    if ids is not None and ids.count:
+        message = f"{ids.count} of {ids.of} ids are in the training data too, such as that of row {ids.rows[0]}"
+        yield found("OX603", message, evidence=plain(ids))
+
+
+def _near(near: Near) -> Iterable[Finding]:
+    for ring in near.by_radius:
+        chance = beyond_chance(ring.count, ring.of, ring.train_share, 0.25 / max(near.probes, 1))
+        if chance and ring.count > 1:
             message = (
-                f"{ring['count']} of {ring['of']} test rows looked at are nearer to a training row than {ring['radius']:g} times the usual "
-                f"distance, such as row {near['rows'][0]}"
+                f"{ring.count} of {ring.of} test rows looked at are nearer to a training row than {ring.radius:g} times the usual "
+                f"distance, such as row {near.rows[0]}"
             )
-            yield found("OX602", message, evidence=near)
+            yield found("OX602", message, evidence=plain(near))
             break
-    if ids and ids["count"]:
-        message = (
-            f"{ids['count']} of {ids['of']} ids are in the training data too, such as that of row {ids['rows'][0]}"
-        )
-        yield found("OX603", message, evidence=ids)
 
 
-def _gap(q: Quality, t: Mapping[str, Any]) -> Iterable[Finding]:
-    gap = t.get("gap")
-    if not gap:
+def _gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
+    gap = t.gap
+    test = q.value(gap.metric) if gap is not None else None
+    if gap is None or test is None:
         return
-    test = q.candidate.get(gap["metric"])
-    if test is None:
-        return
-    if gap["metric"] == "mae":
-        wide = test > 2.0 * gap["train"] and gap["train"] >= 0
+    if gap.metric == "mae":
+        wide = test > 2.0 * gap.train and gap.train >= 0
     else:
-        high = (q.intervals.get("accuracy", {}).get("candidate") or [0.0, 1.0])[1]
-        wide = gap["train"] - test > GAP and gap["low"] > (high or 1.0)
+        interval = q.intervals.get("accuracy")
+        _, high = (interval and interval.candidate) or (0.0, 1.0)
+        wide = gap.train - test > GAP and (gap.low or 0.0) > high
     if wide:
         message = (
-            f"{gap['metric']} is {gap['train']:.4g} on the training data and {test:.4g} on the test data: "
+            f"{gap.metric} is {gap.train:.4g} on the training data and {test:.4g} on the test data: "
             "learnt by heart, or the test data are prepared differently"
         )
-        yield found("OX611", message, evidence={**gap, "test": test})
+        yield found("OX611", message, evidence={**plain(gap), "test": test})
 
 
-def _shift(t: Mapping[str, Any]) -> Iterable[Finding]:
-    for s in t.get("shift", ()):
-        if s["distance"] > max(SHIFT, s["critical"]):
+def _shift(t: TrainingFacts) -> Iterable[Finding]:
+    for s in t.shift:
+        if s.distance > max(SHIFT, s.critical):
             message = (
-                f"value {s['feature']} of {s['input']} is distributed differently in training and test data (distance {s['distance']:.2f}); "
-                f"{s['features']} of {s['of']} values differ"
+                f"value {s.feature} of {s.input} is distributed differently in training and test data (distance {s.distance:.2f}); "
+                f"{s.features} of {s.of} values differ"
             )
-            yield found("OX612", message, severity="review" if s["distance"] > LARGE_SHIFT else "note", evidence=s)
+            severity: Severity = "review" if s.distance > LARGE_SHIFT else "note"
+            yield found("OX612", message, severity=severity, evidence=plain(s))
 
 
-def _channels(q: Quality, t: Mapping[str, Any]) -> Iterable[Finding]:
-    for name, train in t.get("channels", {}).items():
-        test = q.traps["inputs"].get(name, {}).get("channels")
+def _channels(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
+    for name, train in t.channels.items():
+        facts = q.traps.inputs.get(name)
+        test = facts.channels if facts is not None else None
         if not test or len(test) != 3:
             continue
         as_is = sum(abs(a - b) for a, b in zip(test, train, strict=True))
@@ -173,30 +171,30 @@ def _channels(q: Quality, t: Mapping[str, Any]) -> Iterable[Finding]:
         spread = max(train) - min(train)
         if swapped < 0.25 * as_is and as_is > 0.5 * spread:
             message = f"the channels of {name} fit the training data in the opposite order only: RGB against BGR"
-            yield found("OX614", message, evidence={"input": name, "test": test, "train": list(train)})
+            yield found("OX614", message, evidence={"input": name, "test": list(test), "train": list(train)})
 
 
 def _preprocessing(q: Quality) -> Iterable[Finding]:
     p = q.preprocessing
-    if p is None or p["same"]:
+    if p is None or p.same or p.step is None:
         return
-    names = p["names"]
-    step = names["training"] if names["training"] == names["serving"] else f"{names['training']} / {names['serving']}"
-    place = f"step {p['step'] + 1} ({step})" + (f", field {p['field']}" if p.get("field") is not None else "")
+    training, serving = ((p.names or {}).get(side, "") for side in ("training", "serving"))
+    step = training if training == serving else f"{training} / {serving}"
+    place = f"step {p.step + 1} ({step})" + (f", field {p.field}" if p.field is not None else "")
     much = (
-        f": up to {p['max_abs']:.4g} in {p['rows_differing']} of {p['compared']} rows"
-        if p.get("max_abs") is not None
-        else f": {p['what']}"
+        f": up to {p.max_abs:.4g} in {p.rows_differing} of {p.compared} rows"
+        if p.max_abs is not None
+        else f": {p.what}"
     )
-    hint = f"; {p['hint']}" if p.get("hint") else ""
+    hint = f"; {p.hint}" if p.hint else ""
     flips = (
-        f"; {p['flips']} of {p['of']} decisions change"
-        if "flips" in p
+        f"; {p.flips} of {p.of} decisions change"
+        if p.flips is not None
         else "; the model cannot take it"
-        if "refused" in p
+        if p.refused is not None
         else ""
     )
-    severity: Severity = "block" if p.get("flips") or "refused" in p else "review"
+    severity: Severity = "block" if p.flips or p.refused is not None else "review"
     yield found(
-        "OX613", f"training and serving part in {place}{much}{hint}{flips}", severity=severity, evidence=dict(p)
+        "OX613", f"training and serving part in {place}{much}{hint}{flips}", severity=severity, evidence=plain(p)
     )

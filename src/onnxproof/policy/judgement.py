@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 from onnxproof.findings import Finding
-from onnxproof.policy.baseline_findings import recognise
+from onnxproof.policy.baseline_findings import known_of, recognise
 from onnxproof.policy.causes import with_causes
 from onnxproof.policy.latency import judge_latency
 from onnxproof.policy.merging import merged
 from onnxproof.policy.parity import nothing_finite, objection, remarks
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import refusals
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.counterexample import Counterexample
+from onnxproof.proof.latency import Latency
+from onnxproof.proof.proof import Proof
+from onnxproof.proof.quality import Quality
+from onnxproof.request.thresholds import Policy
+
+P = TypeVar("P", bound=Proof)
 
 
 def judge(
@@ -24,30 +30,57 @@ def judge(
     cases: Sequence[CaseResult],
     policy: Policy,
     blames: Mapping[str, Blame] | None = None,
-    counterexamples: Sequence[Mapping[str, Any]] = (),
+    counterexamples: Sequence[Counterexample] = (),
     *,
-    latency: Mapping[str, Any] | None = None,
-    quality: Mapping[str, Any] | None = None,
+    latency: Latency | None = None,
+    quality: Quality | None = None,
+    baseline: str = "PyTorch",
 ) -> list[Finding]:
-    """What the stages observed, and what the numbers say under this policy; the gravest first."""
+    """What the stages observed, and what the numbers say under this policy; the gravest first.
+
+    `baseline` is the name of what the candidate is held against.
+    """
     findings = [finding for finding in observed if not finding.entry.judged]
     random = {finding.where.output for finding in findings if finding.entry.random}
-    findings += _of_cases(cases, policy, random)
+    findings += _of_cases(cases, policy, baseline, random)
     findings += nothing_finite(cases)
-    findings += judge_latency(latency, policy.latency, lambda c: objection(c, policy))
-    findings += judge_quality(quality, policy.quality) if quality is not None else []
+    findings += judge_latency(latency, policy.latency, lambda c: objection(c, policy, baseline), baseline)
+    findings += judge_quality(quality, policy.quality, baseline) if quality is not None else []
     return _excused(with_causes(findings, blames or {}, counterexamples), policy)
 
 
-def judge_case(case: CaseResult, policy: Policy) -> list[Finding]:
+def judge_case(case: CaseResult, policy: Policy, baseline: str = "PyTorch") -> list[Finding]:
     """What one case says against the candidate, whatever other cases say."""
-    return _excused(_of_cases([case], policy), policy)
+    return _excused(_of_cases([case], policy, baseline), policy)
 
 
-def _of_cases(cases: Sequence[CaseResult], policy: Policy, random: Collection[str | None] = ()) -> list[Finding]:
+def judge_proof(proof: P, policy: Policy) -> P:
+    """The same facts under another policy."""
+    findings = judge(
+        proof.findings,
+        proof.cases,
+        policy,
+        proof.blame,
+        proof.counterexamples,
+        latency=proof.latency,
+        quality=proof.quality,
+        baseline=proof.subject.baseline,
+    )
+    return replace(proof, policy=policy, findings=tuple(findings))
+
+
+def judge_against(proof: P, baseline: Proof) -> P:
+    """The same facts where only what is worse than in the baseline gates."""
+    return judge_proof(proof, replace(proof.policy, known=known_of(baseline.findings)))
+
+
+def _of_cases(
+    cases: Sequence[CaseResult], policy: Policy, baseline: str, random: Collection[str | None] = ()
+) -> list[Finding]:
     """What is to be said about outputs and refusals; of an output that is random, nothing."""
     compared = [(case, c) for case in cases for c in case.outputs if c.output not in random]
-    return [*merged(one for case, c in compared for one in remarks(case, c, policy)), *refusals(cases)]
+    told = merged(one for case, c in compared for one in remarks(case, c, policy, baseline))
+    return [*told, *refusals(cases, baseline)]
 
 
 def _excused(findings: Iterable[Finding], policy: Policy) -> list[Finding]:

@@ -8,29 +8,29 @@ from typing import Any
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.reliability import doubts, place
 from onnxproof.policy.slow_reasons import likely_reasons
-from onnxproof.policy.thresholds import LatencyPolicy
+from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup
 from onnxproof.request.judgement import SHOWN_PERCENTILES
+from onnxproof.request.thresholds import LatencyPolicy
 
-Gate = Callable[[Mapping[str, Any]], str | None]
-"""What is wrong with a comparison (as plain data), if it would gate."""
+Gate = Callable[[Comparison], str | None]
+"""What is wrong with a comparison, if it would gate."""
 QUEUE_GROWS = 0.2
 """Share of requests still waiting when the last one came from which the queue counts as growing."""
 
 
-def judge_latency(data: Mapping[str, Any] | None, policy: LatencyPolicy, gate: Gate) -> list[Finding]:
+def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, baseline: str) -> list[Finding]:
     """Findings about the times; none where nothing was timed and nothing was promised."""
-    if data is None:
+    if latency is None:
         return _unmeasured(policy)
-    latency = Latency.from_json(data)
     runs = judged_runs(latency)
     findings = [
         *_limits(runs, policy),
         *_slow(runs, policy),
-        *_speedups(latency, policy),
+        *_speedups(latency, policy, baseline),
         *_memory(latency, policy),
         *_overloaded(latency),
-        *_regressions(latency, policy),
+        *_regressions(latency, policy, baseline),
         *_tuned(latency),
         *_absent(latency),
         *_wrong_contenders(latency, gate),
@@ -113,7 +113,7 @@ def _memory(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
         yield found("OX407", message, evidence={"bytes": worst.memory, "limit": policy.max_memory})
 
 
-# --- against PyTorch --------------------------------------------------------------------------------------------------
+# --- against the baseline --------------------------------------------------------------------------------------------------
 
 
 def shipped_speedups(latency: Latency) -> list[Speedup]:
@@ -121,16 +121,16 @@ def shipped_speedups(latency: Latency) -> list[Speedup]:
     return sorted((one for one in latency.speedup if one.contender == SHIPPED), key=lambda one: one.batch)
 
 
-def _speedups(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
+def _speedups(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
     ours = shipped_speedups(latency)
     if policy.min_speedup is not None:
-        yield from _gain(ours, policy.min_speedup)
+        yield from _gain(ours, policy.min_speedup, baseline)
     slower = [one for one in ours if one.high < 1]
     same = [one for one in ours if one.low <= 1 <= one.high]
     if slower:
         worst = min(slower, key=lambda one: one.ratio)
         reasons = likely_reasons(latency, worst)
-        message = f"onnxruntime is slower than PyTorch: {shown(worst)}" + (
+        message = f"onnxruntime is slower than {baseline}: {shown(worst)}" + (
             f"; likely: {reasons[0].text}" if reasons else ""
         )
         severity: Severity | None = (
@@ -143,11 +143,11 @@ def _speedups(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
         yield found("OX404", message, severity=severity, where=where, evidence=evidence, help=help)
     if same:
         batches = ", ".join(str(one.batch) for one in same)
-        message = f"not distinguishable from PyTorch at batch {batches}: {shown(same[0])}"
+        message = f"not distinguishable from {baseline} at batch {batches}: {shown(same[0])}"
         yield found("OX405", message, evidence={"speedup": [_plain(one) for one in same]})
 
 
-def _gain(ours: Sequence[Speedup], wanted: float) -> Iterator[Finding]:
+def _gain(ours: Sequence[Speedup], wanted: float, baseline: str) -> Iterator[Finding]:
     below = [one for one in ours if one.high < wanted]
     open_ = [one for one in ours if one.low < wanted <= one.high]
     if below:
@@ -161,7 +161,9 @@ def _gain(ours: Sequence[Speedup], wanted: float) -> Iterator[Finding]:
         )
     elif not ours:
         yield found(
-            "OX402", f"a speed-up of {wanted:g} is not shown: there is no ratio to PyTorch", evidence={"wanted": wanted}
+            "OX402",
+            f"a speed-up of {wanted:g} is not shown: there is no ratio to {baseline}",
+            evidence={"wanted": wanted},
         )
 
 
@@ -177,13 +179,13 @@ def _plain(one: Speedup) -> dict[str, Any]:
 # --- against an earlier proof -----------------------------------------------------------------------------------------
 
 
-def _regressions(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
+def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
     earlier = latency.baseline
     if earlier is None:
         return
     same_machine = earlier.fingerprint == latency.machine.fingerprint
     if not same_machine:
-        message = f"{earlier.path} was measured on another machine: only ratios to PyTorch were compared"
+        message = f"{earlier.path} was measured on another machine: only ratios to {baseline} were compared"
         yield found("OX409", message, evidence={"here": latency.machine.fingerprint, "there": earlier.fingerprint})
     slower = list(_slower_runs(latency, policy)) if same_machine else list(_lost_speedup(latency, policy))
     compared = _common_runs(latency) if same_machine else _common_speedups(latency)

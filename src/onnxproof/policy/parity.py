@@ -3,36 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from onnxproof.findings import Finding, Severity, Stage, Where, found
 from onnxproof.policy.merging import Remark
-from onnxproof.policy.thresholds import Policy, Tolerance
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.codec import plain
 from onnxproof.proof.comparison import Comparison
+from onnxproof.request.thresholds import Policy, Tolerance
 
 
-def objection(comparison: Mapping[str, Any], policy: Policy) -> str | None:
+def objection(comparison: Comparison, policy: Policy, baseline: str) -> str | None:
     """What is wrong with an output, if it would gate the verdict in a case of its own."""
-    remarks = _of_output(Comparison.from_json(dict(comparison)), policy)
+    remarks = _of_output(comparison, policy, baseline)
     return next((remark.finding.message for remark in remarks if remark.finding.weight), None)
 
 
-def remarks(case: CaseResult, c: Comparison, policy: Policy) -> Iterable[Remark]:
+def remarks(case: CaseResult, c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:
     """What is to be said about one output in one case."""
-    for remark in _of_output(c, policy):
+    for remark in _of_output(c, policy, baseline):
         yield from _of_case(case, c, remark)
 
 
-def _of_output(c: Comparison, policy: Policy) -> Iterable[Remark]:
+def _of_output(c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:
     """What is to be said about the form, else about NaN and infinities, and then about the values."""
-    form, pattern = _form(c), _pattern(c)
+    form, pattern = _form(c, baseline), _pattern(c, baseline)
     if form is not None:
         return [form]
     if pattern is not None and pattern.finding.severity != "note":
         return [pattern]
-    values = _discrete(c) if c.kind == "discrete" else _float(c, policy)
+    values = _discrete(c, baseline) if c.kind == "discrete" else _float(c, policy, baseline)
     return [remark for remark in (pattern, values) if remark is not None]
 
 
@@ -50,24 +51,24 @@ def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark
 
 def _outside(case: CaseResult) -> str:
     """Why a case does not gate."""
-    if any(part.endswith("=0") for part in case.name.split("/")[0].split(",")):
+    if 0 in case.sizes.values():
         return "an empty batch, which gates only if --batch-sizes asks for it"
     return f"{case.profile} inputs, which are outside the fair range"
 
 
-def _form(c: Comparison) -> Remark | None:
+def _form(c: Comparison, baseline: str) -> Remark | None:
     if c.baseline_dtype != c.candidate_dtype:
-        message = f"{c.output} is {c.baseline_dtype} in PyTorch and {c.candidate_dtype} in the artifact"
+        message = f"{c.output} is {c.baseline_dtype} in {baseline} and {c.candidate_dtype} in the artifact"
         return _remark("OX214", message, c, 1.0)
     if c.baseline_shape != c.candidate_shape:
         message = (
-            f"{c.output} has shape {list(c.baseline_shape)} in PyTorch and {list(c.candidate_shape)} in onnxruntime"
+            f"{c.output} has shape {list(c.baseline_shape)} in {baseline} and {list(c.candidate_shape)} in onnxruntime"
         )
         return _remark("OX215", message, c, 1.0)
     return None
 
 
-def _pattern(c: Comparison) -> Remark | None:
+def _pattern(c: Comparison, baseline: str) -> Remark | None:
     if not c.pattern.differing:
         return None
     evidence = {
@@ -79,12 +80,12 @@ def _pattern(c: Comparison) -> Remark | None:
         return _remark("OX208", f"{c.output}: NaN or infinity appears where rounding decides", c, 0.0, evidence)
     message = (
         f"{c.output}: {c.pattern.differing} of {c.size} elements are NaN or infinite on one side only "
-        f"(PyTorch has {c.pattern.baseline}, onnxruntime {c.pattern.candidate})"
+        f"({baseline} has {c.pattern.baseline}, onnxruntime {c.pattern.candidate})"
     )
     return _remark("OX205", message, c, float(c.pattern.differing), evidence, stage=_side(c))
 
 
-def _discrete(c: Comparison) -> Remark | None:
+def _discrete(c: Comparison, baseline: str) -> Remark | None:
     if not c.mismatched:
         return None
     evidence = {"mismatched": c.mismatched, "of": c.size, "unexplained": c.unexplained_mismatches}
@@ -96,7 +97,7 @@ def _discrete(c: Comparison) -> Remark | None:
             0.0,
             evidence,
         )
-    return _swapped(c) or _remark(
+    return _swapped(c, baseline) or _remark(
         "OX207", f"{c.output}: {c.mismatched} of {c.size} values differ", c, float(c.mismatched), evidence
     )
 
@@ -105,16 +106,14 @@ FLUSHED = 4 * 1.1754944e-38
 """Differences of this size are denormal numbers, which kernels may take for zero."""
 
 
-def _float(c: Comparison, policy: Policy) -> Remark | None:
+def _float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
     tolerance = policy.for_output(c.output)
     evidence = _evidence(c, tolerance)
     broken = c.max_abs is not None and (c.excess(tolerance.atol, tolerance.rtol) > 0 or c.max_abs > tolerance.max_abs)
     noisy = beyond_noise(c, policy.noise) and (c.max_abs is None or c.max_abs > FLUSHED)
     if broken and noisy:
-        message = (
-            f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c)}): more than the tolerance, and not rounding"
-        )
-        return _swapped(c) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
+        message = f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c, baseline)}): more than the tolerance, and not rounding"
+        return _swapped(c, baseline) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
     inexact = c.exactness is not None and c.exactness.ratio > 1
     if inexact:
         assert c.exactness is not None
@@ -124,18 +123,16 @@ def _float(c: Comparison, policy: Policy) -> Remark | None:
         )
         return _remark("OX203", message, c, c.exactness.ratio, evidence)
     if noisy:
-        message = (
-            f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_times(c)}: a silent change, not rounding"
-        )
+        message = f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_times(c, baseline)}: a silent change, not rounding"
         return _remark("OX202", message, c, _noise(c), evidence, stage=_side(c))
-    return _explained(c, tolerance, evidence) if broken else None
+    return _explained(c, tolerance, evidence, baseline) if broken else None
 
 
-def _explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any]) -> Remark:
+def _explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any], baseline: str) -> Remark:
     own = c.noise.baseline_rms if c.noise else 0.0
     # Where there is no float64 truth the module's own answer stands for it, and its distance from that says nothing.
     why = (
-        f"PyTorch itself is {own:.2g} (rms) from the float64 truth"
+        f"{baseline} itself is {own:.2g} (rms) from the float64 truth"
         if own
         else "legal roundings of the module move it as far"
     )
@@ -152,11 +149,11 @@ def beyond_noise(c: Comparison, threshold: float) -> bool:
     return max(c.noise.ratio, c.noise.worst_ratio) > threshold
 
 
-def _swapped(c: Comparison) -> Remark | None:
+def _swapped(c: Comparison, baseline: str) -> Remark | None:
     if c.swapped_with is None:
         return None
     return _remark(
-        "OX220", f"the artifact's {c.output} equals PyTorch's {c.swapped_with}: the outputs look swapped", c, 1.0
+        "OX220", f"the artifact's {c.output} equals {baseline}'s {c.swapped_with}: the outputs look swapped", c, 1.0
     )
 
 
@@ -171,8 +168,8 @@ def _noise(c: Comparison) -> float:
     return max(c.noise.ratio, c.noise.worst_ratio) if c.noise else 0.0
 
 
-def _times(c: Comparison) -> str:
-    return f"{_noise(c):.3g} times PyTorch's own rounding error" if c.noise else "no rounding noise known"
+def _times(c: Comparison, baseline: str) -> str:
+    return f"{_noise(c):.3g} times {baseline}'s own rounding error" if c.noise else "no rounding noise known"
 
 
 def _evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
@@ -188,7 +185,7 @@ def _evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
     if c.noise is not None:
         evidence |= {"worst_ratio": c.noise.worst_ratio, "unexplained": c.noise.unexplained, "truth": c.noise.method}
     if c.exactness is not None:
-        evidence["exactness"] = asdict(c.exactness)
+        evidence["exactness"] = plain(c.exactness)
     return evidence
 
 
@@ -202,7 +199,7 @@ def _remark(
     severity: Severity | None = None,
     stage: Stage | None = None,
 ) -> Remark:
-    shown = {**(evidence or {}), "worst": [asdict(element) for element in c.worst]}
+    shown = {**(evidence or {}), "worst": plain(c.worst)}
     return Remark(found(code, message, severity=severity, stage=stage, evidence=shown), weight)
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from onnxproof.errors import UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.data import judge_data
-from onnxproof.policy.thresholds import QualityPolicy
+from onnxproof.proof.codec import plain
 from onnxproof.proof.quality import Quality
+from onnxproof.request.thresholds import QualityPolicy
 
 LOWER_IS_BETTER = frozenset({"log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
 
 
-def check_gates(policy: QualityPolicy, quality: Mapping[str, Any] | None) -> None:
+def check_gates(policy: QualityPolicy, quality: Quality | None) -> None:
     """A gate on a metric that was not measured is a promise about nothing."""
     flags = (("--min", policy.minimum), ("--max", policy.maximum), ("--max-drop", policy.max_drop))
     if quality is None:
@@ -22,80 +23,78 @@ def check_gates(policy: QualityPolicy, quality: Mapping[str, Any] | None) -> Non
         if given is not None:
             raise UserError(f"{given} needs an evaluation: give --data with labels (`onnxproof evaluate`)")
         return
-    facts = Quality.from_json(quality)
     for flag, gates in flags:
         for metric in gates:
-            if facts.value(metric) is None:
-                known = [*facts.candidate, *(f"recall[{name}]" for name in list(facts.per_class)[:5])]
+            if quality.value(metric) is None:
+                known = [*quality.candidate, *(f"recall[{name}]" for name in list(quality.per_class)[:5])]
                 raise UserError(f"{flag} {metric}: no such metric was measured; there are {listed(known)}")
 
 
-def judge_quality(quality: Mapping[str, Any], policy: QualityPolicy) -> list[Finding]:
+def judge_quality(quality: Quality, policy: QualityPolicy, baseline: str = "PyTorch") -> list[Finding]:
     """What is to be said about a data set under this policy."""
-    facts = Quality.from_json(quality)
     return [
-        *_nan(facts),
-        *_flips(facts),
-        *_scores(facts, policy),
-        *_gates(facts, policy),
-        *_rare(facts, policy),
-        *_accuracy(facts, policy),
-        *_drops(facts, policy),
-        *_thresholds(facts),
-        *_sameness(facts),
-        *_balance(facts, policy),
-        *judge_data(facts),
+        *_nan(quality, baseline),
+        *_flips(quality, baseline),
+        *_scores(quality, policy),
+        *_gates(quality, policy, baseline),
+        *_rare(quality, policy),
+        *_accuracy(quality, policy),
+        *_drops(quality, policy, baseline),
+        *_thresholds(quality, baseline),
+        *_sameness(quality),
+        *_balance(quality, policy),
+        *judge_data(quality),
     ]
 
 
-def _nan(q: Quality) -> Iterable[Finding]:
+def _nan(q: Quality, baseline: str) -> Iterable[Finding]:
     """Examples that a side answers with NaN: they are in no metric."""
-    if not q.unanswered:
+    lost, where = q.unanswered, Where(output=q.output)
+    if not lost.candidate and not lost.baseline:
         return
-    ours, theirs, both = (q.unanswered.get(key, 0) for key in ("candidate", "baseline", "both"))
-    where = Where(output=q.output)
-    if ours == theirs == both:
-        message = f"both sides answer NaN for {both} of {q.n} examples, which are in no metric"
-        yield found("OX516", message, where=where, severity="review", evidence=q.unanswered)
+    if lost.candidate == lost.baseline == lost.both:
+        message = f"both sides answer NaN for {lost.both} of {q.n} examples, which are in no metric"
+        yield found("OX516", message, where=where, severity="review", evidence=plain(lost))
         return
-    first = f", the first is row {q.unanswered['rows'][0]}" if q.unanswered.get("rows") else ""
+    first = f", the first is row {lost.rows[0]}" if lost.rows else ""
     message = (
-        f"onnxruntime answers NaN for {ours} of {q.n} examples and PyTorch for {theirs}{first}; they are in no metric"
+        f"onnxruntime answers NaN for {lost.candidate} of {q.n} examples and {baseline} for {lost.baseline}{first}; "
+        "they are in no metric"
     )
-    yield found("OX516", message, where=where, evidence=q.unanswered)
+    yield found("OX516", message, where=where, evidence=plain(lost))
 
 
 def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     """Scores that differ beyond rounding without a decision that shows it."""
-    far = [one for one in q.score_difference.get("farthest", ()) if (one["times_rounding"] or 0.0) > policy.beyond]
+    far = [one for one in q.score_difference.farthest if (one.times_rounding or 0.0) > policy.beyond]
     if not far or q.unexplained:
         return
     worst = far[0]
     message = (
-        f"the scores differ by up to {q.score_difference['max_abs']:.3g}, which rounding does not explain: example {worst['id']} by "
-        f"{worst['difference']:.3g}, {worst['times_rounding']:.3g} times what rounding may do"
+        f"the scores differ by up to {q.score_difference.max_abs:.3g}, which rounding does not explain: example {worst.id} by "
+        f"{worst.difference:.3g}, {worst.times_rounding:.3g} times what rounding may do"
     )
-    yield found("OX517", message, where=Where(output=q.output), evidence={"examples": far})
+    yield found("OX517", message, where=Where(output=q.output), evidence={"examples": plain(far)})
 
 
-def _flips(q: Quality) -> Iterable[Finding]:
+def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
     unexplained = q.unexplained
     where = Where(output=q.output)
     if unexplained:
         worst = unexplained[0]
-        seen = sum(1 for f in q.flips if f.get("explained") is not None)
+        seen = sum(1 for f in q.flips if f.explained is not None)
         more = f" of {seen} that were examined" if seen < q.flip_count else ""
         message = (
-            f"{q.flip_count} of {q.n} decisions changed, {len(unexplained)}{more} not by rounding: example {worst['id']} is "
-            f"{_told(worst['baseline'])} in PyTorch and {_told(worst['candidate'])} in onnxruntime (margin {_number(worst['margin'])})"
+            f"{q.flip_count} of {q.n} decisions changed, {len(unexplained)}{more} not by rounding: example {worst.id} is "
+            f"{_told(worst.baseline)} in {baseline} and {_told(worst.candidate)} in onnxruntime (margin {_number(worst.margin)})"
         )
-        evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": list(unexplained[:5])}
+        evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": plain(unexplained[:5])}
         yield found("OX502", message, where=where, evidence=evidence)
     elif q.flip_count:
-        seen = sum(1 for f in q.flips if f.get("explained") is not None)
+        seen = sum(1 for f in q.flips if f.explained is not None)
         more = f" ({seen} of them were examined)" if seen < q.flip_count else ""
         message = f"{q.flip_count} of {q.n} decisions changed where the margin is within rounding{more}"
-        yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": list(q.flips[:5])})
+        yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": plain(q.flips[:5])})
 
 
 def _told(decision: Any) -> str:
@@ -108,21 +107,21 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.3g}"
 
 
-def _gates(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
+def _gates(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
     for metric, gate in policy.minimum.items():
-        yield from _gate(q, metric, gate, lower=False)
+        yield from _gate(q, metric, gate, baseline, lower=False)
     for metric, gate in policy.maximum.items():
-        yield from _gate(q, metric, gate, lower=True)
+        yield from _gate(q, metric, gate, baseline, lower=True)
 
 
-def _gate(q: Quality, metric: str, gate: float, *, lower: bool) -> Iterable[Finding]:
+def _gate(q: Quality, metric: str, gate: float, baseline: str, *, lower: bool) -> Iterable[Finding]:
     value, other = q.value(metric), q.value(metric, "baseline")
     if value is None:
         return
     evidence = {"metric": metric, "value": value, "gate": gate, "baseline": other}
     sign = "at most" if lower else "at least"
     if (value > gate) if lower else (value < gate):
-        also = "" if other is None else f" (PyTorch: {other:.4g})"
+        also = "" if other is None else f" ({baseline}: {other:.4g})"
         yield found("OX504", f"{metric} is {value:.4g}{also}, and must be {sign} {gate:g}", evidence=evidence)
         return
     low = None if lower else q.low_end(metric)
@@ -141,10 +140,9 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     missed = {}
     limit = min(policy.rare, 0.75 / max(len(q.per_class), 1))
     for name, share in q.shares().items():
-        entry = q.per_class[name]
-        recall = entry.get("candidate", {}).get("recall")
-        known = entry["support"] and recall is not None and f"recall[{name}]" not in gated
-        if known and share < limit and recall < policy.rare_recall:
+        recall = q.value(f"recall[{name}]")
+        known = q.per_class[name].support and f"recall[{name}]" not in gated
+        if known and recall is not None and share < limit and recall < policy.rare_recall:
             missed[name] = (recall, share)
     worst = sorted(missed, key=lambda name: missed[name])
     for name in worst[: policy.most_rare]:
@@ -153,7 +151,7 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
 
 
 def _missed(q: Quality, name: str, recall: float, share: float, others: int) -> Finding:
-    accuracy, support = q.candidate.get("accuracy", 0.0), q.per_class[name]["support"]
+    accuracy, support = q.candidate.get("accuracy", 0.0), q.per_class[name].support
     caught = round(recall * support)
     more = f"; {others} more classes are missed like it" if others > 0 else ""
     message = (
@@ -179,18 +177,18 @@ def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     yield found("OX506", message, evidence={"accuracy": value, "baseline": other, "limit": policy.accuracy})
 
 
-def _drops(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
+def _drops(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
     for metric, allowed in policy.max_drop.items():
         drop = _drop(q, metric)
         if drop is not None and drop > allowed:
-            yield _dropped(q, metric, drop, allowed, "block")
+            yield _dropped(q, metric, drop, allowed, "block", baseline)
     for metric in ("accuracy", "hamming_accuracy", "mae"):
         drop = _drop(q, metric)
         if drop is None or policy.max_drop:
             continue
         allowed = policy.default_drop * (q.baseline["mae"] if metric == "mae" else 1.0)
         if drop > allowed and _surely(q, metric):
-            yield _dropped(q, metric, drop, allowed, "review")
+            yield _dropped(q, metric, drop, allowed, "review", baseline)
 
 
 def _drop(q: Quality, metric: str) -> float | None:
@@ -203,65 +201,61 @@ def _drop(q: Quality, metric: str) -> float | None:
 
 def _surely(q: Quality, metric: str) -> bool:
     """Whether the drop is more than chance."""
-    if metric == "accuracy" and q.tests:
-        return bool(q.tests["mcnemar"]["p"] < 0.05)
-    low, high = q.intervals.get(metric, {}).get("difference") or (0.0, 0.0)
-    return not (low or 0.0) <= 0.0 <= (high or 0.0)
+    if metric == "accuracy" and q.tests.mcnemar is not None:
+        return q.tests.mcnemar.p < 0.05
+    interval = q.intervals.get(metric)
+    low, high = (interval and interval.difference) or (0.0, 0.0)
+    return low > 0.0 or high < 0.0
 
 
-def _dropped(q: Quality, metric: str, drop: float, allowed: float, severity: Severity) -> Finding:
+def _dropped(q: Quality, metric: str, drop: float, allowed: float, severity: Severity, baseline: str) -> Finding:
     ours, theirs = q.value(metric), q.value(metric, "baseline")
-    message = f"{metric} is {theirs:.4g} in PyTorch and {ours:.4g} in onnxruntime: worse by {drop:.3g}, allowed is {allowed:.3g}"
+    message = f"{metric} is {theirs:.4g} in {baseline} and {ours:.4g} in onnxruntime: worse by {drop:.3g}, allowed is {allowed:.3g}"
     evidence = {"metric": metric, "baseline": theirs, "candidate": ours, "allowed": allowed}
     return found("OX507", message, severity=severity, evidence=evidence)
 
 
-def _thresholds(q: Quality) -> Iterable[Finding]:
-    for goal in (q.thresholds or {}).get("goals", ()):
-        if goal.get("candidate") is None:
-            column = "precision" if goal["metric"] == "precision" else "recall"
-            best = max((q.thresholds or {}).get("candidate", {}).get(column) or [0.0])
-            yield found("OX511", f"no threshold reaches {goal['goal']}: the best is {best:.4g}", evidence=goal)
+def _thresholds(q: Quality, baseline: str) -> Iterable[Finding]:
+    if q.thresholds is None:
+        return
+    for goal in q.thresholds.goals:
+        if goal.candidate is None:
+            curve = q.thresholds.candidate
+            best = max(curve.precision if goal.metric == "precision" else curve.recall, default=0.0)
+            yield found("OX511", f"no threshold reaches {goal.goal}: the best is {best:.4g}", evidence=plain(goal))
             continue
-        moved = goal.get("transferred")
-        if moved is None or goal["baseline"] is None:
+        moved = goal.transferred
+        if moved is None or goal.baseline is None:
             continue
-        before, after = _reached(goal, goal["baseline"]), _reached(goal, moved)
-        if after < before - 1e-3 or (goal["kind"] == "at-least" and moved[goal["metric"]] < goal["value"] - 5e-3):
+        before, after = goal.reached(goal.baseline), goal.reached(moved)
+        if after < before - 1e-3 or (goal.kind == "at-least" and after < goal.value - 5e-3):
             message = (
-                f"the threshold for {goal['goal']} is {goal['baseline']['threshold']:.6g} in PyTorch and {goal['candidate']['threshold']:.6g} "
-                f"in onnxruntime: PyTorch's changes {moved['flips']} decisions there"
+                f"the threshold for {goal.goal} is {goal.baseline.threshold:.6g} in {baseline} and {goal.candidate.threshold:.6g} "
+                f"in onnxruntime: {baseline}'s changes {moved.flips} decisions there"
             )
-            yield found("OX510", message, evidence=goal)
-
-
-def _reached(goal: Mapping[str, Any], counts: Mapping[str, Any]) -> float:
-    """What a threshold achieves, the more the better."""
-    if goal["kind"] == "cost":
-        return -float(counts["cost"])
-    return float(counts[goal["metric"]])
+            yield found("OX510", message, evidence=plain(goal))
 
 
 def _sameness(q: Quality) -> Iterable[Finding]:
-    test = q.tests.get("equivalence")
-    if not test or test["within"] or q.unexplained:
+    test = q.tests.equivalence
+    if test is None or test.within or q.unexplained:
         return
-    needed = test["needed"]
+    needed = test.needed
     more = (
         f"about {needed:,} examples would settle it" if needed else "no number of examples with this difference would"
     )
     message = (
-        f"{q.n} examples cannot show that accuracies are within ±{test['delta']:g}: the difference lies between "
-        f"{test['low']:+.4f} and {test['high']:+.4f}; {more}"
+        f"{q.n} examples cannot show that accuracies are within ±{test.delta:g}: the difference lies between "
+        f"{test.low:+.4f} and {test.high:+.4f}; {more}"
     )
-    yield found("OX508", message, evidence=test)
+    yield found("OX508", message, evidence=plain(test))
 
 
 def _balance(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     if q.task not in ("binary", "multiclass"):
         return
     shares = q.shares()
-    empty = [name for name, entry in q.per_class.items() if not entry["support"]]
+    empty = [name for name, facts in q.per_class.items() if not facts.support]
     if empty:
         message = (
             f"no example of class {', '.join(empty[:5])}{' …' if len(empty) > 5 else ''}: nothing was measured for it"

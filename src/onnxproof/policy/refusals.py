@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onnxproof.diagnosis import diagnose_running
-from onnxproof.findings import Finding, Where, found
+from onnxproof.findings import Finding, found
 from onnxproof.proof.case_result import CaseResult
 
 FIXED = re.compile(r"Got invalid dimensions for input: (\S+).*?index: (\d+) Got: (\d+) Expected: (\d+)", re.S)
 
 
-def refusals(results: Sequence[CaseResult]) -> list[Finding]:
+def refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[Finding]:
     """Findings about the cases that only onnxruntime refused."""
     groups: dict[tuple[str, ...], list[CaseResult]] = {}
     for result in results:
         if result.status == "failed":
             groups.setdefault(_reason(result.message), []).append(result)
     answered = any(result.status == "compared" for result in results)
-    return [_refusal(group, answered) for group in groups.values()]
+    return [_refusal(group, answered, baseline) for group in groups.values()]
 
 
 def _reason(message: str) -> tuple[str, ...]:
@@ -31,27 +31,27 @@ def _reason(message: str) -> tuple[str, ...]:
     return (re.sub(r"\d+", "#", message.splitlines()[0] if message else "")[:200],)
 
 
-def _refusal(group: Sequence[CaseResult], answered: bool) -> Finding:
+def _refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Finding:
     first = group[0]
-    finding = _told(first.message, len(group))
+    finding = _told(first.message, len(group), baseline)
     return replace(
         finding,
         severity=finding.severity if any(r.fair for r in group) else "note",
-        where=Where(**{**first.where, "case": first.name}),
+        where=replace(first.where, case=first.name),
         evidence={"cases": [r.name for r in group], "error": first.message[:500]},
         help=finding.help if answered else finding.entry.never or finding.help,
     )
 
 
-def _told(error: str, count: int) -> Finding:
+def _told(error: str, count: int, baseline: str) -> Finding:
     """What an error of onnxruntime's says that so many cases have in common."""
     fixed = FIXED.search(error)
     if fixed:
         name, dim, _, size = fixed.groups()
-        refused = f"onnxruntime refuses {count} cases of other sizes that PyTorch answers"
+        refused = f"onnxruntime refuses {count} cases of other sizes that {baseline} answers"
         return found("OX222", f"the artifact fixes dimension {dim} of {name} to {size}: {refused}")
     known = diagnose_running(error)
     line = error.splitlines()[0] if error else ""
     # In a case of ours names, dtypes and memory are in order: only what the node itself says is told apart.
-    message = f"onnxruntime refuses {count} cases that PyTorch answers: {line[:300]}"
+    message = f"onnxruntime refuses {count} cases that {baseline} answers: {line[:300]}"
     return found(known.code if known is not None and known.entry.locatable else "OX221", message)

@@ -52,7 +52,7 @@ def likely_reasons(latency: Latency, speedup: Speedup) -> list[Reason]:
 
 
 def _elsewhere(profile: Profile, latency: Latency) -> Iterator[Reason]:
-    wanted = str((latency.settings.get("providers") or ["CPUExecutionProvider"])[0])
+    wanted = next(iter(latency.settings.providers), "CPUExecutionProvider")
     share = sum(value for name, value in profile.providers.items() if name and name != wanted)
     if share > WORTH:
         yield Reason(
@@ -87,11 +87,9 @@ def _calls(runs: list[Run]) -> Iterator[Reason]:
 
 
 def _moving(profile: Profile) -> Iterator[Reason]:
-    shares = {op: profile.ops[op]["share"] for op in MOVING if op in profile.ops}
+    shares = {op: profile.ops[op].share for op in MOVING if op in profile.ops}
     if sum(shares.values()) > WORTH:
-        told = ", ".join(
-            f"{int(profile.ops[op]['nodes'])} {op}" for op in sorted(shares, key=lambda op: -shares[op])[:3]
-        )
+        told = ", ".join(f"{int(profile.ops[op].nodes)} {op}" for op in sorted(shares, key=lambda op: -shares[op])[:3])
         yield Reason(
             f"{sum(shares.values()):.0%} of the time only moves or converts data ({told})",
             "Keep one layout and one dtype through the model.",
@@ -100,7 +98,7 @@ def _moving(profile: Profile) -> Iterator[Reason]:
 
 def _unfused(profile: Profile) -> Iterator[Reason]:
     for name, pieces, fused in PIECES:
-        share = sum(profile.ops[op]["share"] for op in pieces if op in profile.ops)
+        share = sum(profile.ops[op].share for op in pieces if op in profile.ops)
         if all(op in profile.ops for op in pieces) and fused not in profile.ops and share > WORTH:
             yield Reason(
                 f"{name} is not fused ({', '.join(pieces)} take {share:.0%} of the time)",

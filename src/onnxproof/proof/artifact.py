@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 Size = int | str | None
 
@@ -17,25 +16,19 @@ class Port:
     dtype: str
     shape: tuple[Size, ...] | None
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Port:
-        """Read a port back."""
-        shape = data["shape"]
-        return Port(data["name"], data["dtype"], None if shape is None else tuple(shape))
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Artifact:
     """The ONNX file and how it was made."""
 
     path: str
     exporter: str
     opset: int
-    ir_version: int
-    producer: str
+    ir_version: int = 0
+    producer: str = ""
     sha256: str
-    bytes: int
-    nodes: int
+    bytes: int = 0
+    nodes: int = 0
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     promised_inputs: tuple[str, ...] | None = None
@@ -50,18 +43,3 @@ class Artifact:
     log: str = ""
     operators: Mapping[str, int] = field(default_factory=dict)
     """Operator → how many nodes are one, subgraphs included."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The artifact as plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Artifact:
-        """Read an artifact back; fields of a later version are ignored."""
-        values = {name: data[name] for name in Artifact.__dataclass_fields__ if name in data}
-        for side in ("inputs", "outputs"):
-            values[side] = tuple(Port.from_json(port) for port in values[side])
-        for side in ("promised_inputs", "promised_outputs"):
-            values[side] = tuple(values[side]) if values.get(side) is not None else None
-        values["bounds"] = {name: (low, high) for name, (low, high) in (values.get("bounds") or {}).items()}
-        return Artifact(**values)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 from onnxproof.findings import Stage
+from onnxproof.proof.number import Number
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,7 @@ class Culprit:
 
     node: str
     op: str
-    introduced: float
+    introduced: Number
     """Error of its output relative to the output's scale when it is fed the true inputs."""
     module: str | None = None
     file: str | None = None
@@ -40,13 +41,6 @@ class Culprit:
     reproduction: str | None = None
     """Folder with the node alone, its inputs and a script."""
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Culprit:
-        """Read a culprit back; fields of a later version are ignored."""
-        known = {f.name for f in fields(Culprit)}
-        values = {name: value for name, value in data.items() if name in known}
-        return Culprit(**{**values, "outputs": tuple(values.get("outputs") or ())})
-
 
 @dataclass(frozen=True)
 class Step:
@@ -54,8 +48,8 @@ class Step:
 
     node: str
     op: str
-    introduced: float
-    inherited: float
+    introduced: Number
+    inherited: Number
     module: str | None = None
 
 
@@ -74,6 +68,8 @@ class Birth:
 class Blame:
     """The step and the nodes; `rewrite` is the onnxruntime optimisation that has to be switched off to heal it."""
 
+    ADDED: ClassVar = ("unseen",)
+
     stage: Stage | None
     culprits: tuple[Culprit, ...] = ()
     rewrite: str | None = None
@@ -89,23 +85,3 @@ class Blame:
     """The fault is gone as soon as inner values are watched: only the whole, fused graph shows it."""
     unseen: bool = False
     """The candidate shows no values inside the graph: no node was looked for in it."""
-
-    def to_json(self) -> dict[str, Any]:
-        """The blame as plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Blame:
-        """Read a blame back; fields of a later version are ignored."""
-        return Blame(
-            data["stage"],
-            tuple(Culprit.from_json(c) for c in data["culprits"]),
-            data["rewrite"],
-            tuple(data.get("removed", ())),
-            tuple(Step(**step) for step in data.get("path", ())),
-            tuple(Step(**step) for step in data.get("amplifiers", ())),
-            tuple(Birth(**birth) for birth in data.get("births", ())),
-            data.get("aligned"),
-            bool(data.get("vanishes")),
-            bool(data.get("unseen")),
-        )

@@ -4,45 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
+from onnxproof.findings import Where
 from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.subject import TensorFacts
 
 Status = Literal["compared", "rejected", "failed"]
+ORIGINS = ("data", "kept", "search")
+"""Profiles of inputs that come as they are: nobody chose a size for them."""
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """What happened in one case. `rejected`: PyTorch itself refused; `failed`: the candidate gave no answer."""
+    """What happened in one case. `rejected`: the baseline itself refused; `failed`: the candidate gave no answer."""
+
+    ADDED: ClassVar = ("sizes",)
 
     name: str
     profile: str
     fair: bool
     status: Status
-    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    inputs: Mapping[str, TensorFacts] = field(default_factory=dict)
     outputs: tuple[Comparison, ...] = ()
     message: str = ""
-    where: Mapping[str, Any] = field(default_factory=dict)
+    where: Where = Where()
     """Node, module, file and line that a refusal of the candidate names."""
     seconds: Mapping[str, float] = field(default_factory=dict)
+    """Stage → how long it took."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Dynamic dimension → the size that the case was made for."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The result as plain data."""
-        return {
-            "name": self.name,
-            "profile": self.profile,
-            "fair": self.fair,
-            "status": self.status,
-            "inputs": {name: dict(value) for name, value in self.inputs.items()},
-            "outputs": [comparison.to_json() for comparison in self.outputs],
-            "message": self.message,
-            "where": dict(self.where),
-            "seconds": dict(self.seconds),
-        }
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> CaseResult:
-        """Read a result back; fields of a later version are ignored."""
-        values = {name: data[name] for name in CaseResult.__dataclass_fields__ if name in data}
-        values["outputs"] = tuple(Comparison.from_json(c) for c in data["outputs"])
-        return CaseResult(**values)
+    @property
+    def group(self) -> str:
+        """What cases are told together by: `batch=7,seq=16`, or where inputs without a size come from."""
+        sizes = ",".join(f"{name}={size}" for name, size in self.sizes.items())
+        return sizes or (self.profile if self.profile in ORIGINS else "static")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from onnxproof.proof.number import Number
 
 Kind = Literal["float", "discrete"]
 
@@ -33,10 +35,10 @@ class Noise:
     """The candidate's and the baseline's distance from the truth."""
 
     method: str
-    baseline_rms: float
-    candidate_rms: float
-    ratio: float
-    worst_ratio: float
+    baseline_rms: Number
+    candidate_rms: Number
+    ratio: Number
+    worst_ratio: Number
     unexplained: float | None = None
     """Worst element's distance over what legal rounding may cost there; above 1 it is not rounding. None: not asked."""
 
@@ -45,15 +47,17 @@ class Noise:
 class Exactness:
     """The graph in float64 against the module in float64, relative to the output's scale."""
 
-    error: float
-    allowance: float
-    ratio: float
+    error: Number
+    allowance: Number
+    ratio: Number
     """Worst element's error over its allowance (folded float32 constants, float64 rounding)."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """All numbers about one output of one case."""
+
+    PUBLISHED: ClassVar = ("noise_ratio",)
 
     output: str
     kind: Kind
@@ -97,22 +101,3 @@ class Comparison:
     def excess(self, atol: float, rtol: float) -> float:
         """How far the worst pair is above atol + rtol·|baseline| (negative: inside)."""
         return max((difference - rtol * size - atol for size, difference in self.envelope), default=-atol)
-
-    def to_json(self) -> dict[str, Any]:
-        """The comparison as plain data, with the contract's `noise_ratio`."""
-        return {**asdict(self), "noise_ratio": self.noise_ratio}
-
-    @staticmethod
-    def from_json(data: dict[str, Any]) -> Comparison:
-        """Read a comparison back; fields of a later version are ignored."""
-        values = {name: data[name] for name in Comparison.__dataclass_fields__ if name in data}
-        values["baseline_shape"] = tuple(values["baseline_shape"])
-        values["candidate_shape"] = tuple(values["candidate_shape"])
-        values["pattern"] = Pattern(**values.get("pattern") or {})
-        values["envelope"] = tuple((a, b) for a, b in values.get("envelope") or ())
-        values["worst"] = tuple(
-            Element(tuple(w["index"]), w["baseline"], w["candidate"]) for w in values.get("worst") or ()
-        )
-        values["noise"] = Noise(**values["noise"]) if values.get("noise") else None
-        values["exactness"] = Exactness(**values["exactness"]) if values.get("exactness") else None
-        return Comparison(**values)

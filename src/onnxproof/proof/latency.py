@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from onnxproof.request.judgement import SHOWN_PERCENTILES
-
-Data = Mapping[str, Any]
+from onnxproof.proof.comparison import Comparison
+from onnxproof.request.benchmark import Scenario
 
 KEPT_SAMPLES = 2000
 """Samples of a run that stay in the proof. Of n more, every ⌈n/2000⌉-th in order of time stays; numbers come from all."""
@@ -28,13 +27,15 @@ class Bound:
 class Run:
     """One contender at one size in one scenario."""
 
+    PUBLISHED: ClassVar = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms")
+
     contender: str
     batch: int
-    sizes: Mapping[str, int]
-    scenario: str
-    samples: tuple[int, ...]
-    """Nanoseconds, in order of time, thinned to at most KEPT_SAMPLES. In the server scenario from the arrival."""
-    count: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    scenario: Scenario = "single"
+    samples: tuple[int, ...] = ()
+    """Nanoseconds, in order of time; of n > 2000 samples every ⌈n/2000⌉-th. In the server scenario from the arrival."""
+    count: int = 0
     """Samples before thinning."""
     blocks: tuple[float, ...] = ()
     """Mean nanoseconds per call of each round's block: the pairs behind a speed-up."""
@@ -66,7 +67,7 @@ class Run:
     """Bytes by which the peak of a process of its own grew; weights included."""
     compared: int = 0
     """Outputs of timed calls that were compared."""
-    differing: tuple[Mapping[str, Any], ...] = ()
+    differing: tuple[Comparison, ...] = ()
     """Comparisons of outputs of a further contender with PyTorch's (the session that ships has cases of its own)."""
 
     def milliseconds(self, name: str) -> float | None:
@@ -74,22 +75,30 @@ class Run:
         bound = self.percentiles.get(name)
         return None if bound is None else bound.value_ms
 
-    def to_json(self) -> dict[str, Any]:
-        """The run as plain data, with the contract's names for the percentiles."""
-        data = asdict(self)
-        named = {f"{name.replace('.', '')}_ms": self.milliseconds(name) for name in SHOWN_PERCENTILES}
-        return {**data, **named}
+    @property
+    def p50_ms(self) -> float | None:
+        """The median."""
+        return self.milliseconds("p50")
 
-    @staticmethod
-    def from_json(data: Data) -> Run:
-        """Read a run back; fields of a later version are ignored, and what only this version writes may be missing."""
-        values = {name: data[name] for name in Run.__dataclass_fields__ if name in data}
-        for name in ("samples", "blocks", "differing"):
-            values[name] = tuple(values.get(name) or ())
-        plain = {f"p{q}": data[f"p{q}_ms"] for q in (50, 90, 95, 99) if data.get(f"p{q}_ms") is not None}
-        values["percentiles"] = {n: Bound(value, value, value) for n, value in plain.items()}
-        values["percentiles"] |= {n: Bound(**_of(Bound, b)) for n, b in (data.get("percentiles") or {}).items()}
-        return Run(**{"sizes": {}, "scenario": "single", "count": len(values["samples"]), **values})
+    @property
+    def p90_ms(self) -> float | None:
+        """The time that nine of ten calls do not exceed."""
+        return self.milliseconds("p90")
+
+    @property
+    def p95_ms(self) -> float | None:
+        """The time that 95 % of the calls do not exceed."""
+        return self.milliseconds("p95")
+
+    @property
+    def p99_ms(self) -> float | None:
+        """The time that 99 % of the calls do not exceed."""
+        return self.milliseconds("p99")
+
+    @property
+    def p999_ms(self) -> float | None:
+        """The time that 99.9 % of the calls do not exceed."""
+        return self.milliseconds("p99.9")
 
 
 @dataclass(frozen=True)
@@ -103,7 +112,7 @@ class Speedup:
     high: float
     rounds: int = 0
     sizes: Mapping[str, int] = field(default_factory=dict)
-    scenario: str = "single"
+    scenario: Scenario = "single"
     concurrency: int = 1
 
 
@@ -111,14 +120,14 @@ class Speedup:
 class Machine:
     """What the numbers depend on besides the model."""
 
-    fingerprint: str
-    cpu: str
-    cores: int
+    fingerprint: str = ""
+    cpu: str = "unknown"
+    cores: int = 0
     """Cores that this process may use."""
-    memory: int
-    clock_ns: float
+    memory: int = 0
+    clock_ns: float = 0.0
     """The clock's smallest step."""
-    overhead_ns: float
+    overhead_ns: float = 0.0
     """What timing an empty call costs: taken off the block means behind speed-ups."""
     load_before: float | None = None
     load_after: float | None = None
@@ -130,16 +139,6 @@ class Machine:
     mhz_after: float | None = None
     throttled: int | None = None
     """Times the processor (heat) or the control group (quota) was slowed down while it was timed."""
-
-
-UNKNOWN_MACHINE: Data = {
-    "fingerprint": "",
-    "cpu": "unknown",
-    "cores": 0,
-    "memory": 0,
-    "clock_ns": 0.0,
-    "overhead_ns": 0.0,
-}
 
 
 @dataclass(frozen=True)
@@ -159,6 +158,14 @@ class SlowNode:
 
 
 @dataclass(frozen=True)
+class OperatorShare:
+    """What all nodes of one operator take."""
+
+    share: float
+    nodes: float
+
+
+@dataclass(frozen=True)
 class Profile:
     """Where the time goes in the session that ships, by onnxruntime's own profile."""
 
@@ -167,20 +174,11 @@ class Profile:
     runs: int
     nodes: tuple[SlowNode, ...]
     """The slowest first."""
-    ops: Mapping[str, Mapping[str, float]]
-    """Operator → share of the time and number of nodes."""
+    ops: Mapping[str, OperatorShare]
     providers: Mapping[str, float]
     """Provider → share of the time."""
     fused: tuple[str, ...] = ()
     """Rewrites seen in the session's graph: operators that the file does not have."""
-
-    @staticmethod
-    def from_json(data: Data) -> Profile:
-        """Read a profile back."""
-        values = _of(Profile, data)
-        values["nodes"] = tuple(SlowNode(**_of(SlowNode, node)) for node in data["nodes"])
-        values["fused"] = tuple(values.get("fused") or ())
-        return Profile(**values)
 
 
 @dataclass(frozen=True)
@@ -218,68 +216,36 @@ class Earlier:
 
 
 @dataclass(frozen=True)
+class LatencySettings:
+    """How it was measured."""
+
+    threads: int | None = None
+    scenario: Scenario = "single"
+    min_time: float = 0.0
+    min_count: int = 0
+    concurrency: int = 1
+    seed: int = 0
+    providers: tuple[str, ...] = ("CPUExecutionProvider",)
+    optimization: str = "all"
+
+
+@dataclass(frozen=True)
 class Latency:
     """Everything the clock said."""
 
     runs: tuple[Run, ...]
     speedup: tuple[Speedup, ...]
-    machine: Machine
+    machine: Machine = Machine()
     absent: tuple[Absent, ...] = ()
     profile: Profile | None = None
     tuned: tuple[Tuned, ...] = ()
     baseline: Earlier | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: LatencySettings = LatencySettings()
 
     def of(self, contender: str, scenario: str | None = None) -> list[Run]:
         """The runs of a contender, smallest batch first."""
         runs = [r for r in self.runs if r.contender == contender and scenario in (None, r.scenario)]
         return sorted(runs, key=lambda run: (run.batch, run.concurrency))
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        data = {
-            "runs": [run.to_json() for run in self.runs],
-            "speedup": [asdict(one) for one in self.speedup],
-            "machine": asdict(self.machine),
-            "absent": [asdict(one) for one in self.absent],
-            "profile": asdict(self.profile) if self.profile else None,
-            "tuned": [asdict(one) for one in self.tuned],
-            "baseline": None,
-            "settings": dict(self.settings),
-        }
-        if self.baseline is not None:
-            runs = [{**run.to_json(), "samples": [], "blocks": []} for run in self.baseline.runs]
-            data["baseline"] = {**asdict(self.baseline), "runs": runs}
-        return data
-
-    @staticmethod
-    def from_json(data: Data) -> Latency:
-        """Read it back; fields of a later version are ignored."""
-        earlier = data.get("baseline")
-        return Latency(
-            runs=tuple(Run.from_json(run) for run in data["runs"]),
-            speedup=_speedups(data["speedup"]),
-            machine=Machine(**{**UNKNOWN_MACHINE, **_of(Machine, data.get("machine") or {})}),
-            absent=tuple(Absent(**_of(Absent, one)) for one in data.get("absent") or ()),
-            profile=Profile.from_json(data["profile"]) if data.get("profile") else None,
-            tuned=tuple(Tuned(**_of(Tuned, one)) for one in data.get("tuned") or ()),
-            baseline=_earlier(earlier) if earlier else None,
-            settings=data.get("settings") or {},
-        )
-
-
-def _earlier(data: Data) -> Earlier:
-    runs = tuple(Run.from_json(run) for run in data["runs"])
-    return Earlier(data["path"], data["fingerprint"], runs, _speedups(data["speedup"]), data.get("versions") or {})
-
-
-def _speedups(items: Sequence[Data]) -> tuple[Speedup, ...]:
-    return tuple(Speedup(**{"contender": "onnxruntime", **_of(Speedup, one)}) for one in items)
-
-
-def _of(cls: Any, data: Data) -> dict[str, Any]:
-    """The fields that this version knows."""
-    return {name: data[name] for name in cls.__dataclass_fields__ if name in data}
 
 
 def thinned(samples: Sequence[int]) -> tuple[int, ...]:

@@ -2,11 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-Ends = Mapping[str, Any]
+from onnxproof.proof.number import Number
+from onnxproof.proof.thresholds import Thresholds
+from onnxproof.proof.traps import PreprocessingFacts, Traps
+
+Ends = tuple[Number, Number]
+Metrics = Mapping[str, Number]
+"""Metric → value."""
+Matrix = tuple[tuple[int, ...], ...]
+Decision = str | list[str] | None
+"""A class, the labels of a multilabel task, or none."""
+
+
+@dataclass(frozen=True)
+class MetricInterval:
+    """The 95 % interval of a metric on each side, and of the difference."""
+
+    OMITTED: ClassVar = ("baseline", "candidate", "difference")
+
+    method: str
+    """`wilson` or `bootstrap`."""
+    baseline: Ends | None = None
+    candidate: Ends | None = None
+    difference: Ends | None = None
+
+
+@dataclass(frozen=True)
+class ClassFacts:
+    """One class: how many examples it has, and its metrics with `_low` and `_high` ends."""
+
+    support: int
+    baseline: Metrics = field(default_factory=dict)
+    candidate: Metrics = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Rows are true classes, columns decisions."""
+
+    PUBLISHED: ClassVar = ("difference",)
+
+    labels: tuple[str, ...]
+    baseline: Matrix
+    candidate: Matrix
+
+    @property
+    def difference(self) -> Matrix:
+        """Candidate − baseline."""
+        pairs = zip(self.candidate, self.baseline, strict=True)
+        return tuple(tuple(c - b for c, b in zip(*rows, strict=True)) for rows in pairs)
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A decision that changed."""
+
+    id: Any
+    row: int
+    label: Decision
+    baseline: Decision
+    candidate: Decision
+    baseline_score: float | list[Number] | None = None
+    candidate_score: float | list[Number] | None = None
+    margin: float | None = None
+    """How far the baseline prefers its decision; None where it was not examined."""
+    truth_margin: float | None = None
+    allowed: float | None = None
+    """What rounding may do to it."""
+    explained: bool | None = None
+    """Whether rounding explains it; None where it was not examined."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Examples that only one side gets right, and the p-value of that being even."""
+
+    gained: int
+    lost: int
+    p: float
+
+
+@dataclass(frozen=True)
+class Equivalence:
+    """Whether the difference of the accuracies lies within ±delta, and how many examples would settle it."""
+
+    delta: float
+    difference: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+    within: bool
+    needed: int | None = None
+
+
+@dataclass(frozen=True)
+class FlipBound:
+    """The upper bound of the rate of flips, and how many examples without one would bound it at delta."""
+
+    upper: float
+    confidence: float
+    for_delta: int
+
+
+@dataclass(frozen=True)
+class Tests:
+    """What a finite number of examples allows to say; nothing where there are no decisions."""
+
+    OMITTED: ClassVar = ("mcnemar", "equivalence", "flip_bound")
+
+    mcnemar: McNemar | None = None
+    equivalence: Equivalence | None = None
+    flip_bound: FlipBound | None = None
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Examples about which a side is about as sure: how sure, and how often it is right."""
+
+    count: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """Examples that a side answered with NaN, and the first that only one did; nothing where there are none."""
+
+    OMITTED: ClassVar = ("baseline", "candidate", "both", "rows")
+
+    baseline: int | None = None
+    candidate: int | None = None
+    both: int | None = None
+    rows: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class FarExample:
+    """An example whose scores differ much, and how many times what rounding may do that is."""
+
+    row: int
+    id: Any
+    difference: float
+    times_rounding: float | None = None
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """How far apart the scores are, with the examples that were examined, the farthest beyond rounding first."""
+
+    max_abs: float = 0.0
+    mean_abs: float = 0.0
+    farthest: tuple[FarExample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -18,30 +179,30 @@ class Quality:
     scale: str = "value"
     """What the scores are: probability, logit, log-probability, decision or value."""
     output: str = "output"
-    baseline: Mapping[str, float] = field(default_factory=dict)
-    candidate: Mapping[str, float] = field(default_factory=dict)
-    intervals: Mapping[str, Ends] = field(default_factory=dict)
-    per_class: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    confusion: Mapping[str, Any] | None = None
-    flips: Sequence[Mapping[str, Any]] = ()
+    baseline: Metrics = field(default_factory=dict)
+    candidate: Metrics = field(default_factory=dict)
+    intervals: Mapping[str, MetricInterval] = field(default_factory=dict)
+    per_class: Mapping[str, ClassFacts] = field(default_factory=dict)
+    confusion: Confusion | None = None
+    flips: tuple[Flip, ...] = ()
     flip_count: int = 0
     """All flips; the list may hold fewer of very many."""
-    flip_rate: Mapping[str, float] | None = None
-    tests: Mapping[str, Any] = field(default_factory=dict)
-    thresholds: Mapping[str, Any] | None = None
-    calibration: Mapping[str, Any] | None = None
-    traps: Mapping[str, Any] = field(default_factory=dict)
-    preprocessing: Mapping[str, Any] | None = None
-    classes: Sequence[str] = ()
+    flip_rate: Rate | None = None
+    tests: Tests = Tests()
+    thresholds: Thresholds | None = None
+    calibration: Mapping[str, tuple[Bin, ...]] | None = None
+    """Side → how often it is right when it is so sure."""
+    traps: Traps = Traps()
+    preprocessing: PreprocessingFacts | None = None
+    classes: tuple[str, ...] = ()
     positive: str | None = None
     guessed: bool = False
     """Whether the order of the classes is that of the alphabet, because nobody gave it."""
     measured: int | None = None
     """Examples with a label and an answer on both sides: metrics are about these."""
     unlabelled: int = 0
-    unanswered: Mapping[str, Any] = field(default_factory=dict)
-    """Examples that a side answered with NaN: on each, on both, and the first that only one did."""
-    score_difference: Mapping[str, Any] = field(default_factory=dict)
+    unanswered: Unanswered = Unanswered()
+    score_difference: ScoreDifference = ScoreDifference()
     data: str = ""
     rows: int | None = None
     """Rows of the data, where that is known; fewer evaluated ones were lost."""
@@ -50,41 +211,36 @@ class Quality:
     where: str = "local"
     """`local`, `processes` or `ray`."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Quality:
-        """Read it back; fields of a later version are ignored."""
-        known = {name: data[name] for name in Quality.__dataclass_fields__ if data.get(name) is not None}
-        return Quality(**{"flip_count": len(known.get("flips", ())), **known})
-
     @property
-    def unexplained(self) -> list[Mapping[str, Any]]:
+    def unexplained(self) -> list[Flip]:
         """Flips that rounding does not explain."""
-        return [flip for flip in self.flips if flip.get("explained") is False]
+        return [flip for flip in self.flips if flip.explained is False]
 
     def value(self, metric: str, side: str = "candidate") -> float | None:
         """A metric, or one of a class: `recall`, `recall[fraud]`; None where there is none."""
         name, _, rest = metric.partition("[")
         if rest.endswith("]"):
-            found = self.per_class.get(rest[:-1], {}).get(side, {}).get(name)
-        else:
-            found = getattr(self, side).get(metric)
-        return None if found is None else float(found)
+            return self._of_class(rest[:-1], side, name)
+        return _known(getattr(self, side).get(metric))
 
     def low_end(self, metric: str, side: str = "candidate") -> float | None:
         """The low end of a metric's interval, where it has one."""
         name, _, rest = metric.partition("[")
         if rest.endswith("]"):
-            low = self.per_class.get(rest[:-1], {}).get(side, {}).get(f"{name}_low")
-        else:
-            low = (self.intervals.get(metric, {}).get(side) or [None])[0]
-        return None if low is None else float(low)
+            return self._of_class(rest[:-1], side, f"{name}_low")
+        ends = getattr(self.intervals.get(metric), side, None)
+        return _known(ends[0]) if ends else None
+
+    def _of_class(self, name: str, side: str, metric: str) -> float | None:
+        facts = self.per_class.get(name)
+        return None if facts is None else _known(getattr(facts, side).get(metric))
 
     def shares(self) -> dict[str, float]:
         """Class → share of the labelled examples."""
-        total = sum(entry.get("support", 0) for entry in self.per_class.values())
+        total = sum(facts.support for facts in self.per_class.values())
         whole = self.n - self.unlabelled if self.task == "multilabel" else total
-        return {name: entry.get("support", 0) / max(whole, 1) for name, entry in self.per_class.items()}
+        return {name: facts.support / max(whole, 1) for name, facts in self.per_class.items()}
+
+
+def _known(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else float(value)

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import found
-from onnxproof.proof.quality import Quality
-from onnxproof.quality.accumulate import SPOKEN, Scores, measurable, missing_answers, missing_labels
+from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.quality import (
+    Bin,
+    ClassFacts,
+    Confusion,
+    Equivalence,
+    FarExample,
+    Flip,
+    FlipBound,
+    McNemar,
+    MetricInterval,
+    Quality,
+    Rate,
+    ScoreDifference,
+    Tests,
+    Unanswered,
+)
+from onnxproof.proof.thresholds import Chosen, Current, Curve, GoalResult, Rates, Thresholds
+from onnxproof.proof.traps import PreprocessingFacts, Traps
+from onnxproof.quality.accumulate import SIDES, Scores, measurable, missing_answers, missing_labels
 from onnxproof.quality.flips import changed
 from onnxproof.quality.intervals import clean_examples_needed, examples_needed, mcnemar, tango, upper_bound, wilson
 from onnxproof.quality.metrics import Measured, custom, measure
@@ -26,17 +45,18 @@ def assemble(
     scores: Scores,
     settings: EvaluateSettings,
     *,
-    traps: Mapping[str, Any],
-    preprocessing: Mapping[str, Any] | None,
+    traps: Traps,
+    preprocessing: PreprocessingFacts | None,
     rows: int | None,
     workers: int,
     where: str,
+    baseline: str = "PyTorch",
 ) -> Quality:
     """Everything about a data set."""
     plan, answered = scores.plan, measurable(scores)
     unlabelled, unanswered = missing_labels(scores), _unanswered(scores)
     if scores.n and not answered.n:
-        _explain_nothing(scores, unlabelled, unanswered)
+        _explain_nothing(scores, unlabelled, unanswered, baseline)
     measured = measure(answered, settings.seed)
     custom(settings.metrics, answered, measured, settings.seed)
     if not measured.values.get("candidate"):
@@ -49,15 +69,15 @@ def assemble(
         output=plan.output,
         baseline=measured.values.get("baseline", {}),
         candidate=measured.values.get("candidate", {}),
-        intervals=measured.intervals,
-        per_class=measured.per_class,
+        intervals={name: decode(entry, MetricInterval) for name, entry in measured.intervals.items()},
+        per_class={name: ClassFacts(**entry) for name, entry in measured.per_class.items()},
         confusion=_confusion(measured),
         flips=_listed(scores.flips),
         flip_count=scores.flipped,
         flip_rate=_flip_rate(scores),
         tests=_tests(answered, scores, settings.delta),
         thresholds=find_thresholds(answered, settings),
-        calibration=measured.calibration,
+        calibration=_calibration(measured),
         traps=traps,
         preprocessing=preprocessing,
         classes=plan.classes,
@@ -66,11 +86,9 @@ def assemble(
         measured=answered.n,
         unlabelled=int(unlabelled.sum()),
         unanswered=unanswered,
-        score_difference={
-            "max_abs": apart.get("worst", 0.0),
-            "mean_abs": apart.get("total", 0.0) / max(apart.get("compared", 0), 1),
-            "farthest": _farthest(scores),
-        },
+        score_difference=ScoreDifference(
+            apart.get("worst", 0.0), apart.get("total", 0.0) / max(apart.get("compared", 0), 1), _farthest(scores)
+        ),
         data=settings.data,
         rows=rows,
         seconds=scores.seconds,
@@ -79,90 +97,84 @@ def assemble(
     )
 
 
-def _confusion(measured: Measured) -> dict[str, Any] | None:
-    """Both matrices and their difference."""
-    both = measured.confusion
-    if both is None or "baseline" not in both or "candidate" not in both:
-        return both
-    return {**both, "difference": (np.array(both["candidate"]) - np.array(both["baseline"])).tolist()}
+def _confusion(measured: Measured) -> Confusion | None:
+    return None if measured.confusion is None else decode(measured.confusion, Confusion)
 
 
-def _listed(flips: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _calibration(measured: Measured) -> dict[str, tuple[Bin, ...]] | None:
+    if measured.calibration is None:
+        return None
+    return {side: tuple(Bin(**one) for one in bins) for side, bins in measured.calibration.items()}
+
+
+def _listed(flips: Sequence[Mapping[str, Any]]) -> tuple[Flip, ...]:
     """Unexplained ones first, the surest of them first."""
     order = {False: 0, None: 1, True: 2}
-    return sorted(flips, key=lambda f: (order[f["explained"]], -abs(f["margin"] or 0.0)))[:MOST_FLIPS]
+    ranked = sorted(flips, key=lambda f: (order[f["explained"]], -abs(f["margin"] or 0.0)))
+    return tuple(Flip(**flip) for flip in ranked[:MOST_FLIPS])
 
 
-def _farthest(scores: Scores) -> list[Mapping[str, Any]]:
+def _farthest(scores: Scores) -> tuple[FarExample, ...]:
     """The examples that were examined, the farthest beyond rounding first."""
-    rows: list[Mapping[str, Any]] = [
-        {"row": int(row), **entry} for row, entry in scores.facts.get("farthest", {}).items()
-    ]
-    return sorted(rows, key=lambda one: -(one["times_rounding"] or 0.0))[:5]
+    rows = [FarExample(int(row), **entry) for row, entry in scores.facts.get("farthest", {}).items()]
+    return tuple(sorted(rows, key=lambda one: -(one.times_rounding or 0.0))[:5])
 
 
-def _unanswered(scores: Scores) -> dict[str, Any]:
+def _unanswered(scores: Scores) -> Unanswered:
     """Examples without a usable answer: on each side, on both, and the first that only one side has."""
     if scores.plan.task == "custom":
-        return {}
-    lost = {name: missing_answers(side, scores.plan) for name, side in scores.sides.items()}
-    if not any(rows.any() for rows in lost.values()):
-        return {}
-    told: dict[str, Any] = {name: int(rows.sum()) for name, rows in lost.items()}
-    if len(lost) == 2:
-        both = lost["baseline"] & lost["candidate"]
-        told |= {"both": int(both.sum()), "rows": np.flatnonzero(lost["baseline"] != lost["candidate"])[:5].tolist()}
-    return told
+        return Unanswered()
+    baseline, candidate = (missing_answers(scores.sides[side], scores.plan) for side in SIDES)
+    if not baseline.any() and not candidate.any():
+        return Unanswered()
+    rows = np.flatnonzero(baseline != candidate)[:5].tolist()
+    return Unanswered(int(baseline.sum()), int(candidate.sum()), int((baseline & candidate).sum()), tuple(rows))
 
 
-def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Mapping[str, Any]) -> None:
+def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Unanswered, baseline: str) -> None:
     if unlabelled.all():
         raise InputError("no example of the data has a label: all of them are missing (NaN or empty)")
-    told = " and ".join(f"{count} by {SPOKEN[side]}" for side, count in unanswered.items() if side in SPOKEN)
+    told = f"{unanswered.baseline} by {baseline} and {unanswered.candidate} by onnxruntime"
     message = f"of {scores.n} examples none could be measured: NaN is answered {told}"
-    raise FindingError(found("OX518", message, evidence=unanswered))
+    raise FindingError(found("OX518", message, evidence=plain(unanswered)))
 
 
-def _flip_rate(scores: Scores) -> dict[str, float] | None:
+def _flip_rate(scores: Scores) -> Rate | None:
     if not scores.plan.classification:
         return None
     interval = wilson(scores.flipped, scores.n)
     low = 0.0 if scores.flipped == 0 else interval.low
     high = upper_bound(0, scores.n) if scores.flipped == 0 else interval.high
-    return {"value": scores.flipped / max(scores.n, 1), "low": low, "high": high}
+    return Rate(scores.flipped / max(scores.n, 1), low, high)
 
 
-def _tests(scores: Scores, every: Scores, delta: float) -> dict[str, Any]:
+def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
     """McNemar for difference, Tango's interval for sameness, and how many examples would settle it."""
-    if not scores.plan.classification or len(scores.sides) < 2:
-        return {}
+    if not scores.plan.classification:
+        return Tests()
     labels = scores.labels
     right = {side: ~changed(answers.decisions, labels) for side, answers in scores.sides.items()}
     gained = int((right["candidate"] & ~right["baseline"]).sum())
     lost = int((right["baseline"] & ~right["candidate"]).sum())
     n = scores.n
     if not n:
-        return {}
+        return Tests()
     low, high = tango(gained, lost, n, 0.90)
     same = -delta < low and high < delta
-    return {
-        "mcnemar": {"gained": gained, "lost": lost, "p": mcnemar(lost, gained)},
-        "equivalence": {
-            "delta": delta,
-            "difference": (gained - lost) / n,
-            "low": low,
-            "high": high,
-            "confidence": 0.90,
-            "method": "tango",
-            "within": same,
-            "needed": None if same else examples_needed(gained, lost, n, delta),
-        },
-        "flip_bound": {
-            "upper": upper_bound(every.flipped, every.n),
-            "confidence": 0.95,
-            "for_delta": clean_examples_needed(delta),
-        },
-    }
+    return Tests(
+        McNemar(gained, lost, mcnemar(lost, gained)),
+        Equivalence(
+            delta=delta,
+            difference=(gained - lost) / n,
+            low=low,
+            high=high,
+            confidence=0.90,
+            method="tango",
+            within=same,
+            needed=None if same else examples_needed(gained, lost, n, delta),
+        ),
+        FlipBound(upper_bound(every.flipped, every.n), 0.95, clean_examples_needed(delta)),
+    )
 
 
 # --- thresholds ---------------------------------------------------------------------------------------------------
@@ -173,7 +185,7 @@ def goals_of(settings: EvaluateSettings) -> list[Goal]:
     return [*settings.goals, *([settings.cost] if settings.cost else [])]
 
 
-def find_thresholds(scores: Scores, settings: EvaluateSettings) -> dict[str, Any] | None:
+def find_thresholds(scores: Scores, settings: EvaluateSettings) -> Thresholds | None:
     """The trade-off over all thresholds on both sides, and the thresholds for the user's goals."""
     plan, goals = scores.plan, goals_of(settings)
     sided = {side: s.scores for side, s in scores.sides.items() if s.scores is not None}
@@ -187,46 +199,48 @@ def find_thresholds(scores: Scores, settings: EvaluateSettings) -> dict[str, Any
     positive = scores.labels[known] == plan.positive
     sweeps = {side: Sweep.of(values[known], positive) for side, values in sided.items()}
     cut = raw_threshold(plan.cut, plan)
-    return {
-        "scale": "probability",
-        "current": {"threshold": plan.cut, "raw": cut, **{side: sweep.at(cut) for side, sweep in sweeps.items()}},
-        **{side: _curve(sweep, plan) for side, sweep in sweeps.items()},
-        "goals": [_chosen(goal, sweeps, plan, {s: v[known] for s, v in sided.items()}) for goal in goals],
-        "chosen": {"threshold": plan.cut},
-    }
+    return Thresholds(
+        scale="probability",
+        current=Current(plan.cut, cut, sweeps["baseline"].at(cut), sweeps["candidate"].at(cut)),
+        baseline=_curve(sweeps["baseline"], plan),
+        candidate=_curve(sweeps["candidate"], plan),
+        goals=tuple(_chosen(goal, sweeps, plan, {s: v[known] for s, v in sided.items()}) for goal in goals),
+        chosen=Chosen(plan.cut),
+    )
 
 
-def _curve(sweep: Sweep, plan: Plan) -> dict[str, list[float]]:
-    columns = sweep.curve()
-    return {**columns, "threshold": [_probability(raw, plan) for raw in columns["threshold"]]}
+def _curve(sweep: Sweep, plan: Plan) -> Curve:
+    curve = sweep.curve()
+    return replace(curve, threshold=tuple(_probability(raw, plan) for raw in curve.threshold))
 
 
 def _probability(raw: float, plan: Plan) -> float:
     return raw if plan.scale == "probability" else float(1.0 / (1.0 + np.exp(-np.clip(raw, -700, 700))))
 
 
-def _chosen(goal: Goal, sweeps: Mapping[str, Sweep], plan: Plan, sided: Mapping[str, Any]) -> dict[str, Any]:
+def _chosen(goal: Goal, sweeps: Mapping[str, Sweep], plan: Plan, sided: Mapping[str, Any]) -> GoalResult:
     """The threshold that each side would choose, how far it moved, and what the baseline's does on the candidate."""
-    entry: dict[str, Any] = {"goal": goal.text, "kind": goal.kind, "metric": goal.metric, "value": goal.value}
-    raw: dict[str, float] = {}
-    for side, sweep in sweeps.items():
-        threshold = sweep.choose(goal)
-        entry[side] = None
-        if threshold is not None:
-            raw[side] = threshold
-            entry[side] = {"threshold": _probability(threshold, plan), "raw": threshold, **_at(sweep, threshold, goal)}
-    if len(raw) == 2:
-        entry["moved"] = entry["candidate"]["threshold"] - entry["baseline"]["threshold"]
-        entry["moved_raw"] = raw["candidate"] - raw["baseline"]
-        cut = raw["baseline"]
-        flips = int(((sided["baseline"] >= cut) != (sided["candidate"] >= cut)).sum())
-        entry["transferred"] = {**_at(sweeps["candidate"], cut, goal), "flips": flips}
-    return entry
+    raw = {side: sweep.choose(goal) for side, sweep in sweeps.items()}
+    ends = {
+        side: None if cut is None else replace(_at(sweeps[side], cut, goal), threshold=_probability(cut, plan), raw=cut)
+        for side, cut in raw.items()
+    }
+    result = GoalResult(goal.text, goal.kind, goal.metric, goal.value, ends["baseline"], ends["candidate"])
+    cut, theirs = raw["baseline"], raw["candidate"]
+    if cut is None or theirs is None:
+        return result
+    flips = int(((sided["baseline"] >= cut) != (sided["candidate"] >= cut)).sum())
+    return replace(
+        result,
+        moved=_probability(theirs, plan) - _probability(cut, plan),
+        moved_raw=theirs - cut,
+        transferred=replace(_at(sweeps["candidate"], cut, goal), flips=flips),
+    )
 
 
-def _at(sweep: Sweep, threshold: float, goal: Goal) -> dict[str, Any]:
-    counts = sweep.at(threshold)
-    if goal.kind == "cost":
-        total = sum(goal.costs.get(name, 0.0) * counts[name] for name in ("fn", "fp", "tp", "tn"))
-        counts["cost"] = total / max(sweep.positives + sweep.negatives, 1)
-    return counts
+def _at(sweep: Sweep, threshold: float, goal: Goal) -> Rates:
+    rates = sweep.at(threshold)
+    if goal.kind != "cost":
+        return rates
+    total = sum(goal.costs.get(name, 0.0) * getattr(rates, name) for name in ("fn", "fp", "tp", "tn"))
+    return replace(rates, cost=total / max(sweep.positives + sweep.negatives, 1))

@@ -115,7 +115,8 @@ class Engine:
         try:
             return _plain_floats(self._padded(self.eager.run, inputs))
         except Rejected as error:
-            raise InputError(f"PyTorch rejects rows of --data: {str(error).splitlines()[0][:300]}") from error
+            rejects = f"{self.subject.baseline} rejects rows of --data"
+            raise InputError(f"{rejects}: {str(error).splitlines()[0][:300]}") from error
 
     def candidate(self, inputs: Table) -> dict[str, Array]:
         """onnxruntime's outputs under the graph's names, cut to the rows."""

@@ -31,10 +31,6 @@ class Interval:
     high: float
     method: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"value": self.value, "low": self.low, "high": self.high, "method": self.method}
-
 
 def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Wilson's score interval of a proportion; from 0 to 1 where there is no example."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from onnxproof.data.source import Table
 from onnxproof.errors import InputError
+from onnxproof.proof.traps import PreprocessingFacts
 
 Array = NDArray[Any]
 COMPARED_ROWS = 2048
@@ -200,7 +201,7 @@ class Preprocessing:
         """Whether there are two pipelines."""
         return bool(self._training and self._serving)
 
-    def compare(self, table: Table) -> dict[str, Any]:
+    def compare(self, table: Table) -> PreprocessingFacts:
         """Where the two part on some records."""
         raw = to_record({n: a[:COMPARED_ROWS] for n, a in table.items()})
         stages = {"training": _stages(self._training, raw), "serving": _stages(self._serving, raw)}
@@ -215,15 +216,15 @@ class Preprocessing:
                 return self._told(i, i, found)
         found = difference(stages["training"][-1], stages["serving"][-1])
         if found is None:
-            return {"same": True, "steps": self._names()}
+            return PreprocessingFacts(same=True, steps=self._names())
         return self._told(len(self._training) - 1, len(self._serving) - 1, found)
 
-    def _told(self, i: int, j: int, found: Mapping[str, Any]) -> dict[str, Any]:
+    def _told(self, i: int, j: int, found: Mapping[str, Any]) -> PreprocessingFacts:
         names = {"training": self._training[i].name, "serving": self._serving[j].name}
-        return {"same": False, "step": i, "names": names, "steps": self._names(), **found}
+        return PreprocessingFacts(same=False, step=i, names=names, steps=self._names(), **found)
 
-    def _names(self) -> dict[str, list[str]]:
-        return {"training": [s.name for s in self._training], "serving": [s.name for s in self._serving]}
+    def _names(self) -> dict[str, tuple[str, ...]]:
+        return {"training": tuple(s.name for s in self._training), "serving": tuple(s.name for s in self._serving)}
 
 
 def _stages(steps: Sequence[Step], raw: Any) -> list[Any]:

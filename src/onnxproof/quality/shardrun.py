@@ -16,7 +16,7 @@ from onnxproof.data.read_ahead import read_ahead
 from onnxproof.data.source import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
-from onnxproof.quality.accumulate import SPOKEN, Shard, summary_columns
+from onnxproof.quality.accumulate import Shard, summary_columns
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.farthest_scores import Farthest
 from onnxproof.quality.flips import Explainer, changed
@@ -87,7 +87,7 @@ class ShardRun:
             raw[BASELINE] = self._timed(BASELINE, engine.baseline, batch.inputs)[plan.output]
         if CANDIDATE in engine.sides:
             raw[CANDIDATE] = self._timed(CANDIDATE, engine.candidate, batch.inputs)[self._graph]
-        _same_shape(raw)
+        _same_shape(raw, engine.subject.baseline)
         codes = encode(batch.labels, plan)
         self._keep("labels", codes)
         kept = {side: score_columns(value, plan) for side, value in raw.items()}
@@ -197,8 +197,8 @@ def _score_of(scores: Any, decision: Any) -> Any:
     return float(scores[int(decision)]) if int(decision) >= 0 else None
 
 
-def _same_shape(raw: Mapping[str, Array]) -> None:
-    shapes = {side: value.shape for side, value in raw.items()}
-    if len(set(shapes.values())) > 1:
-        told = ", ".join(f"{SPOKEN[side]} {list(shape)}" for side, shape in shapes.items())
+def _same_shape(raw: Mapping[str, Array], baseline: str) -> None:
+    ours, theirs = list(raw["candidate"].shape), list(raw["baseline"].shape)
+    if ours != theirs:
+        told = f"{baseline} {theirs}, onnxruntime {ours}"
         raise FindingError(found("OX518", f"the scores have different shapes: {told}"))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.proof.thresholds import Curve, Rates
 from onnxproof.request.evaluation import Goal
 
 Floats = NDArray[np.float64]
@@ -94,21 +95,21 @@ class Sweep:
         """The last distinct score at or above a threshold; −1 where none is."""
         return int(np.searchsorted(-self.scores, -threshold, side="right")) - 1
 
-    def at(self, threshold: float) -> dict[str, Any]:
+    def at(self, threshold: float) -> Rates:
         """Counts and rates with a threshold on the scores' scale."""
         i = self.place(threshold)
         hits, alarms = (int(self.hits[i]), int(self.alarms[i])) if i >= 0 else (0, 0)
-        return {
-            "tp": hits,
-            "fp": alarms,
-            "fn": self.positives - hits,
-            "tn": self.negatives - alarms,
-            "recall": hits / max(self.positives, 1),
-            "precision": hits / max(hits + alarms, 1),
-            "specificity": 1.0 - alarms / max(self.negatives, 1),
-            "f1": 2.0 * hits / max(hits + alarms + self.positives, 1),
-            "accuracy": (hits + self.negatives - alarms) / max(self.positives + self.negatives, 1),
-        }
+        return Rates(
+            tp=hits,
+            fp=alarms,
+            fn=self.positives - hits,
+            tn=self.negatives - alarms,
+            recall=hits / max(self.positives, 1),
+            precision=hits / max(hits + alarms, 1),
+            specificity=1.0 - alarms / max(self.negatives, 1),
+            f1=2.0 * hits / max(hits + alarms + self.positives, 1),
+            accuracy=(hits + self.negatives - alarms) / max(self.positives + self.negatives, 1),
+        )
 
     def choose(self, goal: Goal) -> float | None:
         """The threshold for a goal, half-way to the next score below so that rounding does not decide; None where no one reaches it."""
@@ -123,7 +124,7 @@ class Sweep:
             return float(self.scores[place])
         return float((self.scores[place] + self.scores[place + 1]) / 2.0)
 
-    def curve(self, points: int = CURVE_POINTS) -> dict[str, list[float]]:
+    def curve(self, points: int = CURVE_POINTS) -> Curve:
         """Columns of counts, precision and recall at up to `points` thresholds, even in recall and in rank; the lowest threshold first."""
         count = len(self.scores)
         if count > points:
@@ -142,7 +143,7 @@ class Sweep:
             "precision": self.precision,
             "recall": self.recall,
         }
-        return {name: values[places].tolist() for name, values in columns.items()}
+        return Curve(**{name: tuple(values[places].tolist()) for name, values in columns.items()})
 
 
 def _best(sweep: Sweep, goal: Goal) -> int | None:

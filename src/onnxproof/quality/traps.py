@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from onnxproof.data.source import rechunk
 from onnxproof.errors import InputError
+from onnxproof.proof.traps import Duplicates, Gap, InputFacts, Leak, Near, Ring, Shift, TrainingFacts
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.inputs import Sampler, features_of, hash_ids, hash_rows
@@ -34,35 +35,37 @@ ROUNDING = 1e-6
 # --- the test data alone ------------------------------------------------------------------------------------------
 
 
-def look_at_inputs(scores: Scores, examples: Mapping[str, Array], ranges: Mapping[str, Any]) -> dict[str, Any]:
+def look_at_inputs(
+    scores: Scores, examples: Mapping[str, Array], ranges: Mapping[str, Any], data_dtype: str | None = None
+) -> dict[str, InputFacts]:
     """Per input: extremes, values that are not finite, features that never change, and what was declared."""
-    found: dict[str, Any] = {}
+    found: dict[str, InputFacts] = {}
     for name, noted in scores.facts.get("inputs", {}).items():
         sample = scores.columns.get(f"sample/{name}")
         example = examples[name]
         entry = {key: noted[key] for key in ("rows", "nonfinite_rows", "nonfinite", "low", "high")}
-        entry |= {"rank": example.ndim, "dtype": example.dtype.name, "example_low": None, "example_high": None}
+        entry |= {"rank": example.ndim, "dtype": example.dtype.name, "data_dtype": data_dtype}
         finite = example[np.isfinite(example)] if example.dtype.kind == "f" else example
         if finite.size:
             entry |= {"example_low": float(finite.min()), "example_high": float(finite.max())}
         if sample is not None and len(sample) > 1:
             still = (sample == sample[:1]).all(axis=0)
-            entry |= {"features": int(sample.shape[1]), "constant": np.flatnonzero(still)[:50].tolist()}
+            entry |= {"features": int(sample.shape[1]), "constant": tuple(np.flatnonzero(still)[:50].tolist())}
             entry["constant_count"] = int(still.sum())
         if name in ranges:
-            entry["declared"] = [ranges[name].low, ranges[name].high]
+            entry["declared"] = (ranges[name].low, ranges[name].high)
         if noted.get("channel_values"):
-            entry["channels"] = [s / noted["channel_values"] for s in noted["sum_channels"]]
+            entry["channels"] = tuple(s / noted["channel_values"] for s in noted["sum_channels"])
             entry["image"] = True
-        found[name] = entry
+        found[name] = InputFacts(**entry)
     return found
 
 
-def find_leaks(scores: Scores) -> list[dict[str, Any]]:
+def find_leaks(scores: Scores) -> tuple[Leak, ...]:
     """Single features that give the label away, the best of each input, with the next best beside it."""
     rows = scores.columns.get("sample_rows")
     if rows is None or scores.plan.task not in ("binary", "multiclass", "regression"):
-        return []
+        return ()
     labels = scores.labels[rows] if scores.labels.ndim == 1 else scores.labels.reshape(scores.n, -1)[rows, 0]
     measure = _monotone if scores.plan.task == "regression" else _purity
     found = []
@@ -71,15 +74,8 @@ def find_leaks(scores: Scores) -> list[dict[str, Any]]:
             values = np.array([measure(sample[:, i], labels) for i in range(sample.shape[1])])
             order = np.argsort(-values, kind="stable")
             best, second = int(order[0]), values[order[1]] if len(order) > 1 else 0.0
-            found.append(
-                {
-                    "input": name.removeprefix("sample/"),
-                    "feature": best,
-                    "strength": float(values[best]),
-                    "next": float(second),
-                }
-            )
-    return found
+            found.append(Leak(name.removeprefix("sample/"), best, float(values[best]), float(second)))
+    return tuple(found)
 
 
 def _purity(feature: Array, labels: Array) -> float:
@@ -125,20 +121,20 @@ class Training:
         self._error, self._labels = 0.0, 0.0
         self.count = 0
 
-    def compare(self) -> dict[str, Any]:
+    def compare(self) -> TrainingFacts:
         """Duplicates, shared ids, the gap, the shift."""
         self._first_pass()
         sample: dict[str, Array] = {}
         self._sampler.close(sample.__setitem__)
-        return {
-            "train_rows": self.count,
-            "duplicates": self._duplicates(),
-            "near": self._near(sample),
-            "ids": self._shared_ids(),
-            "gap": self._gap(),
-            "shift": self._shift(sample),
-            "channels": {name: total.tolist() for name, total in self._channels.items()},
-        }
+        return TrainingFacts(
+            train_rows=self.count,
+            duplicates=self._duplicates(),
+            near=self._near(sample),
+            ids=self._shared_ids(),
+            gap=self._gap(),
+            shift=self._shift(sample),
+            channels={name: tuple(total.tolist()) for name, total in self._channels.items()},
+        )
 
     def _first_pass(self) -> None:
         known = self._rows.source.rows
@@ -179,27 +175,23 @@ class Training:
 
     # --- duplicates
 
-    def _duplicates(self) -> dict[str, Any]:
+    def _duplicates(self) -> Duplicates:
         """Test rows that are training rows, and how many training rows have a twin among themselves."""
         own, theirs = self._scores.columns["hash"], np.concatenate(self._hashes)
         double = np.isin(own, theirs)
         counts = np.unique(theirs, return_counts=True)[1]
         twins = int(counts[counts > 1].sum())
-        return {
-            "count": int(double.sum()),
-            "of": len(own),
-            "rows": np.flatnonzero(double)[:SHOWN].tolist(),
-            "train_twins": twins / max(len(theirs), 1),
-        }
+        rows = tuple(np.flatnonzero(double)[:SHOWN].tolist())
+        return Duplicates(int(double.sum()), len(own), rows, twins / max(len(theirs), 1))
 
-    def _shared_ids(self) -> dict[str, Any] | None:
+    def _shared_ids(self) -> Duplicates | None:
         own = self._scores.columns.get("id_hash")
         if own is None or not self._ids:
             return None
         shared = np.isin(own, np.concatenate(self._ids))
-        return {"count": int(shared.sum()), "of": len(own), "rows": np.flatnonzero(shared)[:SHOWN].tolist()}
+        return Duplicates(int(shared.sum()), len(own), tuple(np.flatnonzero(shared)[:SHOWN].tolist()))
 
-    def _near(self, sample: Mapping[str, Array]) -> dict[str, Any] | None:
+    def _near(self, sample: Mapping[str, Array]) -> Near | None:
         """Test rows that almost are training rows: nearer than training rows are to each other."""
         name = next((n for n in sample if n.startswith("sample/")), None)
         test = self._scores.columns.get(name) if name is not None else None
@@ -219,42 +211,22 @@ class Training:
         exact = np.isin(self._scores.columns["hash"][self._scores.columns["sample_rows"]], np.concatenate(self._hashes))
         ratios, natural = test_near[~exact] / usual, probe_near / usual
         near = self._scores.columns["sample_rows"][~exact]
-        by_radius = [
-            {
-                "radius": r,
-                "count": int((ratios < r).sum()),
-                "of": len(ratios),
-                "train_share": float((natural < r).mean()),
-            }
-            for r in RADII
-        ]
+        rings = tuple(Ring(r, int((ratios < r).sum()), len(ratios), float((natural < r).mean())) for r in RADII)
         closest = np.argsort(ratios, kind="stable")[:SHOWN]
-        return {
-            "usual": usual,
-            "by_radius": by_radius,
-            "rows": near[closest].tolist(),
-            "ratios": ratios[closest].tolist(),
-            "probes": len(natural),
-        }
+        return Near(usual, rings, tuple(near[closest].tolist()), tuple(ratios[closest].tolist()), len(natural))
 
     # --- gap and shift
 
-    def _gap(self) -> dict[str, Any] | None:
+    def _gap(self) -> Gap | None:
         plan = self._scores.plan
         if not self._seen:
             return None
         if plan.classification:
             interval = wilson(self._right, self._seen)
-            return {
-                "metric": "accuracy",
-                "train": interval.value,
-                "low": interval.low,
-                "high": interval.high,
-                "rows": self._seen,
-            }
-        return {"metric": "mae", "train": self._error / self._seen, "rows": self._seen}
+            return Gap("accuracy", interval.value, self._seen, interval.low, interval.high)
+        return Gap("mae", self._error / self._seen, self._seen)
 
-    def _shift(self, sample: Mapping[str, Array]) -> list[dict[str, Any]]:
+    def _shift(self, sample: Mapping[str, Array]) -> tuple[Shift, ...]:
         """Features whose distribution differs most: the largest distance of the two distribution functions."""
         found = []
         for name, train in sample.items():
@@ -265,17 +237,17 @@ class Training:
             worst = int(np.argmax(values))
             critical = critical_shift(len(train), len(test), train.shape[1])
             found.append(
-                {
-                    "input": name.removeprefix("sample/"),
-                    "feature": worst,
-                    "distance": float(values[worst]),
-                    "critical": critical,
-                    "features": int((values > critical).sum()),
-                    "of": len(values),
-                    "train_magnitude": float(np.abs(train[np.isfinite(train)]).max(initial=0.0)),
-                }
+                Shift(
+                    input=name.removeprefix("sample/"),
+                    feature=worst,
+                    distance=float(values[worst]),
+                    critical=critical,
+                    features=int((values > critical).sum()),
+                    of=len(values),
+                    train_magnitude=float(np.abs(train[np.isfinite(train)]).max(initial=0.0)),
+                )
             )
-        return found
+        return tuple(found)
 
 
 class _Space:

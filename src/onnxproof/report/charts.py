@@ -16,7 +16,7 @@ from onnxproof.proof.proof import Proof
 from onnxproof.report import points
 from onnxproof.report.groups import natural
 from onnxproof.report.points import FAINT, Judged, Row
-from onnxproof.report.wording import BORN, baseline_name, short
+from onnxproof.report.wording import BORN, short
 
 Width = int | Literal["container"]
 Chart = alt.Chart | alt.LayerChart
@@ -108,7 +108,7 @@ def errors(proof: Proof, rows: Sequence[Judged], *, width: Width = 620) -> Chart
         alt.Chart(_data(drawn))
         .mark_point(filled=True, size=64, opacity=0.8)
         .encode(
-            x=alt.X("x:Q", title=f"magnitude of the element, |{baseline_name(proof)}|")
+            x=alt.X("x:Q", title=f"magnitude of the element, |{proof.subject.baseline}|")
             .scale(type="log")
             .axis(format="~e", tickCount=6),
             y=alt.Y("y:Q", title="absolute difference").scale(type="log").axis(format="~e", tickCount=6),
@@ -346,10 +346,9 @@ def confusion(proof: Proof, side: str = "candidate", *, width: Width = 320) -> C
 def precision_recall(proof: Proof, *, width: Width = 620, slider: bool = True) -> Chart | None:
     """Precision against recall over all thresholds, both sides; the parameter `at` is the threshold that is looked at."""
     rows: list[Row] = [
-        {"side": side, **{name: p.get(name) for name in ("threshold", "precision", "recall")}}
+        {"side": side, **{name: p[name] for name in ("threshold", "precision", "recall")}}
         for side, curve in points.curves(proof).items()
         for p in curve
-        if p.get("precision") is not None and p.get("recall") is not None
     ]
     if not rows:
         return None
@@ -377,15 +376,10 @@ def precision_recall(proof: Proof, *, width: Width = 620, slider: bool = True) -
 
 def chosen_threshold(proof: Proof, limits: Sequence[float]) -> float:
     """Where the slider starts: at the chosen threshold, or in the middle of the list."""
-    chosen = ((proof.quality or {}).get("thresholds") or {}).get("chosen")
-    if isinstance(chosen, dict):
-        chosen = next(
-            (chosen[key] for key in ("baseline", "threshold", "candidate") if chosen.get(key) is not None), None
-        )
-    if isinstance(chosen, dict):
-        chosen = chosen.get("threshold")
-    if isinstance(chosen, (int, float)) and math.isfinite(chosen):
-        return min(max(float(chosen), min(limits)), max(limits))
+    thresholds = proof.quality.thresholds if proof.quality is not None else None
+    chosen = thresholds.chosen.threshold if thresholds is not None else math.nan
+    if math.isfinite(chosen):
+        return min(max(chosen, min(limits)), max(limits))
     return float(sorted(limits)[len(limits) // 2])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.report.extras import require
-from onnxproof.report.points import Judged, judged, sizes_of
+from onnxproof.report.points import Judged, judged
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,7 +32,7 @@ def _row(one: Judged) -> dict[str, Any]:
     case, c = one.case, one.comparison
     row: dict[str, Any] = {
         "case": case.name,
-        "sizes": sizes_of(case),
+        "sizes": case.group,
         "profile": case.profile,
         "fair": case.fair,
         "status": case.status,

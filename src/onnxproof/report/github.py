@@ -9,7 +9,7 @@ from pathlib import Path
 from onnxproof.findings import CATALOGUE, Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report.markdown import render_markdown
-from onnxproof.report.wording import mark, place, subject_name, voiced
+from onnxproof.report.wording import mark, place, subject_name
 
 COMMANDS = {"block": "error", "review": "warning", "note": "notice"}
 SHOWN = 10
@@ -18,7 +18,6 @@ SHOWN = 10
 
 def render_annotations(proof: Proof, root: Path | None = None) -> str:
     """One workflow command a line; files below the repository's `root` are named relative to it."""
-    proof = voiced(proof)
     findings = [f for f in proof.findings if f.weight] + [f for f in proof.findings if not f.weight]
     kinds: dict[str, list[str]] = {}
     for finding in findings:
@@ -42,7 +41,7 @@ def _source(finding: Finding, proof: Proof, root: Path | None) -> dict[str, str]
     if finding.where.file:
         line = {"line": str(finding.where.line)} if finding.where.line else {}
         return {"file": _relative(finding.where.file, root), **line}
-    file, colon, _ = str(proof.subject.get("target") or "").rpartition(":")
+    file, colon, _ = (proof.subject.target or "").rpartition(":")
     return {"file": _relative(file, root)} if colon and file.endswith(".py") else {}
 
 

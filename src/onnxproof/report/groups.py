@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, judged, sizes_of, top
+from onnxproof.report.points import Judged, judged, top
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def groups(proof: Proof, rows: Sequence[Judged] | None = None) -> list[Group]:
     """One group per size, in order of size; the worst first where there are more than a dozen."""
     found: dict[str, list[Judged]] = {}
     for one in rows if rows is not None else judged(proof):
-        found.setdefault(sizes_of(one.case), []).append(one)
+        found.setdefault(one.case.group, []).append(one)
     if len(found) > 12:
         found = dict(sorted(found.items(), key=lambda item: min(one.weight for one in item[1])))
     else:

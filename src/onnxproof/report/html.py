@@ -13,7 +13,8 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from onnxproof.proof.proof import Proof, finite
+from onnxproof.proof.codec import finite
+from onnxproof.proof.proof import Proof
 from onnxproof.report.extras import PAGE, require
 
 if TYPE_CHECKING:

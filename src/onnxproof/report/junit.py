@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 from onnxproof.findings import FAMILIES, Family, Finding
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, judged, sizes_of
-from onnxproof.report.wording import baseline_name, mark, number, place, subject_name, voiced, worst_elements
+from onnxproof.report.points import Judged, judged
+from onnxproof.report.wording import mark, number, place, subject_name, worst_elements
 
 SHOWN = 40
 """Failures spelled out in one test case."""
@@ -17,13 +17,12 @@ SHOWN = 40
 
 def render_junit(proof: Proof) -> str:
     """The XML, with its declaration."""
-    proof = voiced(proof)
     root = ElementTree.Element("testsuites", name=_clean(f"onnxproof {subject_name(proof)}"))
     suites = [_parity(proof), _findings(proof)]
     root.extend(suites)
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
-    root.set("time", _seconds(float(proof.timing.get("seconds") or 0.0)))
+    root.set("time", _seconds(proof.timing.seconds or 0.0))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
@@ -54,7 +53,7 @@ def _parity(proof: Proof) -> ElementTree.Element:
     groups: dict[tuple[str, str], list[Judged]] = {}
     for one in judged(proof):
         output = one.comparison.output if one.comparison is not None else "(no output)"
-        groups.setdefault((sizes_of(one.case), output), []).append(one)
+        groups.setdefault((one.case.group, output), []).append(one)
     cases = [_group(proof, sizes, output, members) for (sizes, output), members in groups.items()]
     return _suite(f"{subject_name(proof)}: parity", cases)
 
@@ -64,12 +63,12 @@ def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> 
     element = _case(f"onnxproof.{subject_name(proof)}.{sizes}", output, seconds)
     if all(one.state == "rejected" for one in members):
         ElementTree.SubElement(
-            element, "skipped", message=_clean(f"{baseline_name(proof)} itself rejects these inputs")
+            element, "skipped", message=_clean(f"{proof.subject.baseline} itself rejects these inputs")
         )
         return element
     names = {one.case.name for one in members if one.state in ("review", "block")}
     for finding in _about(proof.findings, output, names):
-        _fail(element, finding, baseline_name(proof))
+        _fail(element, finding, proof.subject.baseline)
     lines = [_line(one) for one in members[:SHOWN]]
     ElementTree.SubElement(element, "system-out").text = _clean("\n".join(lines))
     return element
@@ -110,7 +109,7 @@ def _family(proof: Proof, family: Family) -> ElementTree.Element:
         ElementTree.SubElement(element, "skipped", message="not asked for")
         return element
     for finding in [f for f in findings if f.weight][:SHOWN]:
-        _fail(element, finding, baseline_name(proof))
+        _fail(element, finding, proof.subject.baseline)
     quiet = [f"{f.code} {f.severity}{mark(f)}: {f.message}" for f in findings if not f.weight]
     if quiet:
         ElementTree.SubElement(element, "system-out").text = _clean("\n".join(quiet[:SHOWN]))

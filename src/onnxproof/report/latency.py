@@ -7,9 +7,8 @@ from pathlib import Path
 
 from onnxproof.policy.latency import judged_runs, shipped_speedups
 from onnxproof.policy.reliability import doubts
-from onnxproof.policy.thresholds import LatencyPolicy
 from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup
-from onnxproof.proof.proof import Proof
+from onnxproof.request.thresholds import LatencyPolicy
 
 SHOWN_ROWS = 10
 SHOWN_NODES = 5
@@ -17,12 +16,7 @@ NAME_WIDTH = 28
 NODE_WIDTH = 26
 
 
-def read(proof: Proof) -> Latency | None:
-    """The record of the times, if there is one."""
-    return None if proof.latency is None else Latency.from_json(proof.latency)
-
-
-def headline(latency: Latency, policy: LatencyPolicy) -> str:
+def headline(latency: Latency, policy: LatencyPolicy, baseline: str) -> str:
     """What the clock says, in one sentence."""
     runs, gains = judged_runs(latency), shipped_speedups(latency)
     if not runs:
@@ -31,22 +25,22 @@ def headline(latency: Latency, policy: LatencyPolicy) -> str:
     p50 = first.milliseconds("p50")
     pace = f"p50 {_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
     busy = ", on a busy machine" if any(doubt.entry.disturbance for doubt in doubts(latency)) else ""
-    return (f"{_gain(gains)}; {pace}" if gains else pace) + busy
+    return (f"{_gain(gains, baseline)}; {pace}" if gains else pace) + busy
 
 
-def _gain(gains: list[Speedup]) -> str:
-    """How it compares with PyTorch over all sizes."""
+def _gain(gains: list[Speedup], baseline: str) -> str:
+    """How it compares with the baseline over all sizes."""
     surely = [one for one in gains if one.low > 1]
     first = gains[0]
-    told = f"{first.ratio:.3g}× [{first.low:.3g}, {first.high:.3g}] PyTorch's speed at batch {first.batch}"
+    told = f"{first.ratio:.3g}× [{first.low:.3g}, {first.high:.3g}] {baseline}'s speed at batch {first.batch}"
     if len(surely) == len(gains):
-        return f"faster than PyTorch at every size, {told}" if len(gains) > 1 else f"faster than PyTorch, {told}"
+        return f"faster than {baseline}{' at every size' * (len(gains) > 1)}, {told}"
     if surely:
         batches = ", ".join(str(one.batch) for one in surely)
-        return f"faster than PyTorch at batch {batches} only, {told}"
+        return f"faster than {baseline} at batch {batches} only, {told}"
     if all(one.high < 1 for one in gains):
-        return f"slower than PyTorch, {told}"
-    return f"not distinguishable from PyTorch, {told}"
+        return f"slower than {baseline}, {told}"
+    return f"not distinguishable from {baseline}, {told}"
 
 
 def _grade(p50: float | None, policy: LatencyPolicy) -> str:
@@ -78,10 +72,9 @@ def table(latency: Latency) -> list[str]:
     return lines
 
 
-def setup(latency: Latency) -> list[str]:
+def setup(latency: Latency, baseline: str) -> list[str]:
     """How it was measured, in one line, and what loading and memory cost in another."""
-    machine, settings = latency.machine, latency.settings
-    threads = settings.get("threads")
+    machine, threads = latency.machine, latency.settings.threads
     lines = [
         f"  {machine.cpu}, {machine.cores} cores, {threads} threads on both sides; – where the samples are too few"
     ]
@@ -89,7 +82,7 @@ def setup(latency: Latency) -> list[str]:
     if first is not None and first.load_ms is not None:
         peak = max((run.memory or 0 for run in latency.of(SHIPPED)), default=0)
         theirs = max((run.memory or 0 for run in latency.of(BASELINE)), default=0)
-        memory = f", peak memory {peak / 1e6:.0f} MB (PyTorch {theirs / 1e6:.0f} MB)" if peak else ""
+        memory = f", peak memory {peak / 1e6:.0f} MB ({baseline} {theirs / 1e6:.0f} MB)" if peak else ""
         lines.append(f"  session {_ms(first.load_ms)} ms, first run {_ms(first.first_ms)} ms{memory}")
     return lines
 
@@ -109,9 +102,9 @@ def nodes(latency: Latency) -> list[str]:
     return lines
 
 
-def short(latency: Latency, policy: LatencyPolicy) -> list[str]:
+def short(latency: Latency, policy: LatencyPolicy, baseline: str) -> list[str]:
     """One line for the summary of a whole proof."""
-    return [f"  latency: {headline(latency, policy)}"]
+    return [f"  latency: {headline(latency, policy, baseline)}"]
 
 
 def _name(run: Run) -> str:

@@ -11,7 +11,7 @@ SHOWN = 12
 
 def render_lint(proof: Proof) -> str:
     """The gravest first; a lint compares nothing, so it never says SHIP."""
-    name = (proof.artifact or {}).get("path") or proof.subject.get("target") or proof.subject.get("name")
+    name = proof.artifact.path if proof.artifact is not None else proof.subject.target or proof.subject.name
     grave = [finding for finding in proof.findings if finding.weight]
     notes = len(proof.findings) - len(grave)
     counted = f"{len(grave)} to mend, {notes} notes" if proof.findings else "nothing found"

@@ -10,7 +10,6 @@ from onnxproof.proof.proof import Proof
 from onnxproof.report.groups import groups
 from onnxproof.report.points import batch_rows, speedups
 from onnxproof.report.wording import (
-    baseline_name,
     grave,
     number,
     place,
@@ -19,7 +18,6 @@ from onnxproof.report.wording import (
     standing,
     subject_name,
     verdict_word,
-    voiced,
     worst_elements,
 )
 
@@ -32,7 +30,6 @@ LIMIT = 60_000
 
 def render_markdown(proof: Proof) -> str:
     """The comment."""
-    proof = voiced(proof)
     parts = [
         f"### {SIGNS[proof.verdict]} {verdict_word(proof)}: {text(subject_name(proof))}",
         text(short(reason(proof).removeprefix(": "), 400)),
@@ -97,11 +94,10 @@ def _latency(proof: Proof) -> list[str]:
 def _quality(proof: Proof) -> list[str]:
     if proof.quality is None:
         return []
-    baseline, candidate = proof.quality.get("baseline") or {}, proof.quality.get("candidate") or {}
+    baseline, candidate = proof.quality.baseline, proof.quality.candidate
     cells = [
-        (code(str(name)), number(baseline.get(name)), number(candidate.get(name)))
+        (code(name), number(baseline.get(name)), number(candidate.get(name)))
         for name in list(dict.fromkeys([*baseline, *candidate]))[:SHOWN_GROUPS]
-        if all(isinstance(side.get(name), (int, float, type(None))) for side in (baseline, candidate))
     ]
     return [table(("metric", "baseline", "candidate"), cells)] if cells else []
 
@@ -130,7 +126,7 @@ def _finding(proof: Proof, finding: Finding) -> str:
     where = place(finding)
     if where:
         lines.append(f"- where: {code(where)}")
-    lines += [f"- {code(line)}" for line in worst_elements(finding.evidence.get("worst") or [], baseline_name(proof))]
+    lines += [f"- {code(line)}" for line in worst_elements(finding.evidence.get("worst") or [], proof.subject.baseline)]
     one = finding.evidence.get("counterexample")
     if one:
         lines.append(f"- smallest input: {code(str(one.get('text') or one.get('file')))}")
@@ -138,8 +134,8 @@ def _finding(proof: Proof, finding: Finding) -> str:
 
 
 def _environment(proof: Proof) -> list[str]:
-    known = [f"{name} {proof.environment[name]}" for name in ("torch", "onnxruntime") if proof.environment.get(name)]
-    artifact = proof.artifact
-    if artifact is not None:
-        known += [f"opset {artifact.get('opset')}", f"sha256 {str(artifact.get('sha256'))[:12]}"]
+    versions = {"torch": proof.environment.torch, "onnxruntime": proof.environment.onnxruntime}
+    known = [f"{name} {version}" for name, version in versions.items() if version]
+    if proof.artifact is not None:
+        known += [f"opset {proof.artifact.opset}", f"sha256 {proof.artifact.sha256[:12]}"]
     return [f"<sub>{text(', '.join(known))}</sub>"] if known else []

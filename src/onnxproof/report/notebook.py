@@ -7,7 +7,7 @@ from html import escape
 from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report.groups import Group, groups
-from onnxproof.report.wording import number, place, reason, short, standing, subject_name, verdict_word, voiced
+from onnxproof.report.wording import number, place, reason, short, standing, subject_name, verdict_word
 
 COLORS = {"ship": "#1a7f37", "review": "#9a6700", "block": "#cf222e"}
 SHOWN = 8
@@ -16,7 +16,6 @@ CELL = 'style="text-align:left;padding:2px 12px 2px 0"'
 
 def render_notebook(proof: Proof) -> str:
     """A fragment that inherits the notebook's own colors, so that it is readable in its light and dark themes."""
-    proof = voiced(proof)
     # The verdict's color is a background under white text: that reads the same on a light and on a dark page.
     badge = f"background:{COLORS[proof.verdict]};color:#fff;padding:2px 10px;border-radius:4px;font-weight:700"
     text = short(reason(proof).removeprefix(": "), 300)

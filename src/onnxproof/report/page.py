@@ -8,14 +8,16 @@ from dataclasses import asdict
 from typing import Any
 
 from onnxproof.findings import CATALOGUE, Finding
+from onnxproof.proof.artifact import Port
+from onnxproof.proof.codec import plain
 from onnxproof.proof.proof import Proof
+from onnxproof.proof.subject import SubjectFacts
 from onnxproof.report import charts, points, quality_page
 from onnxproof.report.figure import Content, Figure
 from onnxproof.report.groups import groups
 from onnxproof.report.points import Judged, Row, top
 from onnxproof.report.reproduce import commands
 from onnxproof.report.wording import (
-    baseline_name,
     grave,
     number,
     place,
@@ -26,7 +28,6 @@ from onnxproof.report.wording import (
     subject_name,
     value,
     verdict_word,
-    voiced,
 )
 from onnxproof.version import __version__
 
@@ -44,7 +45,7 @@ RESERVE = 150_000
 
 def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS) -> Content:
     """Everything on the page; `room` is how many bytes data and markup may take, `findings` how many are shown."""
-    content, proof = Content(), voiced(proof)
+    content = Content()
     rows = points.judged(proof)
     order = {id(finding): index for index, finding in enumerate(proof.findings)}
     content.context = {
@@ -56,7 +57,7 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
         "reasons": [_reason(finding, order[id(finding)]) for finding in grave(proof)[:5]],
         "more_reasons": max(0, len(grave(proof)) - 5),
         "facts": _facts(proof, rows),
-        "baseline": baseline_name(proof),
+        "baseline": proof.subject.baseline,
         "groups": [asdict(group) for group in groups(proof, rows)[:SHOWN_ROWS]],
         "parity": _parity(proof, rows, content),
         "blames": _blames(proof),
@@ -66,9 +67,9 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
         "findings": [_finding(proof, finding) for finding in proof.findings[:findings]],
         "more_findings": max(0, len(proof.findings) - findings),
         "severities": _severities(proof.findings[:findings]),
-        "environment": [(name, _plain(item)) for name, item in proof.environment.items()],
+        "environment": [(name, _plain(item)) for name, item in plain(proof.environment).items()],
         "commands": commands(proof),
-        "version": str(proof.environment.get("onnxproof") or __version__),
+        "version": proof.environment.onnxproof or __version__,
     }
     left = max(room - RESERVE - len(_compact(content.specs)), 50_000)
     steps, cases = pack_steps(proof, int(left * STEPS_SHARE)), pack_cases(rows, int(left * (1 - STEPS_SHARE)))
@@ -114,11 +115,10 @@ def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
     if speed:
         best = max(speed, key=lambda row: row["ratio"])
         facts.append((f"speed-up at batch {best['batch']}", f"{best['ratio']:.2f}×"))
-    flips = (proof.quality or {}).get("flip_rate") or {}
-    if flips.get("value") is not None:
-        facts.append(("decisions flipped", f"{flips['value']:.2%}"))
+    if proof.quality is not None and proof.quality.flip_rate is not None:
+        facts.append(("decisions flipped", f"{proof.quality.flip_rate.value:.2%}"))
     if proof.artifact is not None:
-        facts.append(("size", size(proof.artifact.get("bytes") or 0)))
+        facts.append(("size", size(proof.artifact.bytes)))
     return facts
 
 
@@ -139,7 +139,7 @@ def _errors_figure(proof: Proof, rows: Sequence[Judged]) -> Figure:
     agree = sum(1 for one in fair if one.state == "agrees")
     caption = (
         f"Each point is a pair of values that decides the tolerance. The band is what rounding explains: up to {proof.policy.noise:g} times "
-        f"{baseline_name(proof)}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
+        f"{proof.subject.baseline}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
     )
     caption += f"; the largest difference is {number(shown[0]['error'])} in {shown[0]['case']}." if shown else "."
     head = ("case", "output", "magnitude", "difference", "noise ratio", "verdict")
@@ -154,7 +154,7 @@ def _heat_figure(rows: Sequence[Judged]) -> Figure:
     cells = points.heat_cells(rows)
     profiles = {cell["profile"] for cell in cells}
     bad = [cell for cell in cells if cell["state"] in ("review", "block")]
-    sizes, all_sizes = {cell["sizes"] for cell in cells}, {points.sizes_of(one.case) for one in rows}
+    sizes, all_sizes = {cell["sizes"] for cell in cells}, {one.case.group for one in rows}
     caption = f"Rows are sizes, columns are kinds of values, the number is the noise ratio (NaN: on one side only). {len(bad)} of {len(cells)} cells do not agree."
     if len(all_sizes) > len(sizes):
         caption += f" Shown are the worst {len(sizes)} of {len(all_sizes)} sizes."
@@ -219,7 +219,7 @@ def _latency(proof: Proof, content: Content) -> Row | None:
     rows, speed = points.batch_rows(proof), points.speedups(proof)
     figures = [
         *_distributions(proof, content),
-        *content.draw(charts.speedup(proof, width="container"), _speedup_figure(speed)),
+        *content.draw(charts.speedup(proof, width="container"), _speedup_figure(speed, proof.subject.baseline)),
         *content.draw(
             charts.latency_by_batch(proof, width="container"),
             Figure("latency-batch", "Latency against batch", "The median of each contender; the bar reaches to p95."),
@@ -251,11 +251,11 @@ def _spread(proof: Proof, batch: Any) -> str:
     return "; ".join(parts) + ". The slowest 0.5 % are drawn together at the end."
 
 
-def _speedup_figure(speed: Sequence[Row]) -> Figure:
+def _speedup_figure(speed: Sequence[Row], baseline: str) -> Figure:
     said = "; ".join(
         f"batch {r['batch']}: {r['ratio']:.2f}× [{number(r['low'])}, {number(r['high'])}]" for r in speed[:12]
     )
-    caption = f"PyTorch's time over the candidate's, with its interval. {said}."
+    caption = f"{baseline}'s time over the candidate's, with its interval. {said}."
     return Figure("speedup", "Speed-up", caption)
 
 
@@ -263,43 +263,43 @@ def _speedup_figure(speed: Sequence[Row]) -> Figure:
 
 
 def _model(proof: Proof) -> Row:
-    artifact, subject, env = proof.artifact or {}, proof.subject, proof.environment
-    operators = list((artifact.get("operators") or {}).items())
+    artifact, subject = proof.artifact, proof.subject
+    operators = list(artifact.operators.items()) if artifact is not None else []
     most = max((count for _, count in operators), default=1)
     return {
-        "facts": [(name, text) for name, text in _model_facts(artifact, subject, env) if text],
-        "inputs": [_port(port, subject) for port in (artifact.get("inputs") or ())[:SHOWN_PORTS]],
-        "outputs": [_port(port, {}) for port in (artifact.get("outputs") or ())[:SHOWN_PORTS]],
+        "facts": [(name, text) for name, text in _model_facts(proof) if text],
+        "inputs": [_port(port, subject) for port in (artifact.inputs if artifact is not None else ())[:SHOWN_PORTS]],
+        "outputs": [_port(port, None) for port in (artifact.outputs if artifact is not None else ())[:SHOWN_PORTS]],
         "operators": [(name, count, round(100 * count / most)) for name, count in operators[:24]],
         "more_operators": max(0, len(operators) - 24),
     }
 
 
-def _model_facts(
-    artifact: Mapping[str, Any], subject: Mapping[str, Any], env: Mapping[str, Any]
-) -> Iterable[tuple[str, str]]:
-    yield "class", str(subject.get("class") or "")
-    yield "target", str(subject.get("target") or "")
-    yield "parameters", f"{subject['parameters']:,}" if subject.get("parameters") is not None else ""
-    yield "file", str(artifact.get("path") or "")
-    yield "size", size(artifact["bytes"]) if artifact.get("bytes") else ""
-    yield "nodes", f"{artifact['nodes']:,}" if artifact.get("nodes") is not None else ""
-    yield "opset", _plain(artifact.get("opset")) if artifact else ""
-    yield "exporter", str(artifact.get("exporter") or "")
-    yield "sha256", str(artifact.get("sha256") or "")
-    yield "providers", ", ".join(str(name) for name in env.get("providers") or ())
-    yield "optimization", str(env.get("optimization") or "")
+def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
+    artifact, subject, env = proof.artifact, proof.subject, proof.environment
+    yield "class", subject.class_ or ""
+    yield "target", subject.target or ""
+    yield "parameters", f"{subject.parameters:,}" if subject.parameters is not None else ""
+    if artifact is not None:
+        yield "file", artifact.path
+        yield "size", size(artifact.bytes) if artifact.bytes else ""
+        yield "nodes", f"{artifact.nodes:,}"
+        yield "opset", str(artifact.opset)
+        yield "exporter", artifact.exporter
+        yield "sha256", artifact.sha256
+    yield "providers", ", ".join(env.providers)
+    yield "optimization", env.optimization or ""
 
 
-def _port(port: Mapping[str, Any], subject: Mapping[str, Any]) -> Row:
-    shape = port.get("shape")
-    limits = (subject.get("ranges") or {}).get(port["name"])
-    example = ((subject.get("inputs") or {}).get(port["name"]) or {}).get("shape")
+def _port(port: Port, subject: SubjectFacts | None) -> Row:
+    limits = subject.ranges.get(port.name) if subject is not None else None
+    example = subject.inputs.get(port.name) if subject is not None else None
+    sizes = ["?" if size is None else str(size) for size in port.shape] if port.shape is not None else ["unknown"]
     return {
-        "name": short(str(port["name"]), CELLS),
-        "dtype": port.get("dtype") or "",
-        "shape": " × ".join("?" if dim is None else str(dim) for dim in shape) if shape is not None else "unknown",
-        "example": " × ".join(map(str, example)) if example else "",
+        "name": short(port.name, CELLS),
+        "dtype": port.dtype,
+        "shape": " × ".join(sizes),
+        "example": " × ".join(map(str, example.shape)) if example is not None else "",
         "range": f"{limits[0]} to {limits[1]}" if limits else "",
     }
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
 from typing import Any
 
 from onnxproof.policy.judgement import judge_case
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.latency import Run, Speedup
 from onnxproof.proof.proof import Proof
+from onnxproof.proof.thresholds import Curve
 from onnxproof.report.wording import BORN, short
+from onnxproof.request.thresholds import Policy
 
 Row = dict[str, Any]
 STATES = ("agrees", "note", "review", "block", "rejected")
@@ -41,11 +43,6 @@ class Judged:
 
 
 _RANK = {"agrees": 1, "rejected": 0, "note": 2, "review": 3, "block": 4}
-
-
-def sizes_of(case: CaseResult) -> str:
-    """The part of a case's name that says its sizes (`batch=7`), or where it comes from (`data`, `kept`)."""
-    return case.name.split("/")[0]
 
 
 def judged(proof: Proof) -> list[Judged]:
@@ -160,7 +157,7 @@ def heat_cells(rows: Sequence[Judged], limit: int = 32) -> list[Row]:
     """Sizes × value profiles: the worst of each pair. Where there are too many sizes or profiles, those with the worst stay."""
     cells: dict[tuple[str, str], list[Judged]] = {}
     for one in rows:
-        cells.setdefault((sizes_of(one.case), one.case.profile), []).append(one)
+        cells.setdefault((one.case.group, one.case.profile), []).append(one)
     sizes = _kept([(size, group) for (size, _), group in cells.items()], limit)
     profiles = _kept([(profile, group) for (_, profile), group in cells.items()], limit)
     return [_cell(*key, group) for key, group in cells.items() if key[0] in sizes and key[1] in profiles]
@@ -236,16 +233,16 @@ def thinned(steps: Sequence[Row], limit: int = 300) -> list[Row]:
 # --- latency ----------------------------------------------------------------------------------------------------------
 
 
-def runs(proof: Proof) -> list[Mapping[str, Any]]:
+def runs(proof: Proof) -> tuple[Run, ...]:
     """The measured runs; none where latency was not asked for."""
-    return list((proof.latency or {}).get("runs") or ())
+    return proof.latency.runs if proof.latency is not None else ()
 
 
 def distributions(proof: Proof, bins: int = 48) -> list[Row]:
     """Histograms of the times of each contender at each batch, as shares, where the proof keeps single times."""
     rows: list[Row] = []
     for run in runs(proof):
-        times = sample_times(run)
+        times = sorted(sample / 1e6 for sample in run.samples)
         if len(times) < 2:
             continue
         low, high = times[0], times[min(len(times) - 1, math.ceil(0.995 * len(times)))]
@@ -262,49 +259,22 @@ def distributions(proof: Proof, bins: int = 48) -> list[Row]:
     return rows
 
 
-def sample_times(run: Mapping[str, Any]) -> list[float]:
-    """The single times in milliseconds, sorted; their unit follows from the median that the run states."""
-    raw = next((run[key] for key in ("samples", "times", "samples_ms") if isinstance(run.get(key), (list, tuple))), ())
-    times = sorted(float(time) for time in raw if time is not None)
-    median, stated = (times[len(times) // 2] if times else 0.0), run.get("p50_ms")
-    if not times or not median or not stated:
-        return times
-    unit = min((1.0, 1e-3, 1e-6, 1e3), key=lambda u: abs(math.log(median * u / stated)))
-    return [time * unit for time in times]
-
-
-def _contender(run: Mapping[str, Any]) -> Row:
-    return {"contender": str(run.get("contender", "?")), "batch": run.get("batch")}
+def _contender(run: Run | Speedup) -> Row:
+    return {"contender": run.contender, "batch": run.batch}
 
 
 def batch_rows(proof: Proof) -> list[Row]:
     """Latency of each contender at each batch."""
     keys = ("load_ms", "first_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "throughput")
     return [
-        {**_contender(run), "samples": _count(run.get("samples")), **{key: run.get(key) for key in keys}}
-        for run in runs(proof)
+        {**_contender(run), "samples": run.count, **{key: getattr(run, key) for key in keys}} for run in runs(proof)
     ]
-
-
-def _count(samples: Any) -> int | None:
-    if isinstance(samples, (list, tuple)):
-        return len(samples)
-    return samples if isinstance(samples, int) else None
 
 
 def speedups(proof: Proof) -> list[Row]:
     """How many times faster the candidate is, with the interval."""
-    return [
-        {
-            "contender": str(one.get("contender") or "onnxruntime"),
-            "batch": one.get("batch"),
-            "ratio": one["ratio"],
-            "low": one.get("low"),
-            "high": one.get("high"),
-        }
-        for one in (proof.latency or {}).get("speedup") or ()
-        if one.get("ratio") is not None
-    ]
+    measured = proof.latency.speedup if proof.latency is not None else ()
+    return [{**_contender(one), "ratio": one.ratio, "low": one.low, "high": one.high} for one in measured]
 
 
 # --- quality ----------------------------------------------------------------------------------------------------------
@@ -315,56 +285,37 @@ SIDES = ("baseline", "candidate")
 
 def confusion_cells(proof: Proof, side: str) -> list[Row]:
     """The confusion matrix of one side as rows, with the share of each true class."""
-    confusion = (proof.quality or {}).get("confusion") or {}
-    labels, matrix = [str(label) for label in confusion.get("labels") or ()], confusion.get(side) or ()
+    if proof.quality is None or proof.quality.confusion is None:
+        return []
+    confusion = proof.quality.confusion
+    labels = confusion.labels
     return [
         {"true": labels[i], "predicted": labels[j], "count": count, "share": count / (sum(row) or 1), "right": i == j}
-        for i, row in enumerate(matrix)
+        for i, row in enumerate(getattr(confusion, side))
         for j, count in enumerate(row)
-        if i < len(labels) and j < len(labels)
     ]
 
 
-CURVE = ("threshold", "tp", "fp", "fn", "tn", "precision", "recall")
-
-
 def curves(proof: Proof) -> dict[str, list[Row]]:
-    """Side → its points over all thresholds, in ascending order; only points with all their numbers."""
-    thresholds = (proof.quality or {}).get("thresholds") or {}
-    made = {}
-    for side in SIDES:
-        curve = thresholds.get(side)
-        if isinstance(curve, Mapping) and isinstance(curve.get("threshold"), (list, tuple)):
-            columns = [name for name in CURVE if isinstance(curve.get(name), (list, tuple))]
-            points = [dict(zip(columns, values, strict=True)) for values in zip(*(curve[c] for c in columns))]  # noqa: B905  # cut to the shortest
-            made[side] = sorted((p for p in points if p.get("threshold") is not None), key=lambda p: p["threshold"])
-    return {side: points for side, points in made.items() if points}
+    """Side → its points over all thresholds, in ascending order."""
+    thresholds = proof.quality.thresholds if proof.quality is not None else None
+    if thresholds is None:
+        return {}
+    made = {side: _points(getattr(thresholds, side)) for side in SIDES}
+    return {side: rows for side, rows in made.items() if rows}
+
+
+def _points(curve: Curve) -> list[Row]:
+    names = [field.name for field in fields(curve)]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*(getattr(curve, n) for n in names), strict=True)]
+    return sorted(rows, key=lambda row: row["threshold"])
 
 
 def calibration_bins(proof: Proof) -> list[Row]:
     """How often a side is right when it is so sure."""
-    calibration = (proof.quality or {}).get("calibration") or {}
-    rows: list[Row] = []
-    for side in SIDES:
-        for one in _bins(calibration.get(side)):
-            confidence, accuracy = _first(one, "confidence", "predicted"), _first(one, "accuracy", "observed", "rate")
-            if confidence is not None and accuracy is not None:
-                rows.append(
-                    {"side": side, "confidence": confidence, "accuracy": accuracy, "count": _first(one, "count", "n")}
-                )
-    return rows
-
-
-def _bins(given: Any) -> list[Mapping[str, Any]]:
-    """A list of bins, whether it comes as a list of records or as a record of lists."""
-    if isinstance(given, Mapping):
-        nested = given.get("bins")
-        if isinstance(nested, (list, tuple, Mapping)):
-            return _bins(nested)
-        columns = {key: values for key, values in given.items() if isinstance(values, (list, tuple))}
-        return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values())]  # noqa: B905  # cut to the shortest
-    return [one for one in given or () if isinstance(one, Mapping)] if isinstance(given, (list, tuple)) else []
-
-
-def _first(one: Mapping[str, Any], *names: str) -> Any:
-    return next((one[name] for name in names if one.get(name) is not None), None)
+    calibration = (proof.quality.calibration if proof.quality is not None else None) or {}
+    return [
+        {"side": side, "confidence": one.confidence, "accuracy": one.accuracy, "count": one.count}
+        for side in SIDES
+        for one in calibration.get(side, ())
+    ]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
 from typing import Any
 
 from onnxproof.policy.quality import imbalanced
-from onnxproof.proof.quality import Quality
+from onnxproof.proof.quality import Confusion, Ends, Flip, Quality
 
 SHOWN_METRICS = 6
 SHOWN_CLASSES = 5
@@ -20,20 +20,18 @@ LEADING = {
 NAMES = {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "f1": "F1", "ece": "ECE", "mae": "MAE", "rmse": "RMSE", "r2": "R²"}
 
 
-def headline(quality: Mapping[str, Any]) -> str:
+def headline(q: Quality) -> str:
     """One line where nothing is wrong."""
-    q = Quality.from_json(quality)
     leading = [f"{_name(name)} {q.candidate[name]:.4g}" for name in _metrics(q)[:1]]
     return ", ".join([_examples(q), _flips(q), *leading])
 
 
-def lines(quality: Mapping[str, Any], *, short: bool = False) -> list[str]:
+def lines(q: Quality, baseline: str, *, short: bool = False) -> list[str]:
     """Both sides side by side, confusion, flips, thresholds."""
-    q = Quality.from_json(quality)
-    shown = ["", f"  {_what(q)}", *_table(q, 4 if short else SHOWN_METRICS)]
-    if not short:
-        shown += _confusion(q)
-    return [*shown, *_changed(q), *_thresholds(q), *_served(q)]
+    shown = ["", f"  {_what(q)}", *_table(q, 4 if short else SHOWN_METRICS, baseline)]
+    if not short and q.confusion is not None:
+        shown += _confusion(q.confusion, baseline)
+    return [*shown, *_changed(q), *_thresholds(q, baseline), *_served(q)]
 
 
 def _examples(q: Quality) -> str:
@@ -69,18 +67,18 @@ def _name(metric: str) -> str:
     return NAMES.get(metric, metric.replace("_", " "))
 
 
-def _table(q: Quality, count: int) -> list[str]:
-    rows = [("", "PyTorch", "onnxruntime", "95 % interval", "difference")]
+def _table(q: Quality, count: int, baseline: str) -> list[str]:
+    rows = [("", baseline, "onnxruntime", "95 % interval", "difference")]
     for metric in _metrics(q)[:count]:
-        ends = q.intervals.get(metric, {})
+        interval = q.intervals.get(metric)
         apart = q.candidate[metric] - q.baseline.get(metric, q.candidate[metric])
         rows.append(
             (
                 _name(metric),
                 f"{q.baseline.get(metric, float('nan')):.4f}",
                 f"{q.candidate[metric]:.4f}",
-                _span(ends.get("candidate"), "–"),
-                f"{apart:+.4f} {_span(ends.get('difference'), '…')}".rstrip() if apart else "none",
+                _span(interval.candidate if interval else None, "–"),
+                f"{apart:+.4f} {_span(interval.difference if interval else None, '…')}".rstrip() if apart else "none",
             )
         )
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
@@ -93,61 +91,56 @@ def _table(q: Quality, count: int) -> list[str]:
     ]
 
 
-def _span(ends: Sequence[float] | None, dash: str) -> str:
-    if not ends or ends[0] is None or ends[1] is None:
+def _span(ends: Ends | None, dash: str) -> str:
+    if ends is None or any(map(math.isnan, ends)):
         return ""
     return f"{ends[0]:.4f}{dash}{ends[1]:.4f}" if dash == "–" else f"({ends[0]:+.4f} {dash} {ends[1]:+.4f})"
 
 
-def _confusion(q: Quality) -> list[str]:
-    c = q.confusion
-    if c is None or "candidate" not in c:
-        return []
-    labels = [str(label) for label in c["labels"]]
-    if len(labels) > SHOWN_CLASSES:
-        return _worst_confusions(labels, c)
-    width = max(6, *(len(label) for label in labels), *(len(str(v)) for row in c["candidate"] for v in row))
-    head = "  ".join(label.rjust(width) for label in labels)
+def _confusion(c: Confusion, baseline: str) -> list[str]:
+    if len(c.labels) > SHOWN_CLASSES:
+        return _worst_confusions(c)
+    width = max(6, *(len(label) for label in c.labels), *(len(str(v)) for row in c.candidate for v in row))
+    head = "  ".join(label.rjust(width) for label in c.labels)
     rows = [f"  {'true, onnxruntime decides':<26}  {head}"]
-    for i, label in enumerate(labels):
-        cells = "  ".join(str(v).rjust(width) for v in c["candidate"][i])
-        other = c.get("difference", [[]] * len(labels))[i]
-        moved = f"   PyTorch: {', '.join(str(v) for v in c['baseline'][i])}" if any(other) else ""
+    for label, ours, theirs in zip(c.labels, c.candidate, c.baseline, strict=True):
+        cells = "  ".join(str(v).rjust(width) for v in ours)
+        moved = f"   {baseline}: {', '.join(map(str, theirs))}" if ours != theirs else ""
         rows.append(f"  {label:<26}  {cells}{moved}")
     return rows
 
 
-def _worst_confusions(labels: Sequence[str], c: Mapping[str, Any]) -> list[str]:
-    pairs = [(v, i, j) for i, row in enumerate(c["candidate"]) for j, v in enumerate(row) if i != j and v]
+def _worst_confusions(c: Confusion) -> list[str]:
+    pairs = [(v, i, j) for i, row in enumerate(c.candidate) for j, v in enumerate(row) if i != j and v]
     worst = sorted(pairs, reverse=True)[:3]
     if not worst:
         return ["  no example is confused"]
-    return ["  most confused: " + ", ".join(f"{labels[i]} as {labels[j]} ({v})" for v, i, j in worst)]
+    return ["  most confused: " + ", ".join(f"{c.labels[i]} as {c.labels[j]} ({v})" for v, i, j in worst)]
 
 
 def _flips(q: Quality) -> str:
     if q.flip_rate is None:
-        return f"scores differ by up to {q.score_difference.get('max_abs') or 0.0:.2g}"
+        return f"scores differ by up to {q.score_difference.max_abs:.2g}"
     return "no decision changed" if not q.flip_count else f"{q.flip_count} decisions changed by rounding"
 
 
 def _changed(q: Quality) -> list[str]:
     if q.flip_rate is None:
-        return [f"  scores differ by up to {q.score_difference.get('max_abs') or 0.0:.3g}"]
+        return [f"  scores differ by up to {q.score_difference.max_abs:.3g}"]
     if not q.flip_count:
-        text = f"no decision changed; zero flips in {q.n:,} examples bound the rate at {_percent(q.flip_rate['high'])}"
+        text = f"no decision changed; zero flips in {q.n:,} examples bound the rate at {_percent(q.flip_rate.high)}"
     else:
-        wrong, unknown = len(q.unexplained), sum(1 for f in q.flips if f.get("explained") is None)
+        wrong, unknown = len(q.unexplained), sum(1 for f in q.flips if f.explained is None)
         rest = f", {unknown} not examined" if unknown else ""
         text = (
-            f"{q.flip_count} decisions changed ({q.flip_rate['value']:.2%}, interval {q.flip_rate['low']:.2%}–{q.flip_rate['high']:.2%}): "
+            f"{q.flip_count} decisions changed ({q.flip_rate.value:.2%}, interval {q.flip_rate.low:.2%}–{q.flip_rate.high:.2%}): "
             f"{wrong} not by rounding{rest}"
         )
-    test = q.tests.get("equivalence")
-    if test and q.flip_count:
-        text += f"; McNemar p = {q.tests['mcnemar']['p']:.2g}"
-    if test and test["within"]:
-        text += f"; accuracies are the same within ±{test['delta']:g}"
+    test, even = q.tests.equivalence, q.tests.mcnemar
+    if even is not None and q.flip_count:
+        text += f"; McNemar p = {even.p:.2g}"
+    if test is not None and test.within:
+        text += f"; accuracies are the same within ±{test.delta:g}"
     return [f"  {text}", *(f"    {_flip(flip)}" for flip in q.unexplained[:2])]
 
 
@@ -156,11 +149,12 @@ def _percent(share: float) -> str:
     return f"{share:.2%}" if share >= 0.0005 else f"{100 * share:.2g}%"
 
 
-def _flip(flip: Mapping[str, Any]) -> str:
+def _flip(flip: Flip) -> str:
+    label = "–" if flip.label is None else flip.label
     return (
-        f"example {flip['id']}: {flip['baseline']} ({_score(flip.get('baseline_score'))}) became {flip['candidate']} "
-        f"({_score(flip.get('candidate_score'))}), label {flip.get('label', '–')}, margin {_score(flip['margin'])}, "
-        f"rounding explains {_score(flip.get('allowed'))}"
+        f"example {flip.id}: {flip.baseline} ({_score(flip.baseline_score)}) became {flip.candidate} "
+        f"({_score(flip.candidate_score)}), label {label}, margin {_score(flip.margin)}, "
+        f"rounding explains {_score(flip.allowed)}"
     )
 
 
@@ -168,22 +162,21 @@ def _score(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _thresholds(q: Quality) -> list[str]:
+def _thresholds(q: Quality, baseline: str) -> list[str]:
     rows = []
-    for goal in (q.thresholds or {}).get("goals", ())[:3]:
-        ours, theirs = goal.get("candidate"), goal.get("baseline")
+    for goal in q.thresholds.goals[:3] if q.thresholds is not None else ():
+        ours, theirs = goal.candidate, goal.baseline
         if ours is None:
             continue
-        cost = f", cost {ours['cost']:.4g} per example" if "cost" in ours else ""
-        moved = f", PyTorch {theirs['threshold']:.6g} (moved {goal['moved']:+.2g})" if theirs is not None else ""
+        cost = f", cost {ours.cost:.4g} per example" if ours.cost is not None else ""
+        moved = f", {baseline} {theirs.threshold:.6g} (moved {goal.moved:+.2g})" if theirs is not None else ""
         rows.append(
-            f"  {goal['goal']}: threshold {ours['threshold']:.6g}{moved}; recall {ours['recall']:.4f}, precision {ours['precision']:.4f}{cost}"
+            f"  {goal.goal}: threshold {ours.threshold:.6g}{moved}; recall {ours.recall:.4f}, precision {ours.precision:.4f}{cost}"
         )
     return rows
 
 
 def _served(q: Quality) -> list[str]:
-    p = q.preprocessing
-    if p is None or not p["same"]:
+    if q.preprocessing is None or not q.preprocessing.same:
         return []
     return ["  training and serving prepare the records alike"]

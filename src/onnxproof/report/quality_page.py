@@ -1,11 +1,11 @@
-"""The page's part about task quality: every field of the proof's `quality` is optional."""
+"""The page's part about task quality."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import math
 
 from onnxproof.proof.proof import Proof
+from onnxproof.proof.quality import Confusion, Flip, Quality, Rate
 from onnxproof.report import charts, points
 from onnxproof.report.figure import Content, Figure
 from onnxproof.report.points import Row
@@ -22,64 +22,49 @@ def make(proof: Proof, content: Content) -> Row | None:
     quality = proof.quality
     if quality is None:
         return None
-    flips = list(quality.get("flips") or ())
+    confusion = quality.confusion
+    small = confusion is not None and len(confusion.labels) <= SMALL
     return {
-        "task": str(quality.get("task") or ""),
-        "n": quality.get("n"),
+        "task": quality.task,
+        "n": quality.n,
         "metrics": _metrics(quality),
-        "matrices": [
-            _matrix(quality, side) for side in points.SIDES if _labels(quality) and len(_labels(quality)) <= SMALL
-        ],
-        "confusions": _confusion_charts(proof, content),
+        "matrices": [_matrix(confusion, side) for side in points.SIDES] if confusion is not None and small else [],
+        "confusions": [] if small else _confusion_charts(proof, content),
         "slider": _slider(proof, content),
         "curve": _curve_figure(proof, content),
-        "flips": [_flip(flip) for flip in flips[:SHOWN_FLIPS]],
-        "all_flips": len(flips),
-        "flip_rate": _rate(quality.get("flip_rate") or {}),
+        "flips": [_flip(flip) for flip in quality.flips[:SHOWN_FLIPS]],
+        "all_flips": len(quality.flips),
+        "flip_rate": _rate(quality.flip_rate),
         "calibration": _calibration_figure(proof, content),
     }
 
 
-def _metrics(quality: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
+def _metrics(quality: Quality) -> list[tuple[str, str, str, str, str]]:
     """Metric, both sides, the candidate's interval, difference."""
-    baseline, candidate = quality.get("baseline") or {}, quality.get("candidate") or {}
     rows = []
-    for name in dict.fromkeys([*baseline, *candidate]):
-        b, c = baseline.get(name), candidate.get(name)
-        if not all(item is None or _is_number(item) for item in (b, c)):
-            continue
+    for name in dict.fromkeys([*quality.baseline, *quality.candidate]):
+        b, c = quality.value(name, "baseline"), quality.value(name)
         difference = f"{c - b:+.4f}" if b is not None and c is not None else "–"
-        ends = ((quality.get("intervals") or {}).get(name) or {}).get("candidate") or ()
-        interval = "–".join(_metric(end) for end in ends) if len(ends) == 2 and all(map(_is_number, ends)) else ""
-        rows.append((str(name).replace("_", " "), _metric(b), _metric(c), interval, difference))
+        ends = getattr(quality.intervals.get(name), "candidate", None) or (math.nan, math.nan)
+        interval = "" if any(map(math.isnan, ends)) else "–".join(_metric(end) for end in ends)
+        rows.append((name.replace("_", " "), _metric(b), _metric(c), interval, difference))
     return rows[:60]
-
-
-def _is_number(item: Any) -> bool:
-    return isinstance(item, (int, float)) and not isinstance(item, bool)
 
 
 def _metric(item: float | None) -> str:
     return "–" if item is None else f"{item:.4f}" if abs(item) < 1000 else number(item)
 
 
-def _labels(quality: Mapping[str, Any]) -> list[str]:
-    return [str(label) for label in (quality.get("confusion") or {}).get("labels") or ()]
-
-
-def _matrix(quality: Mapping[str, Any], side: str) -> Row:
+def _matrix(confusion: Confusion, side: str) -> Row:
     """A confusion matrix with the share of each true class, in percent, for shading."""
-    matrix: Sequence[Sequence[int]] = (quality.get("confusion") or {}).get(side) or ()
     rows = [
         {"label": label, "cells": [(count, round(100 * count / (sum(row) or 1))) for count in row]}
-        for label, row in zip(_labels(quality), matrix, strict=False)
+        for label, row in zip(confusion.labels, getattr(confusion, side), strict=True)
     ]
-    return {"side": side, "labels": _labels(quality), "rows": rows}
+    return {"side": side, "labels": confusion.labels, "rows": rows}
 
 
 def _confusion_charts(proof: Proof, content: Content) -> list[Figure]:
-    if len(_labels(proof.quality or {})) <= SMALL:
-        return []
     figures: list[Figure] = []
     for side in points.SIDES:
         wrong = [cell for cell in points.confusion_cells(proof, side) if not cell["right"] and cell["count"]]
@@ -94,10 +79,8 @@ def _confusion_charts(proof: Proof, content: Content) -> list[Figure]:
 
 
 def _slider(proof: Proof, content: Content) -> Row | None:
-    """The thresholds of both sides for the slider; None where the counts are not known."""
-    curves = {
-        side: c for side, c in points.curves(proof).items() if all(p.get(k) is not None for p in c for k in COUNTS)
-    }
+    """The thresholds of both sides for the slider."""
+    curves = points.curves(proof)
     if not curves:
         return None
     steps = sorted({p["threshold"] for curve in curves.values() for p in curve})
@@ -121,23 +104,18 @@ def _curve_figure(proof: Proof, content: Content) -> list[Figure]:
     return content.draw(chart, Figure("curve", "Precision and recall", caption))
 
 
-def _flip(flip: Mapping[str, Any]) -> Row:
+def _flip(flip: Flip) -> Row:
     return {
-        "id": short(str(flip.get("id", "")), 120),
-        "baseline": short(str(flip.get("baseline", "")), 80),
-        "candidate": short(str(flip.get("candidate", "")), 80),
-        "margin": number(flip.get("margin")) if _is_number(flip.get("margin")) else "–",
-        "explained": {True: "rounding", False: "no"}.get(flip.get("explained"), "unknown"),  # type: ignore[arg-type]  # anything else is unknown
+        "id": short(str(flip.id), 120),
+        "baseline": short(str(flip.baseline), 80),
+        "candidate": short(str(flip.candidate), 80),
+        "margin": number(flip.margin),
+        "explained": {True: "rounding", False: "no", None: "unknown"}[flip.explained],
     }
 
 
-def _rate(rate: Mapping[str, Any]) -> str:
-    if rate.get("value") is None:
-        return ""
-    text = f"{rate['value']:.3%}"
-    if rate.get("low") is not None and rate.get("high") is not None:
-        text += f" (95 % interval {rate['low']:.3%} to {rate['high']:.3%})"
-    return text
+def _rate(rate: Rate | None) -> str:
+    return "" if rate is None else f"{rate.value:.3%} (95 % interval {rate.low:.3%} to {rate.high:.3%})"
 
 
 def _calibration_figure(proof: Proof, content: Content) -> list[Figure]:

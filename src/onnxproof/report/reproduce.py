@@ -19,11 +19,10 @@ def commands(proof: Proof) -> list[tuple[str, str]]:
 def _all(proof: Proof) -> Iterator[tuple[str, str]]:
     yield "this proof", _proof(proof)
     yield "another judgement of the same facts", "onnxproof report proof.json --atol 1e-3 --rtol 1e-2"
-    if proof.blame and proof.subject.get("target"):
+    if proof.blame and proof.subject.target:
         yield "who is to blame", _verb(proof, "locate")
     for one in list(proof.counterexamples)[:6]:
-        file = one.get("script") or ""
-        yield f"{one.get('code')} on the smallest input", shlex.join(["python", str(file)]) if file else ""
+        yield f"{one.code} on the smallest input", shlex.join(["python", one.script]) if one.script else ""
     for culprit in [c for blame in proof.blame.values() for c in blame.culprits][:6]:
         yield f"{culprit.op} {culprit.node} alone", _alone(culprit)
     for code in list(dict.fromkeys(finding.code for finding in grave(proof)))[:6]:
@@ -36,22 +35,20 @@ def _alone(culprit: Any) -> str:
 
 def _proof(proof: Proof) -> str:
     """The command that was given, or one that follows from what the proof knows."""
-    return str(proof.environment.get("command") or "") or _verb(proof, "prove")
+    return proof.environment.command or _verb(proof, "prove")
 
 
 def _verb(proof: Proof, verb: str) -> str:
-    target = proof.subject.get("target")
+    target, artifact, environment = proof.subject.target, proof.artifact, proof.environment
     if not target:
         return ""
-    if str(target).endswith(".onnx"):
-        return shlex.join(["onnxproof", "diff", str(target), str((proof.artifact or {}).get("path", ""))])
-    parts = ["onnxproof", verb, str(target)]
-    if proof.artifact is not None and proof.artifact.get("exporter") in ("unknown", None, "file"):
-        parts += ["--onnx", str(proof.artifact["path"])]
-    providers = [name for name in proof.environment.get("providers") or () if name != "CPUExecutionProvider"]
-    for name in providers:
-        parts += ["--provider", str(name)]
-    level = proof.environment.get("optimization")
-    if level not in (None, "all"):
-        parts += ["--optimization", str(level)]
+    if proof.subject.is_file:
+        return shlex.join(["onnxproof", "diff", target, artifact.path if artifact is not None else ""])
+    parts = ["onnxproof", verb, target]
+    if artifact is not None and artifact.exporter in ("unknown", "file"):
+        parts += ["--onnx", artifact.path]
+    for name in environment.providers:
+        parts += ["--provider", name] if name != "CPUExecutionProvider" else []
+    if environment.optimization not in (None, "all"):
+        parts += ["--optimization", str(environment.optimization)]
     return shlex.join(parts)

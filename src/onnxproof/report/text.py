@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 from onnxproof.findings import Finding
@@ -13,6 +11,7 @@ from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
 from onnxproof.report import latency, quality
+from onnxproof.report.groups import Group, groups
 from onnxproof.report.wording import (
     BORN,
     WORDS,
@@ -23,6 +22,7 @@ from onnxproof.report.wording import (
     short,
     size,
     standing,
+    subject_name,
     value,
     worst_elements,
 )
@@ -34,38 +34,31 @@ SHOWN_GROUPS = 9
 
 def render(proof: Proof) -> str:
     """The summary."""
-    timed = latency.read(proof)
+    timed, baseline = proof.latency, proof.subject.baseline
     if timed is not None and not proof.planned and proof.quality is None:
-        lines = _bench(proof, timed)
-    else:
-        lines = [
-            headline(proof),
-            *_artifact(proof),
-            *_groups(proof.cases),
-            *_looked(proof),
-            *(quality.lines(proof.quality, short=bool(proof.cases)) if proof.quality is not None else []),
-            *(latency.short(timed, proof.policy.latency) if timed is not None else ()),
-            *_findings(proof),
-            *_next(proof),
-        ]
-    text = "\n".join(lines)
-    target = str(proof.subject.get("target") or "")
-    # Where two files are compared, the baseline is the first of them.
-    return text.replace("PyTorch", Path(target).name) if target.endswith(".onnx") else text
+        return "\n".join(_bench(proof, timed))
+    lines = [
+        headline(proof),
+        *_artifact(proof),
+        *_groups(groups(proof), baseline),
+        *_looked(proof),
+        *(quality.lines(proof.quality, baseline, short=bool(proof.cases)) if proof.quality is not None else []),
+        *(latency.short(timed, proof.policy.latency, baseline) if timed is not None else ()),
+        *_findings(proof),
+        *_next(proof),
+    ]
+    return "\n".join(lines)
 
 
 def _bench(proof: Proof, timed: Latency) -> list[str]:
     """The summary where only times were asked for."""
-    name = proof.subject.get("name") or "the model"
-    said = (
-        headline(proof)
-        if grave(proof)
-        else f"{WORDS[proof.verdict]}  {name}: {latency.headline(timed, proof.policy.latency)}"
-    )
+    baseline = proof.subject.baseline
+    told = f"{subject_name(proof)}: {latency.headline(timed, proof.policy.latency, baseline)}"
+    said = headline(proof) if grave(proof) else f"{WORDS[proof.verdict]}  {told}"
     return [
         said,
         *_artifact(proof),
-        *latency.setup(timed),
+        *latency.setup(timed, baseline),
         *latency.table(timed),
         *latency.nodes(timed),
         *_findings(proof),
@@ -77,51 +70,41 @@ def _artifact(proof: Proof) -> list[str]:
     artifact, env = proof.artifact, proof.environment
     if artifact is None:
         return []
-    versions = f"torch {env.get('torch')}, onnxruntime {env.get('onnxruntime')}"
-    session = f"{', '.join(p.removesuffix('ExecutionProvider') for p in env.get('providers', []))}, optimization {env.get('optimization')}"
-    made = f"{artifact['path']}  opset {artifact['opset']}, {artifact['nodes']} nodes, {size(artifact['bytes'])}, {artifact['exporter']}"
+    versions = f"torch {env.torch}, onnxruntime {env.onnxruntime}"
+    providers = ", ".join(name.removesuffix("ExecutionProvider") for name in env.providers)
+    session = f"{providers}, optimization {env.optimization}"
+    made = (
+        f"{artifact.path}  opset {artifact.opset}, {artifact.nodes} nodes, {size(artifact.bytes)}, {artifact.exporter}"
+    )
     return [f"  {made}", f"  {versions}, {session}"]
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
 
 
-def _groups(cases: Sequence[CaseResult]) -> list[str]:
+def _groups(found: list[Group], baseline: str) -> list[str]:
     """One line per size (with the values tried there), worst numbers of all outputs."""
-    groups: dict[str, list[CaseResult]] = {}
-    for case in cases:
-        groups.setdefault(case.name.split("/")[0], []).append(case)
-    if not groups:
+    if not found:
         return []
-    rows = [_row(name, group) for name, group in groups.items()]
-    shown = rows if len(rows) <= SHOWN_GROUPS else rows[: SHOWN_GROUPS - 1]
-    width = max(len(row[0]) for row in shown)
+    shown = found if len(found) <= SHOWN_GROUPS else found[: SHOWN_GROUPS - 1]
+    width = max(len("cases"), *(len(group.sizes) for group in shown))
     lines = ["", f"  {'cases':<{width}}  values   max abs   max rel   noise ratio  graph in float64"]
-    lines += [f"  {name:<{width}}  {count:>6}  {rest}" for name, count, rest in shown]
-    if len(rows) > len(shown):
-        lines.append(f"  … and {len(rows) - len(shown)} more sizes")
+    lines += [f"  {group.sizes:<{width}}  {group.cases:>6}  {_row(group, baseline)}" for group in shown]
+    if len(found) > len(shown):
+        lines.append(f"  … and {len(found) - len(shown)} more sizes")
     return lines
 
 
-def _row(name: str, group: Sequence[CaseResult]) -> tuple[str, str, str]:
-    fair = [case for case in group if case.fair]
-    outputs = [c for case in fair for c in case.outputs]
-    bad = sum(1 for case in group if case.status == "failed")
-    rejected = sum(1 for case in group if case.status == "rejected")
-    remarks = [f"{bad} refused by onnxruntime"] * bool(bad) + [f"{rejected} rejected by PyTorch"] * bool(rejected)
-    numbers = "   ".join(
-        (
-            _number(_top(c.max_abs for c in outputs)),
-            _number(_top(c.max_rel for c in outputs)),
-            f"{_number(_top(c.noise_ratio for c in outputs)):>8}",
-            f"{_number(_top(c.exactness.error for c in outputs if c.exactness)):>10}",
-        )
+def _row(group: Group, baseline: str) -> str:
+    remarks = [f"{group.refused} refused by onnxruntime"] * bool(group.refused)
+    remarks += [f"{group.rejected} rejected by {baseline}"] * bool(group.rejected)
+    numbers = (
+        _number(group.max_abs),
+        _number(group.max_rel),
+        f"{_number(group.noise_ratio):>8}",
+        f"{_number(group.exactness):>10}",
     )
-    return name, str(len(group)), numbers + (f"   ({', '.join(remarks)})" if remarks else "")
-
-
-def _top(values: Iterable[float | None]) -> float | None:
-    return max((value for value in values if value is not None), default=None)
+    return "   ".join(numbers) + (f"   ({', '.join(remarks)})" if remarks else "")
 
 
 def _number(value: float | None) -> str:
@@ -133,14 +116,14 @@ def _number(value: float | None) -> str:
 def _looked(proof: Proof) -> list[str]:
     """What a search did, and how much of the user's data the generated cases cover."""
     lines = [
-        f"  data: {cover['share']:.0%} of {name} lies where generated cases have been too"
+        f"  data: {cover.share:.0%} of {name} lies where generated cases have been too"
         for name, cover in list(proof.coverage.items())[:3]
     ]
     if proof.search is not None:
         s = proof.search
         lines.append(
-            f"  search: {s['inputs']} inputs in {s['seconds']:.0f} s, {s['reached']} of {s['regimes']} regimes reached, "
-            + (f"found {s['found']}" if s["found"] else f"worst {s['worst']:.2g} of what rounding explains")
+            f"  search: {s.inputs} inputs in {s.seconds:.0f} s, {s.reached} of {s.regimes} regimes reached, "
+            + (f"found {s.found}" if s.found else f"worst {s.worst:.2g} of what rounding explains")
         )
     return lines
 
@@ -153,7 +136,7 @@ def _findings(proof: Proof) -> list[str]:
     quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: not f.entry.prominent)
     lines: list[str] = []
     for finding in gating[:SHOWN_FINDINGS]:
-        lines += ["", *describe_finding(finding)]
+        lines += ["", *describe_finding(finding, proof.subject.baseline)]
     if len(gating) > SHOWN_FINDINGS:
         codes = ", ".join(dict.fromkeys(f.code for f in gating[SHOWN_FINDINGS:]))
         lines.append(f"  … and {len(gating) - SHOWN_FINDINGS} more ({codes}): they are in the proof")
@@ -164,13 +147,13 @@ def _findings(proof: Proof) -> list[str]:
     return lines
 
 
-def describe_finding(finding: Finding) -> list[str]:
+def describe_finding(finding: Finding, baseline: str) -> list[str]:
     """A finding in full: message, place, worst elements, smallest input, help."""
     lines = [f"  {finding.code} {finding.severity}  {short(finding.message, 400)}"]
     where = place(finding)
     if where:
         lines.append(f"    where: {where}")
-    lines += [f"    {line}" for line in worst_elements(finding.evidence.get("worst") or [])]
+    lines += [f"    {line}" for line in worst_elements(finding.evidence.get("worst") or [], baseline)]
     lines += _counterexample(finding.evidence.get("counterexample"))
     lines.append(f"    help: {finding.help}")
     return lines

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from onnxproof.findings import Finding
@@ -52,8 +51,7 @@ def reason(proof: Proof) -> str:
 
 def _compared(proof: Proof) -> str:
     """What the cases say where nothing gates."""
-    healing = proof.healing or {}
-    healed = f", healed by {healing['change']}" if healing.get("healed") else ""
+    healed = f", healed by {proof.healing.change}" if proof.healing is not None and proof.healing.healed else ""
     silenced = _silenced(proof)
     what = f"nothing but {silenced}" if silenced else "every difference is rounding"
     return f"{proof.compared} cases compared, {what}{healed}"
@@ -70,25 +68,7 @@ def _silenced(proof: Proof) -> str:
 
 def subject_name(proof: Proof) -> str:
     """The subject's name, or a stand-in."""
-    return str(proof.subject.get("name") or "the model")
-
-
-def baseline_name(proof: Proof) -> str:
-    """Who the candidate is held against: PyTorch, or the first file where two files are compared."""
-    target = str(proof.subject.get("target") or "")
-    return Path(target).name if target.endswith(".onnx") else "PyTorch"
-
-
-def voiced(proof: Proof) -> Proof:
-    """The same proof whose findings call the baseline by its name, where it is not PyTorch but a file."""
-    name = baseline_name(proof)
-    if name == "PyTorch":
-        return proof
-    said = [
-        replace(f, message=f.message.replace("PyTorch", name), help=f.help.replace("PyTorch", name))
-        for f in proof.findings
-    ]
-    return replace(proof, findings=tuple(said))
+    return proof.subject.name or "the model"
 
 
 def place(finding: Finding) -> str:
@@ -107,13 +87,13 @@ def place(finding: Finding) -> str:
     return ", ".join([part for part in parts if part] + more + stage)
 
 
-def worst_elements(elements: Sequence[dict[str, Any]], baseline: str = "PyTorch") -> list[str]:
+def worst_elements(elements: Sequence[dict[str, Any]], baseline: str) -> list[str]:
     """The worst elements with both values, a line each."""
     rows = []
     for element in elements[:3]:
         b, c = element["baseline"], element["candidate"]
         difference = f"  difference {c - b:.3g}" if _numeric(b) and _numeric(c) else ""
-        rows.append(f"{element['index']}: {baseline} {value(b)}  onnxruntime {value(c)}{difference}")
+        rows.append(f"{tuple(element['index'])}: {baseline} {value(b)}  onnxruntime {value(c)}{difference}")
     return rows
 
 
@@ -143,7 +123,7 @@ def size(count: float) -> str:
 
 def number(value: float | None) -> str:
     """A measured number with three digits; – where there is none, ∞ where a side is not finite."""
-    if value is None:
+    if value is None or math.isnan(value):
         return "–"
     if abs(value) >= BORN:
         return "∞"

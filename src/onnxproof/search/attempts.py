@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.parity.verification import Verifier
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.search import Search
 from onnxproof.search.counterexample import nearness, surely_gating
 from onnxproof.search.hunt import Find, Outcome, Trial
 from onnxproof.search.look import FOUND, TRYING, Look
@@ -22,7 +22,7 @@ class Told:
 
     hit: Callable[[str, str], None]
     case: Callable[[CaseResult], None]
-    searched: Callable[[Mapping[str, Any]], None]
+    searched: Callable[[Search], None]
 
 
 class Attempts:
@@ -54,7 +54,7 @@ class Attempts:
             keep.write(self._found, find.inputs)
             self._told.hit(find.name, str(self._found))
             self._told.case(self._last)
-        self._told.searched({"budget": self._budget, **outcome.to_json()})
+        self._told.searched(Search(self._budget, **vars(outcome)))
 
     def close(self) -> None:
         """Nothing killed the process."""

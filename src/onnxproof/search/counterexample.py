@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -15,8 +12,9 @@ from onnxproof.cases.plan import Case, Inputs
 from onnxproof.findings import Finding
 from onnxproof.parity.verification import Verifier
 from onnxproof.policy.judgement import judge_case
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.counterexample import Counterexample
+from onnxproof.request.thresholds import Policy
 from onnxproof.search.script import NoScript, Sides, write_script
 from onnxproof.search.shrink import Budget, Shrinker, in_full
 
@@ -24,31 +22,6 @@ SURE = 2.0
 """How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""
 SMALL_MODULE = 100_000_000
 """Bytes up to which a module that is only in memory is saved beside its counterexample."""
-
-
-@dataclass(frozen=True)
-class Counterexample:
-    """A failing input. `text` has it in full where it fits one line."""
-
-    name: str
-    code: str
-    output: str | None
-    case: str
-    """The case it was shrunk from."""
-    file: str
-    script: str | None = None
-    text: str | None = None
-    shapes: Mapping[str, list[int]] = field(default_factory=dict)
-    evaluations: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Counterexample:
-        """Read it back; fields of a later version are ignored."""
-        return Counterexample(**{name: data[name] for name in Counterexample.__dataclass_fields__ if name in data})
 
 
 def gating(result: CaseResult, policy: Policy) -> list[Finding]:
@@ -105,7 +78,7 @@ class Keeper:
             str(file),
             str(script) if script else None,
             in_full(inputs),
-            {key: list(array.shape) for key, array in inputs.items()},
+            {key: array.shape for key, array in inputs.items()},
             budget.spent,
         )
 

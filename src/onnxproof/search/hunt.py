@@ -60,10 +60,6 @@ class Outcome:
     found: str | None = None
     """The name of the failing input."""
 
-    def to_json(self) -> dict[str, Any]:
-        """The outcome as plain data."""
-        return dict(vars(self))
-
 
 @dataclass(frozen=True)
 class Find:

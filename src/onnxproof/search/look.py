@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from onnxproof.findings import Finding
-from onnxproof.policy.thresholds import Policy
+from onnxproof.request.thresholds import Policy
 
 TRYING, FOUND = ".trying.npz", ".found.npz"
 """The input a search is at, and the one it found, until that one is shrunk. Hidden: they are not replayed."""

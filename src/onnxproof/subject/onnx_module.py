@@ -48,6 +48,11 @@ class GraphModule(torch.nn.Module):
         self._exact: Evaluator | None = None
         self.eval()
 
+    @property
+    def file_name(self) -> str:
+        """The file without its folder."""
+        return Path(self.path).name
+
     def __deepcopy__(self, memo: Any) -> GraphModule:
         return GraphModule(self.path)
 

@@ -57,6 +57,11 @@ class Subject:
         names = [dims[0] for dims in self.dynamic.values() if 0 in dims]
         return "batch" if "batch" in names else names[0] if names else None
 
+    @property
+    def baseline(self) -> str:
+        """What messages call this side: PyTorch, or the file that stands in its place."""
+        return getattr(self.module, "file_name", "PyTorch")
+
     def shapes(self) -> dict[str, tuple[int | None, ...]]:
         """The sizes of every input, None where they are dynamic."""
         return {

@@ -11,8 +11,8 @@ import onnxproof
 from conftest import target
 from onnxproof.api import make_policy
 from onnxproof.errors import UserError
-from onnxproof.policy.thresholds import Policy
 from onnxproof.proof.proof import Proof
+from onnxproof.request.thresholds import Policy
 from proofs import make_proof
 
 NEVER = "accept OX004: nothing compared is never a pass, so it cannot be accepted"
@@ -45,10 +45,10 @@ def test_from_the_command_line_and_its_configuration(inside, tmp_path, code, mes
 
 
 def test_from_a_proof_that_was_written_with_it(tmp_path):
-    data = make_proof().to_json()
+    data = json.loads(make_proof().dumps())
     data["policy"]["accept"] = {"OX004": "please"}
     (tmp_path / "proof.json").write_text(json.dumps(data))
-    with pytest.raises(UserError, match=NEVER):
+    with pytest.raises(UserError, match=f"proof.json: .*{NEVER}"):
         Proof.load(tmp_path / "proof.json")
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from onnxproof.errors import UserError
-from onnxproof.findings import CATALOGUE, entry_of
-from onnxproof.policy.baseline_findings import Known
+from onnxproof.findings import CATALOGUE, Severity, entry_of
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,6 @@ class LatencyPolicy:
     regression: float = 1.05
     """How many times slower than the baseline counts as slower, beyond both intervals."""
 
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> LatencyPolicy:
-        """Read it back; fields of a later version are ignored."""
-        return LatencyPolicy(**{name: data[name] for name in LatencyPolicy.__dataclass_fields__ if name in data})
-
 
 @dataclass(frozen=True)
 class QualityPolicy:
@@ -61,6 +54,19 @@ class QualityPolicy:
     """Times what rounding may do to a score from which on a difference is told."""
     most_rare: int = 5
     """Classes that get a finding of their own."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A finding of a baseline: what it says, about what, and how large."""
+
+    code: str
+    severity: Severity
+    output: str | None = None
+    module: str | None = None
+    node: str | None = None
+    stage: str | None = None
+    measure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -88,20 +94,3 @@ class Policy:
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""
         return self.outputs.get(output, self.tolerance)
-
-    def to_json(self) -> dict[str, Any]:
-        """The policy as plain data."""
-        return asdict(self)
-
-    @staticmethod
-    def from_json(data: Mapping[str, Any]) -> Policy:
-        """Read a policy back."""
-        return Policy(
-            tolerance=Tolerance(**data["tolerance"]),
-            outputs={name: Tolerance(**values) for name, values in data["outputs"].items()},
-            noise=data["noise"],
-            accept=dict(data["accept"]),
-            latency=LatencyPolicy.from_json(data.get("latency") or {}),
-            known=tuple(Known.from_json(one) for one in data.get("known") or ()),
-            quality=QualityPolicy(**data.get("quality", {})),
-        )

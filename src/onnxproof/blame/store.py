@@ -66,6 +66,8 @@ class Store(MutableMapping[str, NDArray[Any]]):
         return self._sizes[name]
 
     def _make_room(self, newest: str) -> None:
+        if self._bytes <= self._budget:
+            return
         waiting = [name for name, array in self._held.items() if array.nbytes > SMALL and name != newest]
         for name in waiting:
             if self._bytes <= self._budget:

@@ -17,6 +17,7 @@ def mended(model: onnx.ModelProto) -> onnx.ModelProto:
     _mend_graph(copy.graph)
     for function in copy.functions:
         _mend_nodes(function.node, set(function.input))
+        _mend_attributes(function.attribute_proto)
         written = {*function.input, *(name for node in function.node for name in node.output)}
         kept = [name for name in function.output if name in written]
         del function.output[:]
@@ -44,9 +45,13 @@ def _mend_nodes(nodes: Iterable[onnx.NodeProto], written: set[str]) -> None:
             written.add(node.output[place])
         for graph in subgraphs(node):
             _mend_graph(graph)
-        for attribute in node.attribute:
-            if not attribute.HasField("g") and not attribute.graphs and not _readable(attribute):
-                attribute.type = onnx.AttributeProto.UNDEFINED
+        _mend_attributes(node.attribute)
+
+
+def _mend_attributes(attributes: Iterable[onnx.AttributeProto]) -> None:
+    for attribute in attributes:
+        if not attribute.HasField("g") and not attribute.graphs and not _readable(attribute):
+            attribute.type = onnx.AttributeProto.UNDEFINED
 
 
 def _known(dtype: int) -> bool:

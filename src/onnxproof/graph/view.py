@@ -9,7 +9,7 @@ import copy
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -34,17 +34,16 @@ NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.floa
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """A model, its file and what is known about the origin of its nodes."""
+    """A model, and the file it was read from."""
 
     proto: onnx.ModelProto
     """What sessions, the checker and the evaluator take."""
     path: Path = Path()
-    origins: Mapping[str, sourcemap.Origin] = field(default_factory=dict)
 
     @staticmethod
     def read(path: Path, *, weights: bool = False) -> Graph:
-        """Read a file; the source map beside it is used where there is one. Without `weights`, those in other files stay there."""
-        return Graph(load_model(path, weights), path, sourcemap.read(path.with_suffix(".sourcemap.json")))
+        """Read a file. Without `weights`, those in other files stay there."""
+        return Graph(load_model(path, weights), path)
 
     @cached_property
     def model(self) -> ir.Model:
@@ -102,22 +101,26 @@ class Graph:
         """The function of the file that a node calls, if it calls one."""
         return self.model.functions.get(node.op_identifier())
 
+    @cached_property
+    def _origins(self) -> Mapping[str, sourcemap.Origin]:
+        return sourcemap.read(self.path.with_suffix(".sourcemap.json")) if self.path.name else {}
+
     def where(self, node: ir.Node) -> Where:
-        """A node, and the module and line it comes from."""
-        origin = self.origins.get(node.name or "", sourcemap.Origin())
+        """A node, and the module and line it comes from, where a source map lies beside the file."""
+        origin = self._origins.get(node.name or "", sourcemap.Origin())
         return Where(node=node.name or None, module=origin.module, file=origin.file, line=origin.line)
 
     # --- values
 
-    @cached_property
+    @property
     def inputs(self) -> Sequence[ir.Value]:
         """Inputs that are not weights (old files list both)."""
-        return tuple(value for value in self.main.inputs if not value.is_initializer())
+        return [value for value in self.main.inputs if not value.is_initializer()]
 
     @property
     def outputs(self) -> Sequence[ir.Value]:
         """What the graph returns."""
-        return tuple(self.main.outputs)
+        return self.main.outputs
 
     @cached_property
     def values(self) -> Mapping[str, ir.Value]:
@@ -222,18 +225,22 @@ class Graph:
 
     # --- models made of it
 
-    def showing(self, names: Sequence[str], *, besides: bool = False) -> bytes:
+    def showing(self, wanted: Sequence[str], *, besides: bool = False) -> bytes:
         """The model as a session takes it, with these values as its outputs (or besides its own)."""
         shown = onnx.ModelProto()
         shown.CopyFrom(self.proto)
         if not besides:
             del shown.graph.output[:]  # what they do not need is left out by onnxruntime
-        shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
+        shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
         return bytes(shown.SerializeToString())
 
     def piece(self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]) -> ir.Model:
         """What lies between values, with the weights it uses, as a model of its own."""
         cut = ir.convenience.extract(self.main, inputs, outputs)
+        for value in cut.inputs:
+            kind, shape = self.types.get(name_of(value)), self.shapes.get(name_of(value))
+            value.type = ir.TensorType(ir.DataType(kind)) if kind else value.type
+            value.shape = ir.Shape(shape) if shape is not None else value.shape
         for value in cut.initializers.values():
             stored = value.const_value
             if stored is not None:  # the piece may be renamed; what it was cut from stays as it is
@@ -314,15 +321,16 @@ def _from_mended(proto: onnx.ModelProto) -> ir.Model:
         cause: BaseException = error
         while cause.__cause__ is not None:
             cause = cause.__cause__
-        raise FindingError(found("OX306", f"the graph cannot be read: {cause}", severity="block")) from error
+        raise FindingError(found("OX306", f"the graph cannot be read: {cause}", severity="review")) from error
 
 
 @contextmanager
 def _unlogged() -> Iterator[None]:
     """onnx_ir tells of a broken file in log lines; the lint tells it in findings."""
     log = logging.getLogger("onnx_ir")
-    before, log.level = log.level, logging.ERROR
+    before = log.level
+    log.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        log.level = before
+        log.setLevel(before)

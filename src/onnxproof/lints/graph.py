@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,13 +44,8 @@ LOCAL_PATH = re.compile(
 )
 
 
-def lint_file(path: Path, providers: Sequence[str], runtime: str | None = None) -> list[Finding]:
-    """Everything that can be said about a file without building a session."""
-    return lint_graph(Graph.read(path), providers, runtime)
-
-
 def lint_graph(graph: Graph, providers: Sequence[str], runtime: str | None = None) -> list[Finding]:
-    """The same of a file that was read already."""
+    """Everything that can be said about a file without building a session."""
     return [
         *_versions(graph, runtime),
         *lint_wiring(graph),

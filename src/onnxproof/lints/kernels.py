@@ -114,14 +114,8 @@ def ill_typed(graph: Graph) -> list[Finding]:
             kind, types = _kind(graph, value), allowed.get(formal.type_str)
             if kind and types and ONE_TYPE.format(_named(kind)) not in types:
                 message = f"node {node.name or '?'}: {node.op_type} does not take {ONE_TYPE.format(_named(kind))} as {formal.name}"
-                return [
-                    found(
-                        "OX307",
-                        message,
-                        where=graph.where(node),
-                        evidence={"value": name_of(value), "allowed": sorted(types)},
-                    )
-                ]
+                evidence = {"value": name_of(value), "allowed": sorted(types)}
+                return [found("OX307", message, where=graph.where(node), evidence=evidence)]
     return []
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.findings import Finding
 from onnxproof.graph.sourcemap import placed
-from onnxproof.lints.graph import lint_file
+from onnxproof.graph.view import Graph
+from onnxproof.lints.graph import lint_graph
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.session import SessionSettings
 
@@ -31,6 +32,6 @@ def refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session:
 
 def _lint(artifact: Artifact, session: SessionSettings) -> list[Finding]:
     try:
-        return lint_file(Path(artifact.path), [provider.name for provider in session.providers])
+        return lint_graph(Graph.read(Path(artifact.path)), [provider.name for provider in session.providers])
     except Exception:
         return []  # a file that nobody can read is told by the session

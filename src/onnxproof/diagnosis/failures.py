@@ -123,4 +123,4 @@ def _part_of(known: Finding, whole: str) -> Finding:
 def _unknown(text: str, where: Where) -> Finding:
     failed = found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
     form = _mentioned(text)
-    return replace(failed, help=_instead(form, failed.entry.fix)) if form else failed
+    return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed

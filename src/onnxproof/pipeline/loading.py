@@ -38,7 +38,7 @@ def fingerprint(subject: Subject) -> str:
 
 
 def load_subject(request: Request) -> Subject:
-    """The subject a job speaks of."""
+    """The subject that a request speaks of."""
     if request.held is not None:
         module, inputs = request.held
         name = type(module).__name__

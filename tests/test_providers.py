@@ -58,8 +58,8 @@ def written(tmp_path: Path, forward: str, example: str) -> str:
 
 def test_a_real_second_provider_ships(exported, tmp_path):
     proof = proved(mlp(exported, tmp_path, "OpenVINO:device_type=CPU"))
-    assert proof.environment["providers"] == ["OpenVINOExecutionProvider"]
-    assert proof.environment["runtime"].startswith(f"python:{OPENVINO} (Python 3.")
+    assert proof.environment.providers == ("OpenVINOExecutionProvider",)
+    assert str(proof.environment.runtime).startswith(f"python:{OPENVINO} (Python 3.")
     assert proof.verdict == "ship", proof.findings
     assert all("onnxruntime" in case.seconds for case in proof.cases if case.outputs)
 
@@ -108,7 +108,7 @@ def test_a_missing_kernel_is_healed_by_another_provider(tmp_path):
     proof = heal(replace(request, in_process=True), sick, Policy())
     assert proof.verdict == "ship", proof.findings
     assert proof.healing is not None
-    assert proof.healing["change"] == "the OpenVINO provider"
-    assert proof.healing["session"]["providers"] == ["OpenVINOExecutionProvider", "CPUExecutionProvider"]
-    assert proof.healing["cost"]["latency_ratio"] is None
+    assert proof.healing.change == "the OpenVINO provider"
+    assert proof.healing.session["providers"] == ["OpenVINOExecutionProvider", "CPUExecutionProvider"]
+    assert proof.healing.cost.latency_ratio is None
     assert "--provider OpenVINO" in next(f.help for f in proof.findings if f.code == "OX008")

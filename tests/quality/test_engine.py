@@ -62,6 +62,6 @@ def test_another_interpreter_is_evaluated(mlp, exported, tmp_path):
     )
     proof = conduct(request, Policy())
     assert proof.quality is not None, proof.findings
-    assert proof.quality["n"] == 64
-    assert proof.quality["candidate"]["accuracy"] == 1.0
-    assert proof.environment["runtime"].startswith(session.runtime)
+    assert proof.quality.n == 64
+    assert proof.quality.candidate["accuracy"] == 1.0
+    assert str(proof.environment.runtime).startswith(session.runtime)

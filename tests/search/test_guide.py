@@ -9,7 +9,7 @@ import pytest
 from onnxproof.candidates.candidate import Abilities
 from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.candidates.onnxruntime import Onnxruntime
-from onnxproof.graph.file import load_model
+from onnxproof.graph.view import Graph
 from onnxproof.request.session import SessionSettings
 from onnxproof.search.guide import Guide
 from seam import Mlp
@@ -26,9 +26,9 @@ from seam import Mlp
 )
 def test_the_graphs_decisions_are_watched_where_the_candidate_shows_them(exported, fake, graph):
     mlp = Mlp(exported("mlp"))
-    model = load_model(Path(mlp.artifact.path))
+    view = Graph.read(Path(mlp.artifact.path), weights=True)
     renamed = {"input": next(iter(mlp.subject.inputs.tensors))}
-    guide = Guide(mlp.subject, model, fake or Onnxruntime(), SessionSettings(), renamed, mlp.example())
+    guide = Guide(mlp.subject, view, fake or Onnxruntime(), SessionSettings(), renamed, mlp.example())
     goals = guide.observe(mlp.example())
     assert any(goal.startswith("graph Relu") for goal in goals) == graph
     assert any(not goal.startswith("graph ") for goal in goals)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from onnxproof.candidates import candidate_of
 from onnxproof.errors import FindingError
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
@@ -21,6 +22,7 @@ from onnxproof.request.build import build_request, take_keywords
 from onnxproof.request.judgement import Judgement
 from onnxproof.request.keywords import taking
 from onnxproof.request.request import Request
+from onnxproof.request.session import SessionSettings
 from onnxproof.request.thresholds import Policy
 
 
@@ -132,7 +134,7 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
     try:
         graph = Graph.read(path)
         artifact = describe(graph)
-        findings = lint_graph(graph, providers, session.runtime)
+        findings = lint_graph(graph, providers, _release(session))
     except FindingError as error:
         findings = [error.finding]
     return Proof(
@@ -143,6 +145,13 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
         findings=tuple(judge(findings, (), policy)),
         policy=policy,
     )
+
+
+def _release(session: SessionSettings) -> str | None:
+    """The release of onnxruntime that a file is looked at for; an interpreter is asked for its own."""
+    if session.runtime is None or ":" not in session.runtime:
+        return session.runtime
+    return candidate_of(session).versions()["onnxruntime"]
 
 
 def carry_out(request: Request, policy: Policy | None = None, progress: Progress | None = None) -> Proof:

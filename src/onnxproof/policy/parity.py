@@ -42,18 +42,14 @@ def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark
     if not case.fair and finding.severity == "note":
         return  # explained differences on inputs that are not fair interest nobody
     if not case.fair:
-        message = f"on {_outside(case)}: {finding.message}"
+        outside = f"{case.profile} inputs, which are outside the fair range"
+        if 0 in case.sizes.values():
+            outside = "an empty batch, which gates only if --batch-sizes asks for it"
+        message = f"on {outside}: {finding.message}"
         finding = found("OX209", message, where=finding.where, stage=finding.stage, evidence=finding.evidence)
     elif case.profile == "denormal" and finding.severity == "block":
         finding = replace(finding, severity="review", message=f"{finding.message}, on inputs near 1e-40 only")
     yield Remark(finding, remark.weight)
-
-
-def _outside(case: CaseResult) -> str:
-    """Why a case does not gate."""
-    if 0 in case.sizes.values():
-        return "an empty batch, which gates only if --batch-sizes asks for it"
-    return f"{case.profile} inputs, which are outside the fair range"
 
 
 def _form(c: Comparison, baseline: str) -> Remark | None:

@@ -1,13 +1,17 @@
-"""The catalogue: complete, without contradictions, and the only place that knows what follows from a code."""
+"""The catalogue: complete, without contradictions, read strictly, and the only place that knows what follows from a code."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
 from onnxproof.findings import CATALOGUE, FAMILIES, entry_of
-from onnxproof.findings.catalogue import ENTRIES
+from onnxproof.findings.catalogue import entries, entry_from
 
 TESTS = Path(__file__).parents[1]
 SOURCES = TESTS.parent / "src" / "onnxproof"
@@ -25,9 +29,59 @@ def test_every_entry_is_complete():
         assert entry.family in FAMILIES
 
 
-def test_no_code_has_two_meanings():
-    codes = [entry.code for entry in ENTRIES]
-    assert len(codes) == len(set(codes))
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_a_family_has_the_codes_that_begin_like_it(family):
+    codes = [entry.code for entry in entries(family).values()]
+    assert codes == [code for code in CATALOGUE if code.startswith(family.prefix)]
+    assert codes
+
+
+def test_the_catalogue_is_all_families():
+    assert len(CATALOGUE) == len(set(CATALOGUE)) == sum(len(entries(family)) for family in FAMILIES)
+    assert "OX201" in CATALOGUE
+    assert not {"OX299", "OX999", "", "nonsense"} & set(CATALOGUE)
+    with pytest.raises(KeyError, match="OX999"):
+        CATALOGUE["OX999"]
+
+
+def test_a_family_is_read_when_one_of_its_codes_is_asked_for():
+    script = """
+import sys
+from onnxproof.findings import FAMILIES, found
+from onnxproof.findings.catalogue import entries
+assert entries.cache_info().currsize == 0
+assert found("OX201", "m").entry.code == "OX201"
+assert found("OX202", "m").entry.code == "OX202"
+assert entries.cache_info().currsize == 1
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+TABLE = {"title": "t", "severity": "note", "what": "w", "why": "y", "fix": "f"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"titel": "t"}, "unknown field `titel`"),
+        ({"severity": "grave"}, "'grave' - at `$.severity`"),
+        ({"stage": "somewhere"}, "'somewhere' - at `$.stage`"),
+        ({"judged": "true"}, "Expected `bool`, got `str`"),
+        ({"gives_way_to": "OX201"}, "Expected `array`, got `str`"),
+        ({"what": 1}, "Expected `str`, got `int`"),
+    ],
+)
+def test_what_no_field_says_is_an_error(wrong, told):
+    assert entry_from("OX299", TABLE).title == "t"
+    with pytest.raises(ValueError, match="the catalogue's entry OX299") as error:
+        entry_from("OX299", {**TABLE, **wrong})
+    assert told in str(error.value)
+
+
+def test_what_every_entry_has_to_say_cannot_be_left_out():
+    for name in TABLE:
+        with pytest.raises(ValueError, match=f"missing required field `{name}`"):
+            entry_from("OX299", {key: value for key, value in TABLE.items() if key != name})
 
 
 def test_every_code_in_the_catalogue_is_used_and_every_used_code_is_in_it():
@@ -42,14 +96,14 @@ def test_every_code_is_triggered_by_a_test():
 
 
 def test_what_gives_way_gives_way_to_something_that_stays():
-    for entry in ENTRIES:
+    for entry in CATALOGUE.values():
         for better in map(entry_of, entry.gives_way_to):
             assert better.code in CATALOGUE
             assert entry.code not in better.gives_way_to
 
 
 def test_what_is_located_healed_or_measured_comes_from_numbers_or_a_session():
-    for entry in ENTRIES:
+    for entry in CATALOGUE.values():
         assert entry.judged or not (entry.locatable or entry.measure or entry.excess), entry.code
         assert entry.family.adjustable or not entry.healable, entry.code
 

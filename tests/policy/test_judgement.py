@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.findings import CATALOGUE, Entry, Where, found, verdict_of
+from onnxproof.findings import Entry, Where, found, verdict_of
+from onnxproof.findings.catalogue import entries
 from onnxproof.policy.baseline_findings import known_of
 from onnxproof.policy.judgement import judge, judge_case, to_locate
 from onnxproof.request.thresholds import LatencyPolicy, Policy
@@ -21,7 +22,7 @@ def invent(monkeypatch):
 
     def enter(**fields):
         entry = Entry(INVENTED, "invented", "block", "what", "why", "fix", **fields)
-        monkeypatch.setitem(CATALOGUE, INVENTED, entry)
+        monkeypatch.setitem(entries(entry.family), INVENTED, entry)
         return found(INVENTED, "m", where=Where(output="output", case="c"))
 
     return enter

@@ -1,13 +1,49 @@
-"""All codes."""
+"""All codes; a family's file in `catalogue/` is read when one of its codes is asked for."""
 
 from __future__ import annotations
 
-from onnxproof.findings import data, export, graph, latency, parity, quality, run
-from onnxproof.findings.entry import Entry
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
-ENTRIES = tuple(entry for module in (run, export, parity, graph, latency, quality, data) for entry in module.ENTRIES)
-CATALOGUE: dict[str, Entry] = {entry.code: entry for entry in ENTRIES}
-assert len(CATALOGUE) == len(ENTRIES), "a code has two entries"
+import msgspec
+
+from onnxproof.findings.entry import FAMILIES, Entry, Family, family_of
+
+
+class Catalogue(Mapping[str, Entry]):
+    """Code → its entry, by family."""
+
+    def __getitem__(self, code: str) -> Entry:
+        family = family_of(code)
+        if family not in FAMILIES:
+            raise KeyError(code)
+        return entries(family)[code]
+
+    def __iter__(self) -> Iterator[str]:
+        return (code for family in FAMILIES for code in entries(family))
+
+    def __len__(self) -> int:
+        return sum(len(entries(family)) for family in FAMILIES)
+
+
+@cache
+def entries(family: Family) -> dict[str, Entry]:
+    """A family's codes, in the order of its file."""
+    text = (files(__package__) / "catalogue" / f"{family.name}.toml").read_bytes()
+    return {code: entry_from(code, table) for code, table in msgspec.toml.decode(text).items()}
+
+
+def entry_from(code: str, table: Mapping[str, Any]) -> Entry:
+    """The entry that a table of the file says; a name or a value that no field has is an error."""
+    try:
+        return msgspec.convert({**table, "code": code}, Entry)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"the catalogue's entry {code}: {error}") from error
+
+
+CATALOGUE = Catalogue()
 
 
 def entry_of(code: str) -> Entry:

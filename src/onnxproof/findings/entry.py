@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
+
+import msgspec
 
 Severity = Literal["block", "review", "note"]
 Stage = Literal[
@@ -47,9 +48,14 @@ FAMILIES = (
 )
 
 
-@dataclass(frozen=True)
-class Entry:
-    """The catalogue's page about one code."""
+def family_of(code: str) -> Family:
+    """What a code is about; those of another release may have families of their own."""
+    prefix = code[:3]
+    return next((family for family in FAMILIES if family.prefix == prefix), Family(prefix, prefix, prefix))
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The catalogue's page about one code: a table of `catalogue/<family>.toml`."""
 
     code: str
     title: str
@@ -120,8 +126,7 @@ class Entry:
     @property
     def family(self) -> Family:
         """What it is about."""
-        prefix = self.code[:3]
-        return next((family for family in FAMILIES if family.prefix == prefix), Family(prefix, prefix, prefix))
+        return family_of(self.code)
 
     @property
     def acceptable(self) -> bool:
@@ -132,7 +137,3 @@ class Entry:
     def help(self) -> str:
         """What to do about it, with the offer of `--heal` where that may do it."""
         return self.fix + OFFER if self.healable else self.fix
-
-
-Judged = partial(Entry, judged=True)
-"""An entry that the policy derives from recorded numbers."""

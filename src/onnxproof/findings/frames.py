@@ -57,5 +57,5 @@ def unwrapped(path: str) -> str | None:
     """A scope without the wrapper's part of it."""
     if path.startswith("_empty_nn_module_stack"):
         return None
-    stripped = path.removeprefix(PREFIX).removeprefix(".") if path == PREFIX or path.startswith(PREFIX + ".") else path
-    return stripped
+    first, _, rest = path.partition(".")
+    return rest if first == PREFIX else path

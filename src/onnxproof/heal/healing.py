@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import open_timed
+from onnxproof.diagnosis.forms import suggest_line
 from onnxproof.errors import OnnxproofError
 from onnxproof.findings import Finding, found
-from onnxproof.heal.remedies import Remedy, remedies, short
+from onnxproof.heal.remedies import Remedy, options_of, remedies
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.proof.artifact import Artifact
@@ -80,21 +81,13 @@ def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried
 def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
     worst = _faults(proof)[0]
     place = f" at {worst.where.file}:{worst.where.line}" if worst.where.file else ""
-    advice = _advice(worst)
-    message = (
-        f"none of {len(tried)} settings heals it: the model has to change{place}{f' ({advice})' if advice else ''}"
-    )
+    culprits = worst.evidence.get("culprits") or [{}]
+    advice = suggest_line(str(culprits[0].get("text") or ""), worst.code)
+    instead = f" ({advice})" if advice else ""
+    message = f"none of {len(tried)} settings heals it: the model has to change{place}{instead}"
     record = Healing(False, tuple(tried))
     note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=plain(record))
     return replace(proof, findings=(*(f.without_offer() for f in proof.findings), note), healing=record)
-
-
-def _advice(finding: Finding) -> str | None:
-    """What to write instead, where the culprit's operator is known for it."""
-    from onnxproof.diagnosis.forms import suggest_line
-
-    culprits = finding.evidence.get("culprits") or [{}]
-    return suggest_line(str(culprits[0].get("text") or ""), finding.code)
 
 
 def _put_in_place(out: Path, artifact: Artifact) -> Artifact:
@@ -111,54 +104,37 @@ def _put_in_place(out: Path, artifact: Artifact) -> Artifact:
 
 def settings_of(proof: Proof, request: Request) -> dict[str, Any]:
     """The options with which a run worked, where they are not the ones it was asked for."""
+    made, export = proof.artifact, request.export
     changes: dict[str, Any] = {}
-    made, healing = proof.artifact, proof.healing or Healing(False)
-    if made is not None and made.exporter == "torchscript" and request.export.exporter == "auto":
-        changes["exporter"] = "torchscript"
-    if made is not None and made.optimized is False and request.export.optimize:
-        changes["no_optimize"] = True
-    if made is not None and made.strict and not request.export.strict:
-        changes["strict"] = True
-    export, session = healing.export or {}, healing.session or {}
-    changes |= {key: export[key] for key in ("exporter", "opset") if export.get(key)}
-    changes |= {"strict": True} if export.get("strict") else {}
-    changes |= {"dynamic": "none"} if healing.static else {}
-    changes |= _ranges(healing.limits or {}, request)
-    changes |= {"optimization": session["optimization"]} if session.get("optimization") else {}
-    changes |= {"disable": list(session["disabled_optimizers"])} if session.get("disabled_optimizers") else {}
-    changes |= {"provider": [short(name) for name in session["providers"][:1]]} if session.get("providers") else {}
+    if made is not None:
+        torchscript = made.exporter == "torchscript" and export.exporter == "auto"
+        changes |= {"exporter": "torchscript"} if torchscript else {}
+        changes |= {"no_optimize": True} if made.optimized is False and export.optimize else {}
+        changes |= {"strict": True} if made.strict and not export.strict else {}
+    changes |= options_of(proof.healing or Healing(False))
+    if "range" in changes:  # sizes join the ranges that were given
+        given = [f"{name}:{ends.low:g},{ends.high:g}" for name, ends in request.ranges.items()]
+        changes["range"] = [*given, *changes["range"]]
     return changes
-
-
-def _ranges(limits: Mapping[str, Sequence[int]], request: Request) -> dict[str, Any]:
-    """Sizes join the ranges that were given."""
-    if not limits:
-        return {}
-    given = [f"{name}:{ends.low:g},{ends.high:g}" for name, ends in request.ranges.items()]
-    return {"range": [*given, *(f"{name}:{low},{high}" for name, (low, high) in limits.items())]}
 
 
 # --- the price --------------------------------------------------------------------------------------------------------------
 
 
 def _priced(cost: Cost) -> str:
-    parts = []
-    if cost.latency_ratio is not None:
-        parts.append(f"{cost.latency_ratio:.2f} times the latency")
-    if cost.size_ratio is not None:
-        parts.append(f"{cost.size_ratio:.2f} times the size")
+    ratios = {"latency": cost.latency_ratio, "size": cost.size_ratio}
+    parts = [f"{ratio:.2f} times the {what}" for what, ratio in ratios.items() if ratio is not None]
     return f" ({', '.join(parts)})" if parts else ""
 
 
 def _cost(before: Proof, after: Proof, old: Request, new: Request) -> Cost:
     """Latency and size of the healed artifact and session against those before, where there was a session before."""
     old_size, new_size = (proof.artifact.bytes if proof.artifact is not None else 0 for proof in (before, after))
-    cost = Cost(new_size / old_size if old_size else None)
+    size = new_size / old_size if old_size else None
     try:
-        calls = [_call(proof, request) for proof, request in ((before, old), (after, new))]
+        return Cost(size, _ratio(_call(before, old), _call(after, new)))
     except Exception:
-        return cost  # one of them has no session, takes other inputs or cannot be timed
-    return replace(cost, latency_ratio=_ratio(calls[0], calls[1]))
+        return Cost(size)  # one of them has no session, takes other inputs or cannot be timed
 
 
 def _call(proof: Proof, request: Request) -> Callable[[], Any]:

@@ -36,7 +36,7 @@ class Remedy:
     static: bool = False
     limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Dynamic dimension → the sizes that are served."""
-    stages: frozenset[str] = frozenset()
+    stages: tuple[str, ...] = ()
     """The stages whose faults it is most likely to remove."""
 
     @property
@@ -46,13 +46,14 @@ class Remedy:
 
     def apply(self, request: Request) -> Request:
         """The request with this change."""
-        request = replace(request, export=replace(request.export, **self.export))
         session = replace(request.verify.session, **self.session)
-        request = replace(request, verify=replace(request.verify, session=session))
-        request = replace(
-            request, ranges={**request.ranges, **{n: Range(low, high) for n, (low, high) in self.limits.items()}}
+        return replace(
+            request,
+            export=replace(request.export, **self.export),
+            verify=replace(request.verify, session=session),
+            ranges={**request.ranges, **{name: Range(*ends) for name, ends in self.limits.items()}},
+            dynamic={} if self.static else request.dynamic,
         )
-        return replace(request, dynamic={}) if self.static else request
 
     def record(self, healing: Healing) -> Healing:
         """What `--heal` did, with what this changes."""
@@ -67,31 +68,35 @@ class Remedy:
         off = list(self.session.get("disabled_optimizers", ()))
         code = f" Serve it with `onnxruntime.InferenceSession(path, disabled_optimizers={off})`." if off else ""
         sizes = " The file itself accepts other sizes and answers them wrongly: refuse them before the session."
-        flags = " ".join(self._flags())
+        flags = " ".join(_flags(options_of(self.record(Healing(True)))))
         return (
             f"`onnxproof prove … {flags}` gives the same; `--fix` writes it into the configuration."
             f"{code}{sizes if self.limits else ''}"
         )
 
-    def _flags(self) -> Iterator[str]:
-        if self.export.get("optimize") is False:
-            yield "--no-optimize"
-        if self.export.get("exporter"):
-            yield f"--exporter {self.export['exporter']}"
-        if self.export.get("opset"):
-            yield f"--opset {self.export['opset']}"
-        if self.export.get("strict"):
-            yield "--strict"
-        if self.static:
-            yield "--dynamic none"
-        for name, (low, high) in self.limits.items():
-            yield f"--range {name}:{low},{high}"
-        if self.session.get("optimization"):
-            yield f"--optimization {self.session['optimization']}"
-        if self.session.get("providers"):
-            yield f"--provider {short(self.session['providers'][0].name)}"
-        for name in self.session.get("disabled_optimizers", ()):
-            yield f"--disable {name}"
+
+def options_of(healing: Healing) -> dict[str, Any]:
+    """What to ask for to get the same: the values of flags, by the names that they have in the configuration."""
+    export, session = healing.export or {}, healing.session or {}
+    asked = {
+        "no_optimize": export.get("optimize") is False,
+        "exporter": export.get("exporter"),
+        "opset": export.get("opset"),
+        "strict": export.get("strict"),
+        "dynamic": "none" if healing.static else None,
+        "range": [f"{name}:{low},{high}" for name, (low, high) in (healing.limits or {}).items()],
+        "optimization": session.get("optimization"),
+        "provider": [short(name) for name in session.get("providers", ())[:1]],
+        "disable": list(session.get("disabled_optimizers", ())),
+    }
+    return {name: value for name, value in asked.items() if value}
+
+
+def _flags(options: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        for one in value if isinstance(value, list) else [value]:
+            yield flag if one is True else f"{flag} {one}"
 
 
 def short(provider: str) -> str:
@@ -110,40 +115,34 @@ def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remed
         *(_static(proof) if exports else ()),
     ]
     useful = [remedy for remedy in every if remedy.apply(request) != request]
-    return sorted(useful, key=lambda remedy: not (remedy.stages & blamed))
+    return sorted(useful, key=lambda remedy: blamed.isdisjoint(remedy.stages))
 
 
 # --- the session --------------------------------------------------------------------------------------------------------
 
 
 def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) -> list[Remedy]:
-    optimize = frozenset({"optimize"})
-    found = [
-        Remedy(
-            f"onnxruntime's rewrite {rewrite} off",
-            session={"disabled_optimizers": (*session.disabled_optimizers, rewrite)},
-            stages=optimize,
-        )
-        for rewrite in dict.fromkeys(blame.rewrite for blame in proof.blame.values() if blame.rewrite)
-    ]
-    order = ("all", *LEVELS)
-    lower = order[order.index(session.optimization) + 1 :] if candidate.abilities.rewrites else ()
-    found += [Remedy(f"optimization {level}", session={"optimization": level}, stages=optimize) for level in lower]
+    off, order = session.disabled_optimizers, ("all", *LEVELS)
+    changes: dict[str, dict[str, Any]] = {
+        f"onnxruntime's rewrite {blame.rewrite} off": {"disabled_optimizers": (*off, blame.rewrite)}
+        for blame in proof.blame.values()
+        if blame.rewrite
+    }
+    if candidate.abilities.rewrites:
+        lower = order[order.index(session.optimization) + 1 :]
+        changes |= {f"optimization {level}": {"optimization": level} for level in lower}
+    found = [Remedy(what, session=change, stages=("optimize",)) for what, change in changes.items()]
     return [*found, *_of_providers(session.providers[0].name, candidate)]
 
 
 def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
     """The other providers of the candidate, the CPU's first."""
-    available = [name for name in candidate.providers() if name not in NEVER_RUNS | {current}]
-    faults = frozenset({"provider", "kernel"})
-    return [
-        Remedy(
-            f"the {short(name)} provider",
-            session={"providers": tuple(ProviderSpec(one) for one in dict.fromkeys((name, CPU)))},
-            stages=faults,
-        )
-        for name in sorted(available, key=lambda name: name != CPU)
-    ]
+    found = []
+    for name in sorted(candidate.providers(), key=lambda name: name != CPU):
+        if name not in NEVER_RUNS | {current}:
+            session = {"providers": tuple(map(ProviderSpec, dict.fromkeys((name, CPU))))}
+            found.append(Remedy(f"the {short(name)} provider", session=session, stages=("provider", "kernel")))
+    return found
 
 
 # --- sizes --------------------------------------------------------------------------------------------------------------
@@ -159,14 +158,8 @@ def _of_sizes(proof: Proof) -> list[Remedy]:
         tried = [(one[name], failed) for one, failed in sizes if name in one]
         ends = _interval(tried, example, stated.get(name))
         if ends is not None:
-            top = "" if ends[1] == LARGEST else f" to {ends[1]}"
-            found.append(
-                Remedy(
-                    f"{name} limited to {ends[0]}{top or ' and more'}",
-                    limits={name: ends},
-                    stages=frozenset({"capture"}),
-                )
-            )
+            top = "and more" if ends[1] == LARGEST else f"to {ends[1]}"
+            found.append(Remedy(f"{name} limited to {ends[0]} {top}", limits={name: ends}, stages=("capture",)))
     return found
 
 
@@ -191,15 +184,14 @@ def _interval(
     tried: list[tuple[int, bool]], example: int, stated: tuple[int, int | None] | None
 ) -> tuple[int, int] | None:
     """Sizes around the example's at which nothing failed, if a failure lies outside."""
-    bad = sorted({size for size, failed in tried if failed})
-    good = sorted({size for size, failed in tried if not failed} - set(bad))
+    bad = {size for size, failed in tried if failed}
     if not bad or example in bad:
         return None
-    below, above = [size for size in bad if size < example], [size for size in bad if size > example]
-    low = max(below) + 1 if below else 1
-    passed = [size for size in good if low <= size and (not above or size < min(above))]
-    high = max(passed, default=example) if above else LARGEST
-    if stated is not None and stated[1] is not None and stated[1] < LARGEST and above and stated[1] < min(above):
+    low = max((size for size in bad if size < example), default=0) + 1
+    end = min((size for size in bad if size > example), default=None)
+    passed = {size for size, _ in tried if low <= size and (end is None or size < end)}
+    high = LARGEST if end is None else max(passed, default=example)
+    if stated is not None and stated[1] is not None and end is not None and stated[1] < end:
         high = max(high, int(stated[1]))
     return (low, high) if len(passed) >= FEWEST and low < high else None
 
@@ -210,20 +202,20 @@ def _interval(
 def _of_export(proof: Proof) -> list[Remedy]:
     made = proof.artifact
     exporter = made.exporter if made is not None else "dynamo"
-    found = [Remedy("the exporter's optimiser off", export={"optimize": False}, stages=frozenset({"simplify"}))]
-    translate, capture = frozenset({"translate", "kernel"}), frozenset({"capture"})
-    found += [
-        Remedy(f"opset {opset}", export={"opset": opset}, stages=translate)
-        for opset in OPSETS
-        if (made is None or opset != made.opset) and (exporter == "dynamo" or opset <= 20)
-    ]
     other = "torchscript" if exporter == "dynamo" else "dynamo"
-    found.append(Remedy(f"the {other} exporter", export={"exporter": other, "opset": None}, stages=translate | capture))
-    found.append(Remedy("strict capture", export={"strict": True}, stages=capture))
-    return found
+    opsets = [
+        opset for opset in OPSETS if (made is None or opset != made.opset) and (exporter == "dynamo" or opset <= 20)
+    ]
+    translate = ("translate", "kernel")
+    return [
+        Remedy("the exporter's optimiser off", export={"optimize": False}, stages=("simplify",)),
+        *(Remedy(f"opset {opset}", export={"opset": opset}, stages=translate) for opset in opsets),
+        Remedy(f"the {other} exporter", export={"exporter": other, "opset": None}, stages=(*translate, "capture")),
+        Remedy("strict capture", export={"strict": True}, stages=("capture",)),
+    ]
 
 
 def _static(proof: Proof) -> list[Remedy]:
     if not any(proof.subject.dynamic.values()):
         return []
-    return [Remedy("every dimension fixed to the example's size", static=True, stages=frozenset({"capture"}))]
+    return [Remedy("every dimension fixed to the example's size", static=True, stages=("capture",))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from onnxproof.request.judgement import Judgement
 from onnxproof.request.request import Limits
@@ -14,26 +15,25 @@ NAMES = ("atol", "rtol", "max_abs")
 def make_policy(asked: Judgement, base: Policy | None = None) -> Policy:
     """The thresholds of a policy with those in their place that the user gave."""
     start = base or Policy()
-    tolerance = _tolerance(asked, start.tolerance)
+    quality, tolerance = start.quality, _tolerance(asked, start.tolerance)
     return replace(
         start,
         tolerance=tolerance,
         outputs=_outputs(asked, start, tolerance),
-        noise=start.noise if asked.noise is None else asked.noise,
         accept={**start.accept, **asked.accept},
-        latency=replace(
-            start.latency,
-            max_latency=asked.max_latency or start.latency.max_latency,
-            min_speedup=start.latency.min_speedup if asked.min_speedup is None else asked.min_speedup,
-            max_memory=start.latency.max_memory if asked.max_memory is None else asked.max_memory,
-        ),
+        latency=replace(start.latency, **_given(asked, "max_latency", "min_speedup", "max_memory")),
         quality=replace(
-            start.quality,
-            minimum={**start.quality.minimum, **asked.min},
-            maximum={**start.quality.maximum, **asked.max},
-            max_drop={**start.quality.max_drop, **asked.max_drop},
+            quality,
+            minimum={**quality.minimum, **asked.min},
+            maximum={**quality.maximum, **asked.max},
+            max_drop={**quality.max_drop, **asked.max_drop},
         ),
+        **_given(asked, "noise"),
     )
+
+
+def _given(asked: Judgement, *names: str) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(asked, name)) not in (None, {})}
 
 
 def _tolerance(asked: Judgement, start: Tolerance) -> Tolerance:
@@ -56,10 +56,5 @@ def _outputs(asked: Judgement, start: Policy, tolerance: Tolerance) -> dict[str,
 
 def limits_of(policy: Policy) -> Limits:
     """The tightest thresholds of a policy: what is beyond them is looked at more closely."""
-    tolerances: list[Tolerance] = [policy.tolerance, *policy.outputs.values()]
-    return Limits(
-        policy.noise,
-        min(t.atol for t in tolerances),
-        min(t.rtol for t in tolerances),
-        min(t.max_abs for t in tolerances),
-    )
+    tolerances = [policy.tolerance, *policy.outputs.values()]
+    return Limits(policy.noise, *(min(getattr(one, name) for one in tolerances) for name in NAMES))

@@ -50,9 +50,8 @@ def _values(name: str, f: InputFacts) -> Iterable[Finding]:
         evidence = {"input": name, "low": f.low, "high": f.high, "declared": list(f.declared)}
         yield found("OX606", message, evidence=evidence)
     if f.image and str(f.data_dtype).startswith(("uint", "int")) and f.dtype.startswith("float"):
-        yield found(
-            "OX615", f"the data of {name} are {f.data_dtype}, the input takes {f.dtype}", evidence={"input": name}
-        )
+        message = f"the data of {name} are {f.data_dtype}, the input takes {f.dtype}"
+        yield found("OX615", message, evidence={"input": name})
 
 
 def _scale(q: Quality, name: str, f: InputFacts) -> Iterable[Finding]:
@@ -83,9 +82,7 @@ def _good(q: Quality) -> bool:
 
 
 def _leaks(q: Quality) -> Iterable[Finding]:
-    for leak in q.traps.leaks:
-        if leak.strength < LEAK:
-            continue
+    for leak in (leak for leak in q.traps.leaks if leak.strength >= LEAK):
         alone = leak.strength - leak.next > LEAK_LEAD
         message = f"value {leak.feature} of {leak.input} alone tells the label ({leak.strength:.1%} sorted by it)"
         if not alone:
@@ -142,10 +139,8 @@ def _gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
         _, high = (interval and interval.candidate) or (0.0, 1.0)
         wide = gap.train - test > GAP and (gap.low or 0.0) > high
     if wide:
-        message = (
-            f"{gap.metric} is {gap.train:.4g} on the training data and {test:.4g} on the test data: "
-            "learnt by heart, or the test data are prepared differently"
-        )
+        metric = f"{gap.metric} is {gap.train:.4g} on the training data and {test:.4g} on the test data"
+        message = f"{metric}: learnt by heart, or the test data are prepared differently"
         yield found("OX611", message, evidence={**plain(gap), "test": test})
 
 
@@ -163,13 +158,11 @@ def _shift(t: TrainingFacts) -> Iterable[Finding]:
 def _channels(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
     for name, train in t.channels.items():
         facts = q.traps.inputs.get(name)
-        test = facts.channels if facts is not None else None
-        if not test or len(test) != 3:
+        test = (facts and facts.channels) or ()
+        if len(test) != 3:
             continue
-        as_is = sum(abs(a - b) for a, b in zip(test, train, strict=True))
-        swapped = sum(abs(a - b) for a, b in zip(test[::-1], train, strict=True))
-        spread = max(train) - min(train)
-        if swapped < 0.25 * as_is and as_is > 0.5 * spread:
+        as_is, swapped = (sum(abs(a - b) for a, b in zip(one, train, strict=True)) for one in (test, test[::-1]))
+        if swapped < 0.25 * as_is and as_is > 0.5 * (max(train) - min(train)):
             message = f"the channels of {name} fit the training data in the opposite order only: RGB against BGR"
             yield found("OX614", message, evidence={"input": name, "test": list(test), "train": list(train)})
 
@@ -181,20 +174,11 @@ def _preprocessing(q: Quality) -> Iterable[Finding]:
     training, serving = ((p.names or {}).get(side, "") for side in ("training", "serving"))
     step = training if training == serving else f"{training} / {serving}"
     place = f"step {p.step + 1} ({step})" + (f", field {p.field}" if p.field is not None else "")
-    much = (
-        f": up to {p.max_abs:.4g} in {p.rows_differing} of {p.compared} rows"
-        if p.max_abs is not None
-        else f": {p.what}"
-    )
-    hint = f"; {p.hint}" if p.hint else ""
-    flips = (
-        f"; {p.flips} of {p.of} decisions change"
-        if p.flips is not None
-        else "; the model cannot take it"
-        if p.refused is not None
-        else ""
-    )
+    much = p.what if p.max_abs is None else f"up to {p.max_abs:.4g} in {p.rows_differing} of {p.compared} rows"
+    message = f"training and serving part in {place}: {much}{f'; {p.hint}' if p.hint else ''}"
+    if p.flips is not None:
+        message += f"; {p.flips} of {p.of} decisions change"
+    elif p.refused is not None:
+        message += "; the model cannot take it"
     severity: Severity = "block" if p.flips or p.refused is not None else "review"
-    yield found(
-        "OX613", f"training and serving part in {place}{much}{hint}{flips}", severity=severity, evidence=plain(p)
-    )
+    yield found("OX613", message, severity=severity, evidence=plain(p))

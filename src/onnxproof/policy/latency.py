@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, TypeVar
 
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.reliability import doubts, place
@@ -15,6 +16,7 @@ from onnxproof.request.thresholds import LatencyPolicy
 
 Gate = Callable[[Comparison], str | None]
 """What is wrong with a comparison, if it would gate."""
+T = TypeVar("T", Run, Speedup)
 QUEUE_GROWS = 0.2
 """Share of requests still waiting when the last one came from which the queue counts as growing."""
 
@@ -22,9 +24,10 @@ QUEUE_GROWS = 0.2
 def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, baseline: str) -> list[Finding]:
     """Findings about the times; none where nothing was timed and nothing was promised."""
     if latency is None:
-        return _unmeasured(policy)
+        promised = policy.max_latency or policy.min_speedup is not None or policy.max_memory is not None
+        return [found("OX402", "a limit was given and nothing was timed: it is not shown to hold")] if promised else []
     runs = judged_runs(latency)
-    findings = [
+    return [
         *_limits(runs, policy),
         *_slow(runs, policy),
         *_speedups(latency, policy, baseline),
@@ -34,23 +37,15 @@ def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, ba
         *_tuned(latency),
         *_absent(latency),
         *_wrong_contenders(latency, gate),
+        *doubts(latency),
     ]
-    return findings + doubts(latency)
 
 
 def judged_runs(latency: Latency) -> list[Run]:
     """The runs that limits speak of: the session that ships, alone or, in the server scenario, with all its workers."""
     server = latency.of(SHIPPED, "server")
-    if server:
-        workers = max(run.concurrency for run in server)
-        return [run for run in server if run.concurrency == workers]
-    return latency.of(SHIPPED, "single")
-
-
-def _unmeasured(policy: LatencyPolicy) -> list[Finding]:
-    if not policy.max_latency and policy.min_speedup is None and policy.max_memory is None:
-        return []
-    return [found("OX402", "a limit was given and nothing was timed: it is not shown to hold")]
+    workers = max((run.concurrency for run in server), default=0)
+    return [run for run in server if run.concurrency == workers] or latency.of(SHIPPED, "single")
 
 
 # --- limits -----------------------------------------------------------------------------------------------------------
@@ -62,27 +57,25 @@ def _limits(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
         for run in runs:
             bound = run.percentiles.get(name)
             if bound is None:
-                unknown.append((run, f"{run.count} samples do not support {name}"))
+                unknown.append(f"{place(run)}: {run.count} samples do not support {name}")
             elif bound.value_ms > limit and bound.low_ms > limit:
                 broken.append(run)
             elif bound.high_ms > limit:
-                unknown.append((run, f"{name} is between {bound.low_ms:.4g} and {bound.high_ms:.4g} ms"))
+                unknown.append(f"{place(run)}: {name} is between {bound.low_ms:.4g} and {bound.high_ms:.4g} ms")
         if broken:
             yield _broken(name, limit, broken)
         elif unknown or not runs:
-            why = f"{place(unknown[0][0])}: {unknown[0][1]}" if unknown else "the session that ships was not timed"
+            why = unknown[0] if unknown else "the session that ships was not timed"
             yield found("OX402", f"{name} ≤ {limit:g} ms is not shown: {why}", evidence={"limit_ms": limit})
 
 
 def _broken(name: str, limit: float, runs: Sequence[Run]) -> Finding:
     worst = max(runs, key=lambda run: run.percentiles[name].value_ms)
     bound = worst.percentiles[name]
-    message = (
-        f"{name} of {place(worst)} is {bound.value_ms:.4g} ms [{bound.low_ms:.4g}, {bound.high_ms:.4g}], "
-        f"over the limit of {limit:g} ms"
-    )
-    evidence = {"limit_ms": limit, "value_ms": bound.value_ms, "low_ms": bound.low_ms, "high_ms": bound.high_ms}
-    return found("OX401", message, evidence={**evidence, "batches": [run.batch for run in runs]})
+    interval = f"[{bound.low_ms:.4g}, {bound.high_ms:.4g}]"
+    message = f"{name} of {place(worst)} is {bound.value_ms:.4g} ms {interval}, over the limit of {limit:g} ms"
+    evidence = {"limit_ms": limit, **asdict(bound), "batches": [run.batch for run in runs]}
+    return found("OX401", message, evidence=evidence)
 
 
 def _slow(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
@@ -101,16 +94,14 @@ def _slow(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
 def _memory(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
     if policy.max_memory is None:
         return
-    known = [run for run in latency.of(SHIPPED) if run.memory is not None]
-    if not known:
-        yield found(
-            "OX402", "--max-memory is not shown: memory is measured in processes of its own, which did not run here"
-        )
-        return
-    worst = max(known, key=lambda run: run.memory or 0)
-    if (worst.memory or 0) > policy.max_memory:
-        message = f"{place(worst)} needs {(worst.memory or 0) / 1e6:.0f} MB, over the limit of {policy.max_memory / 1e6:.0f} MB"
-        yield found("OX407", message, evidence={"bytes": worst.memory, "limit": policy.max_memory})
+    known = [(run.memory, place(run)) for run in latency.of(SHIPPED) if run.memory is not None]
+    memory, worst = max(known, key=lambda one: one[0], default=(None, ""))
+    if memory is None:
+        why = "memory is measured in processes of its own, which did not run here"
+        yield found("OX402", f"--max-memory is not shown: {why}")
+    elif memory > policy.max_memory:
+        message = f"{worst} needs {memory / 1e6:.0f} MB, over the limit of {policy.max_memory / 1e6:.0f} MB"
+        yield found("OX407", message, evidence={"bytes": memory, "limit": policy.max_memory})
 
 
 # --- against the baseline --------------------------------------------------------------------------------------------------
@@ -128,43 +119,39 @@ def _speedups(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterato
     slower = [one for one in ours if one.high < 1]
     same = [one for one in ours if one.low <= 1 <= one.high]
     if slower:
-        worst = min(slower, key=lambda one: one.ratio)
-        reasons = likely_reasons(latency, worst)
-        message = f"onnxruntime is slower than {baseline}: {shown(worst)}" + (
-            f"; likely: {reasons[0].text}" if reasons else ""
-        )
-        severity: Severity | None = (
-            None if policy.min_speedup is None else "note"
-        )  # who promises less does not ask for more
-        top = latency.profile.nodes[0] if latency.profile and latency.profile.nodes else None
-        where = Where(node=top.node, module=top.module, file=top.file, line=top.line) if top else None
-        help = " ".join([*(reason.help for reason in reasons[:3]), "`--tune` tries other settings."])
-        evidence = {"speedup": [_plain(one) for one in slower], "reasons": [reason.text for reason in reasons]}
-        yield found("OX404", message, severity=severity, where=where, evidence=evidence, help=help)
+        # Who promises less does not ask for more.
+        yield _slower(latency, slower, None if policy.min_speedup is None else "note", baseline)
     if same:
         batches = ", ".join(str(one.batch) for one in same)
         message = f"not distinguishable from {baseline} at batch {batches}: {shown(same[0])}"
         yield found("OX405", message, evidence={"speedup": [_plain(one) for one in same]})
 
 
+def _slower(latency: Latency, slower: Sequence[Speedup], severity: Severity | None, baseline: str) -> Finding:
+    worst = min(slower, key=lambda one: one.ratio)
+    reasons = likely_reasons(latency, worst)
+    likely = f"; likely: {reasons[0].text}" if reasons else ""
+    top = latency.profile.nodes[0] if latency.profile and latency.profile.nodes else None
+    return found(
+        "OX404",
+        f"onnxruntime is slower than {baseline}: {shown(worst)}{likely}",
+        severity=severity,
+        where=Where(node=top.node, module=top.module, file=top.file, line=top.line) if top else None,
+        evidence={"speedup": [_plain(one) for one in slower], "reasons": [reason.text for reason in reasons]},
+        help=" ".join([*(reason.help for reason in reasons[:3]), "`--tune` tries other settings."]),
+    )
+
+
 def _gain(ours: Sequence[Speedup], wanted: float, baseline: str) -> Iterator[Finding]:
     below = [one for one in ours if one.high < wanted]
-    open_ = [one for one in ours if one.low < wanted <= one.high]
+    unsure = [one for one in ours if one.low < wanted]
     if below:
         worst = min(below, key=lambda one: one.ratio)
         evidence = {"speedup": [_plain(one) for one in below], "wanted": wanted}
         yield found("OX406", f"the speed-up is {shown(worst)}, below the promised {wanted:g}", evidence=evidence)
-    elif open_:
-        worst = min(open_, key=lambda one: one.low)
-        yield found(
-            "OX402", f"a speed-up of {wanted:g} is not shown: it is {shown(worst)}", evidence={"wanted": wanted}
-        )
-    elif not ours:
-        yield found(
-            "OX402",
-            f"a speed-up of {wanted:g} is not shown: there is no ratio to {baseline}",
-            evidence={"wanted": wanted},
-        )
+    elif unsure or not ours:
+        is_ = f"it is {shown(min(unsure, key=lambda one: one.low))}" if unsure else f"there is no ratio to {baseline}"
+        yield found("OX402", f"a speed-up of {wanted:g} is not shown: {is_}", evidence={"wanted": wanted})
 
 
 def shown(one: Speedup) -> str:
@@ -183,12 +170,14 @@ def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iter
     earlier = latency.baseline
     if earlier is None:
         return
-    same_machine = earlier.fingerprint == latency.machine.fingerprint
-    if not same_machine:
+    runs = _common(earlier.runs, latency.of(SHIPPED))
+    speedups = _common(earlier.speedup, shipped_speedups(latency))
+    if earlier.fingerprint == latency.machine.fingerprint:
+        compared, slower = bool(runs), list(_slower_runs(runs, policy))
+    else:
         message = f"{earlier.path} was measured on another machine: only ratios to {baseline} were compared"
         yield found("OX409", message, evidence={"here": latency.machine.fingerprint, "there": earlier.fingerprint})
-    slower = list(_slower_runs(latency, policy)) if same_machine else list(_lost_speedup(latency, policy))
-    compared = _common_runs(latency) if same_machine else _common_speedups(latency)
+        compared, slower = bool(speedups), list(_lost_speedup(speedups, policy))
     if slower:
         more = f" (and {len(slower) - 1} more)" if len(slower) > 1 else ""
         evidence = {"regressions": slower, "baseline": earlier.path, "versions": dict(earlier.versions)}
@@ -197,37 +186,18 @@ def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iter
         yield found("OX402", f"{earlier.path} has nothing in common with this measurement: no regression is ruled out")
 
 
-Pair = tuple[Any, Any]
+def _common(then: Iterable[T], now: Iterable[T]) -> list[tuple[T, T]]:
+    """What was measured of the session that ships both times, under the same load and at the same sizes."""
+    earlier = {_load(one): one for one in then if one.contender == SHIPPED}
+    return [(earlier[_load(one)], one) for one in now if _load(one) in earlier]
 
 
-def _common_runs(latency: Latency) -> list[Pair]:
-    assert latency.baseline is not None  # asked only with a baseline
-    then = {
-        (run.scenario, run.batch, run.concurrency, _key(run.sizes)): run
-        for run in latency.baseline.runs
-        if run.contender == SHIPPED
-    }
-    pairs = [(then.get((r.scenario, r.batch, r.concurrency, _key(r.sizes))), r) for r in latency.of(SHIPPED)]
-    return [(old, new) for old, new in pairs if old is not None]
+def _load(one: Run | Speedup) -> tuple[Any, ...]:
+    return (one.scenario, one.batch, one.concurrency, *sorted(one.sizes.items()))
 
 
-def _common_speedups(latency: Latency) -> list[Pair]:
-    assert latency.baseline is not None  # asked only with a baseline
-    then = {
-        (s.scenario, s.batch, s.concurrency, _key(s.sizes)): s
-        for s in latency.baseline.speedup
-        if s.contender == SHIPPED
-    }
-    pairs = [(then.get((s.scenario, s.batch, s.concurrency, _key(s.sizes))), s) for s in shipped_speedups(latency)]
-    return [(old, new) for old, new in pairs if old is not None]
-
-
-def _key(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(sizes.items()))
-
-
-def _slower_runs(latency: Latency, policy: LatencyPolicy) -> Iterator[str]:
-    for old, new in _common_runs(latency):
+def _slower_runs(runs: Iterable[tuple[Run, Run]], policy: LatencyPolicy) -> Iterator[str]:
+    for old, new in runs:
         for name in SHOWN_PERCENTILES:
             before, now = old.percentiles.get(name), new.percentiles.get(name)
             if before and now and now.low_ms > before.high_ms and now.value_ms > policy.regression * before.value_ms:
@@ -235,8 +205,8 @@ def _slower_runs(latency: Latency, policy: LatencyPolicy) -> Iterator[str]:
                 break
 
 
-def _lost_speedup(latency: Latency, policy: LatencyPolicy) -> Iterator[str]:
-    for old, new in _common_speedups(latency):
+def _lost_speedup(speedups: Iterable[tuple[Speedup, Speedup]], policy: LatencyPolicy) -> Iterator[str]:
+    for old, new in speedups:
         if new.high < old.low and new.ratio * policy.regression < old.ratio:
             yield f"the speed-up was {shown(old)} and is {shown(new)}"
 
@@ -255,10 +225,8 @@ def _overloaded(latency: Latency) -> Iterator[Finding]:
 def _tuned(latency: Latency) -> Iterator[Finding]:
     for best in (one for one in latency.tuned if one.verdict == "ship"):
         words = ", ".join(f"{key}={value}" for key, value in best.setting.items())
-        message = (
-            f"{words} is {best.ratio:.3g} [{best.low:.3g}, {best.high:.3g}] times faster at batch {best.batch} "
-            f"and passes {best.cases} cases"
-        )
+        faster = f"{best.ratio:.3g} [{best.low:.3g}, {best.high:.3g}] times faster at batch {best.batch}"
+        message = f"{words} is {faster} and passes {best.cases} cases"
         yield found("OX420", message, evidence={"setting": dict(best.setting), "batch": best.batch})
 
 
@@ -274,8 +242,8 @@ def _absent(latency: Latency) -> Iterator[Finding]:
 def _wrong_contenders(latency: Latency, gate: Gate) -> Iterator[Finding]:
     wrong: dict[str, list[str]] = {}
     for run in latency.runs:
-        messages: Iterable[str | None] = (gate(comparison) for comparison in run.differing)
-        wrong.setdefault(run.contender, []).extend(message for message in messages if message is not None)
-    for contender, found_ in wrong.items():
-        if found_:
-            yield found("OX418", f"{contender} answers differently: {found_[0]}", evidence={"messages": found_[:5]})
+        messages = [message for comparison in run.differing if (message := gate(comparison)) is not None]
+        wrong.setdefault(run.contender, []).extend(messages)
+    for contender, told in wrong.items():
+        if told:
+            yield found("OX418", f"{contender} answers differently: {told[0]}", evidence={"messages": told[:5]})

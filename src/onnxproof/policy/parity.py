@@ -42,18 +42,14 @@ def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark
     if not case.fair and finding.severity == "note":
         return  # explained differences on inputs that are not fair interest nobody
     if not case.fair:
-        message = f"on {_outside(case)}: {finding.message}"
+        outside = f"{case.profile} inputs, which are outside the fair range"
+        if 0 in case.sizes.values():
+            outside = "an empty batch, which gates only if --batch-sizes asks for it"
+        message = f"on {outside}: {finding.message}"
         finding = found("OX209", message, where=finding.where, stage=finding.stage, evidence=finding.evidence)
     elif case.profile == "denormal" and finding.severity == "block":
         finding = replace(finding, severity="review", message=f"{finding.message}, on inputs near 1e-40 only")
     yield Remark(finding, remark.weight)
-
-
-def _outside(case: CaseResult) -> str:
-    """Why a case does not gate."""
-    if 0 in case.sizes.values():
-        return "an empty batch, which gates only if --batch-sizes asks for it"
-    return f"{case.profile} inputs, which are outside the fair range"
 
 
 def _form(c: Comparison, baseline: str) -> Remark | None:
@@ -61,45 +57,31 @@ def _form(c: Comparison, baseline: str) -> Remark | None:
         message = f"{c.output} is {c.baseline_dtype} in {baseline} and {c.candidate_dtype} in the artifact"
         return _remark("OX214", message, c, 1.0)
     if c.baseline_shape != c.candidate_shape:
-        message = (
-            f"{c.output} has shape {list(c.baseline_shape)} in {baseline} and {list(c.candidate_shape)} in onnxruntime"
-        )
-        return _remark("OX215", message, c, 1.0)
+        ours, theirs = list(c.candidate_shape), list(c.baseline_shape)
+        return _remark("OX215", f"{c.output} has shape {theirs} in {baseline} and {ours} in onnxruntime", c, 1.0)
     return None
 
 
 def _pattern(c: Comparison, baseline: str) -> Remark | None:
-    if not c.pattern.differing:
+    theirs, ours, differing = c.pattern.baseline, c.pattern.candidate, c.pattern.differing
+    if not differing:
         return None
-    evidence = {
-        "baseline_nonfinite": c.pattern.baseline,
-        "candidate_nonfinite": c.pattern.candidate,
-        "differing": c.pattern.differing,
-    }
+    evidence = {"baseline_nonfinite": theirs, "candidate_nonfinite": ours, "differing": differing}
     if c.pattern.unexplained == 0:
         return _remark("OX208", f"{c.output}: NaN or infinity appears where rounding decides", c, 0.0, evidence)
-    message = (
-        f"{c.output}: {c.pattern.differing} of {c.size} elements are NaN or infinite on one side only "
-        f"({baseline} has {c.pattern.baseline}, onnxruntime {c.pattern.candidate})"
-    )
-    return _remark("OX205", message, c, float(c.pattern.differing), evidence, stage=_side(c))
+    sides = f"{baseline} has {theirs}, onnxruntime {ours}"
+    message = f"{c.output}: {differing} of {c.size} elements are NaN or infinite on one side only ({sides})"
+    return _remark("OX205", message, c, float(differing), evidence, stage=_side(c))
 
 
 def _discrete(c: Comparison, baseline: str) -> Remark | None:
     if not c.mismatched:
         return None
     evidence = {"mismatched": c.mismatched, "of": c.size, "unexplained": c.unexplained_mismatches}
+    message = f"{c.output}: {c.mismatched} of {c.size} values differ"
     if c.unexplained_mismatches == 0:
-        return _remark(
-            "OX208",
-            f"{c.output}: {c.mismatched} of {c.size} values differ where the margin is below the rounding noise",
-            c,
-            0.0,
-            evidence,
-        )
-    return _swapped(c, baseline) or _remark(
-        "OX207", f"{c.output}: {c.mismatched} of {c.size} values differ", c, float(c.mismatched), evidence
-    )
+        return _remark("OX208", f"{message} where the margin is below the rounding noise", c, 0.0, evidence)
+    return _swapped(c, baseline) or _remark("OX207", message, c, float(c.mismatched), evidence)
 
 
 FLUSHED = 4 * 1.1754944e-38
@@ -114,9 +96,7 @@ def _float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
     if broken and noisy:
         message = f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c, baseline)}): more than the tolerance, and not rounding"
         return _swapped(c, baseline) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
-    inexact = c.exactness is not None and c.exactness.ratio > 1
-    if inexact:
-        assert c.exactness is not None
+    if c.exactness is not None and c.exactness.ratio > 1:
         message = (
             f"{c.output}: in float64, where rounding cannot hide, graph and module differ by {c.exactness.error:.2g} of the output's "
             f"scale; {c.exactness.allowance:.2g} is explained"
@@ -131,11 +111,8 @@ def _float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
 def _explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any], baseline: str) -> Remark:
     own = c.noise.baseline_rms if c.noise else 0.0
     # Where there is no float64 truth the module's own answer stands for it, and its distance from that says nothing.
-    why = (
-        f"{baseline} itself is {own:.2g} (rms) from the float64 truth"
-        if own
-        else "legal roundings of the module move it as far"
-    )
+    truth = f"{baseline} itself is {own:.2g} (rms) from the float64 truth"
+    why = truth if own else "legal roundings of the module move it as far"
     message = f"{c.output} differs by up to {c.max_abs:.3g}, more than the tolerance, and rounding explains it: {why}"
     return _remark("OX204", message, c, c.max_abs or 0.0, evidence, severity="review" if tolerance.promised else "note")
 
@@ -146,22 +123,17 @@ def beyond_noise(c: Comparison, threshold: float) -> bool:
         return bool(c.max_abs)
     if c.noise.unexplained is not None:
         return c.noise.unexplained > 1
-    return max(c.noise.ratio, c.noise.worst_ratio) > threshold
+    return _noise(c) > threshold
 
 
 def _swapped(c: Comparison, baseline: str) -> Remark | None:
-    if c.swapped_with is None:
-        return None
-    return _remark(
-        "OX220", f"the artifact's {c.output} equals {baseline}'s {c.swapped_with}: the outputs look swapped", c, 1.0
-    )
+    message = f"the artifact's {c.output} equals {baseline}'s {c.swapped_with}: the outputs look swapped"
+    return None if c.swapped_with is None else _remark("OX220", message, c, 1.0)
 
 
 def _side(c: Comparison) -> Stage | None:
     """Exact in float64 puts the blame behind the graph, inexact puts it before."""
-    if c.exactness is None:
-        return None
-    return "translate" if c.exactness.ratio > 1 else "kernel"
+    return None if c.exactness is None else "translate" if c.exactness.ratio > 1 else "kernel"
 
 
 def _noise(c: Comparison) -> float:

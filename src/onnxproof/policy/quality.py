@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,17 +18,13 @@ LOWER_IS_BETTER = frozenset({"log_loss", "ece", "brier", "mae", "rmse", "relativ
 
 def check_gates(policy: QualityPolicy, quality: Quality | None) -> None:
     """A gate on a metric that was not measured is a promise about nothing."""
-    flags = (("--min", policy.minimum), ("--max", policy.maximum), ("--max-drop", policy.max_drop))
-    if quality is None:
-        given = next((flag for flag, gates in flags if gates), None)
-        if given is not None:
-            raise UserError(f"{given} needs an evaluation: give --data with labels (`onnxproof evaluate`)")
-        return
-    for flag, gates in flags:
-        for metric in gates:
-            if quality.value(metric) is None:
-                known = [*quality.candidate, *(f"recall[{name}]" for name in list(quality.per_class)[:5])]
-                raise UserError(f"{flag} {metric}: no such metric was measured; there are {listed(known)}")
+    flags = {"--min": policy.minimum, "--max": policy.maximum, "--max-drop": policy.max_drop}
+    for flag, metric in ((flag, metric) for flag, gates in flags.items() for metric in gates):
+        if quality is None:
+            raise UserError(f"{flag} needs an evaluation: give --data with labels (`onnxproof evaluate`)")
+        if quality.value(metric) is None:
+            known = [*quality.candidate, *(f"recall[{name}]" for name in list(quality.per_class)[:5])]
+            raise UserError(f"{flag} {metric}: no such metric was measured; there are {listed(known)}")
 
 
 def judge_quality(quality: Quality, policy: QualityPolicy, baseline: str = "PyTorch") -> list[Finding]:
@@ -49,19 +46,19 @@ def judge_quality(quality: Quality, policy: QualityPolicy, baseline: str = "PyTo
 
 def _nan(q: Quality, baseline: str) -> Iterable[Finding]:
     """Examples that a side answers with NaN: they are in no metric."""
-    lost, where = q.unanswered, Where(output=q.output)
+    lost = q.unanswered
     if not lost.candidate and not lost.baseline:
-        return
-    if lost.candidate == lost.baseline == lost.both:
-        message = f"both sides answer NaN for {lost.both} of {q.n} examples, which are in no metric"
-        yield found("OX516", message, where=where, severity="review", evidence=plain(lost))
         return
     first = f", the first is row {lost.rows[0]}" if lost.rows else ""
     message = (
         f"onnxruntime answers NaN for {lost.candidate} of {q.n} examples and {baseline} for {lost.baseline}{first}; "
         "they are in no metric"
     )
-    yield found("OX516", message, where=where, evidence=plain(lost))
+    severity: Severity | None = None
+    if lost.candidate == lost.baseline == lost.both:
+        message = f"both sides answer NaN for {lost.both} of {q.n} examples, which are in no metric"
+        severity = "review"
+    yield found("OX516", message, where=Where(output=q.output), severity=severity, evidence=plain(lost))
 
 
 def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
@@ -78,22 +75,22 @@ def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
 
 
 def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
-    unexplained = q.unexplained
-    where = Where(output=q.output)
+    unexplained, where = q.unexplained, Where(output=q.output)
+    seen = sum(1 for f in q.flips if f.explained is not None)
+    changed = f"{q.flip_count} of {q.n} decisions changed"
     if unexplained:
         worst = unexplained[0]
-        seen = sum(1 for f in q.flips if f.explained is not None)
         more = f" of {seen} that were examined" if seen < q.flip_count else ""
+        margin = "unknown" if worst.margin is None else f"{worst.margin:.3g}"
         message = (
-            f"{q.flip_count} of {q.n} decisions changed, {len(unexplained)}{more} not by rounding: example {worst.id} is "
-            f"{_told(worst.baseline)} in {baseline} and {_told(worst.candidate)} in onnxruntime (margin {_number(worst.margin)})"
+            f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id} is "
+            f"{_told(worst.baseline)} in {baseline} and {_told(worst.candidate)} in onnxruntime (margin {margin})"
         )
         evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": plain(unexplained[:5])}
         yield found("OX502", message, where=where, evidence=evidence)
     elif q.flip_count:
-        seen = sum(1 for f in q.flips if f.explained is not None)
         more = f" ({seen} of them were examined)" if seen < q.flip_count else ""
-        message = f"{q.flip_count} of {q.n} decisions changed where the margin is within rounding{more}"
+        message = f"{changed} where the margin is within rounding{more}"
         yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": plain(q.flips[:5])})
 
 
@@ -103,31 +100,19 @@ def _told(decision: Any) -> str:
     return "nothing (NaN)" if decision is None else str(decision)
 
 
-def _number(value: float | None) -> str:
-    return "unknown" if value is None else f"{value:.3g}"
-
-
 def _gates(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
-    for metric, gate in policy.minimum.items():
-        yield from _gate(q, metric, gate, baseline, lower=False)
-    for metric, gate in policy.maximum.items():
-        yield from _gate(q, metric, gate, baseline, lower=True)
-
-
-def _gate(q: Quality, metric: str, gate: float, baseline: str, *, lower: bool) -> Iterable[Finding]:
-    value, other = q.value(metric), q.value(metric, "baseline")
-    if value is None:
-        return
-    evidence = {"metric": metric, "value": value, "gate": gate, "baseline": other}
-    sign = "at most" if lower else "at least"
-    if (value > gate) if lower else (value < gate):
-        also = "" if other is None else f" ({baseline}: {other:.4g})"
-        yield found("OX504", f"{metric} is {value:.4g}{also}, and must be {sign} {gate:g}", evidence=evidence)
-        return
-    low = None if lower else q.low_end(metric)
-    if low is not None and low < gate:
-        message = f"{metric} is {value:.4g} and meets {gate:g}; its interval reaches down to {low:.4g}"
-        yield found("OX509", message, evidence={**evidence, "low": low})
+    gates = [("at least", policy.minimum, operator.lt), ("at most", policy.maximum, operator.gt)]
+    for sign, metric, gate, fails in ((sign, *one, fails) for sign, ones, fails in gates for one in ones.items()):
+        value, other, low = q.value(metric), q.value(metric, "baseline"), q.low_end(metric)
+        if value is None:
+            continue
+        evidence = {"metric": metric, "value": value, "gate": gate, "baseline": other}
+        if fails(value, gate):
+            also = "" if other is None else f" ({baseline}: {other:.4g})"
+            yield found("OX504", f"{metric} is {value:.4g}{also}, and must be {sign} {gate:g}", evidence=evidence)
+        elif sign == "at least" and low is not None and low < gate:
+            message = f"{metric} is {value:.4g} and meets {gate:g}; its interval reaches down to {low:.4g}"
+            yield found("OX509", message, evidence={**evidence, "low": low})
 
 
 def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
@@ -145,8 +130,8 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
         if known and recall is not None and share < limit and recall < policy.rare_recall:
             missed[name] = (recall, share)
     worst = sorted(missed, key=lambda name: missed[name])
-    for name in worst[: policy.most_rare]:
-        others = len(worst) - policy.most_rare if name == worst[: policy.most_rare][-1] else 0
+    for number, name in enumerate(worst[: policy.most_rare], 1):
+        others = len(worst) - number if number == policy.most_rare else 0
         yield _missed(q, name, *missed[name], others)
 
 
@@ -171,32 +156,20 @@ def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     other = q.baseline.get(metric)
     message = f"{metric.replace('_', ' ')} is {value:.1%}, below {policy.accuracy:.0%}"
     if q.guessed:
-        message += (
-            f"; the order of the classes is guessed from the alphabet ({listed(q.classes[:6])}): give it with --classes"
-        )
+        order = f"guessed from the alphabet ({listed(q.classes[:6])})"
+        message += f"; the order of the classes is {order}: give it with --classes"
     yield found("OX506", message, evidence={"accuracy": value, "baseline": other, "limit": policy.accuracy})
 
 
 def _drops(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
+    """More than the policy allows; without one, more than a little and more than chance."""
     for metric, allowed in policy.max_drop.items():
-        drop = _drop(q, metric)
-        if drop is not None and drop > allowed:
-            yield _dropped(q, metric, drop, allowed, "block", baseline)
-    for metric in ("accuracy", "hamming_accuracy", "mae"):
-        drop = _drop(q, metric)
-        if drop is None or policy.max_drop:
-            continue
-        allowed = policy.default_drop * (q.baseline["mae"] if metric == "mae" else 1.0)
-        if drop > allowed and _surely(q, metric):
-            yield _dropped(q, metric, drop, allowed, "review", baseline)
-
-
-def _drop(q: Quality, metric: str) -> float | None:
-    """How much worse the candidate is."""
-    ours, theirs = q.value(metric), q.value(metric, "baseline")
-    if ours is None or theirs is None:
-        return None
-    return ours - theirs if metric.partition("[")[0] in LOWER_IS_BETTER else theirs - ours
+        yield from _drop(q, metric, allowed, "block", baseline)
+    if not policy.max_drop:
+        little = policy.default_drop
+        defaults = {"accuracy": little, "hamming_accuracy": little, "mae": little * q.baseline.get("mae", 0.0)}
+        for metric in (metric for metric in defaults if _surely(q, metric)):
+            yield from _drop(q, metric, defaults[metric], "review", baseline)
 
 
 def _surely(q: Quality, metric: str) -> bool:
@@ -208,11 +181,15 @@ def _surely(q: Quality, metric: str) -> bool:
     return low > 0.0 or high < 0.0
 
 
-def _dropped(q: Quality, metric: str, drop: float, allowed: float, severity: Severity, baseline: str) -> Finding:
+def _drop(q: Quality, metric: str, allowed: float, severity: Severity, baseline: str) -> Iterable[Finding]:
     ours, theirs = q.value(metric), q.value(metric, "baseline")
-    message = f"{metric} is {theirs:.4g} in {baseline} and {ours:.4g} in onnxruntime: worse by {drop:.3g}, allowed is {allowed:.3g}"
-    evidence = {"metric": metric, "baseline": theirs, "candidate": ours, "allowed": allowed}
-    return found("OX507", message, severity=severity, evidence=evidence)
+    if ours is None or theirs is None:
+        return
+    drop = ours - theirs if metric.partition("[")[0] in LOWER_IS_BETTER else theirs - ours
+    if drop > allowed:
+        message = f"{metric} is {theirs:.4g} in {baseline} and {ours:.4g} in onnxruntime: worse by {drop:.3g}, allowed is {allowed:.3g}"
+        evidence = {"metric": metric, "baseline": theirs, "candidate": ours, "allowed": allowed}
+        yield found("OX507", message, severity=severity, evidence=evidence)
 
 
 def _thresholds(q: Quality, baseline: str) -> Iterable[Finding]:
@@ -240,10 +217,9 @@ def _sameness(q: Quality) -> Iterable[Finding]:
     test = q.tests.equivalence
     if test is None or test.within or q.unexplained:
         return
-    needed = test.needed
-    more = (
-        f"about {needed:,} examples would settle it" if needed else "no number of examples with this difference would"
-    )
+    more = "no number of examples with this difference would"
+    if test.needed:
+        more = f"about {test.needed:,} examples would settle it"
     message = (
         f"{q.n} examples cannot show that accuracies are within ±{test.delta:g}: the difference lies between "
         f"{test.low:+.4f} and {test.high:+.4f}; {more}"
@@ -257,9 +233,8 @@ def _balance(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     shares = q.shares()
     empty = [name for name, facts in q.per_class.items() if not facts.support]
     if empty:
-        message = (
-            f"no example of class {', '.join(empty[:5])}{' …' if len(empty) > 5 else ''}: nothing was measured for it"
-        )
+        names = ", ".join(empty[:5]) + (" …" if len(empty) > 5 else "")
+        message = f"no example of class {names}: nothing was measured for it"
         yield found("OX513", message, evidence={"classes": empty[:50]})
     if max(shares.values(), default=0.0) > policy.imbalanced:
         name = max(shares, key=lambda key: shares[key])

@@ -60,9 +60,8 @@ def _busy(latency: Latency) -> Iterator[Finding]:
     machine = latency.machine
     if machine.others is not None and machine.others > OTHERS:
         message = f"other processes used {machine.others:.1f} of {machine.cores} cores while it was timed"
-        yield found(
-            "OX412", message, evidence={"others": machine.others, "load": [machine.load_before, machine.load_after]}
-        )
+        load = [machine.load_before, machine.load_after]
+        yield found("OX412", message, evidence={"others": machine.others, "load": load})
     elif machine.steal is not None and machine.steal > STEAL:
         message = f"the hypervisor took {machine.steal:.0%} of the time away while it was timed"
         yield found("OX412", message, evidence={"steal": machine.steal})
@@ -80,25 +79,22 @@ def _coarse(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
 
 def _crowded(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
     cores = latency.machine.cores
-    for run in runs:
-        if (run.threads or 1) > cores:
-            yield found(
-                "OX414", f"{run.threads} threads on {cores} cores", evidence={"threads": run.threads, "cores": cores}
-            )
-            return
-    for run in runs:
-        if (run.threads or 1) * run.concurrency > cores and run.concurrency > 1:
-            message = f"{run.concurrency} workers of {run.threads} threads each on {cores} cores"
-            yield found("OX414", message, evidence={"threads": run.threads, "workers": run.concurrency, "cores": cores})
-            return
+    alone = [run for run in runs if (run.threads or 1) > cores]
+    together = [run for run in runs if (run.threads or 1) * run.concurrency > cores and run.concurrency > 1]
+    if alone:
+        threads = alone[0].threads
+        yield found("OX414", f"{threads} threads on {cores} cores", evidence={"threads": threads, "cores": cores})
+    elif together:
+        threads, workers = together[0].threads, together[0].concurrency
+        message = f"{workers} workers of {threads} threads each on {cores} cores"
+        yield found("OX414", message, evidence={"threads": threads, "workers": workers, "cores": cores})
 
 
 def _slowed(latency: Latency) -> Iterator[Finding]:
     machine = latency.machine
     if machine.throttled:
-        yield found(
-            "OX415", f"the processor was slowed down {machine.throttled} times", evidence={"times": machine.throttled}
-        )
+        message = f"the processor was slowed down {machine.throttled} times"
+        yield found("OX415", message, evidence={"times": machine.throttled})
     elif machine.mhz_before and machine.mhz_after and machine.mhz_after < SLOWED * machine.mhz_before:
         message = f"the processor's frequency fell from {machine.mhz_before:.0f} to {machine.mhz_after:.0f} MHz"
         yield found("OX415", message, evidence={"before": machine.mhz_before, "after": machine.mhz_after})

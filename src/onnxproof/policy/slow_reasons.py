@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from onnxproof.proof.latency import SHIPPED, Latency, Profile, Run, Speedup
 
 WORTH = 0.1
 """Share of the time from which something counts as a reason."""
-MOVING = (
-    "Transpose",
-    "Cast",
-    "MemcpyToHost",
-    "MemcpyFromHost",
-    "ReorderInput",
-    "ReorderOutput",
-    "Expand",
-    "Concat",
-    "Gather",
-)
+MOVING = "Transpose Cast MemcpyToHost MemcpyFromHost ReorderInput ReorderOutput Expand Concat Gather".split()
 TINY_MS = 0.05
 """A call this short is mostly the cost of calling."""
 SMALL_MS = 1.0
@@ -32,8 +22,7 @@ PIECES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 """What onnxruntime could fuse: the pattern's name, operators that show that it is there in pieces, the fused operator."""
 
 
-@dataclass(frozen=True)
-class Reason:
+class Reason(NamedTuple):
     """One likely reason, and what to try."""
 
     text: str

@@ -21,8 +21,7 @@ from onnxproof.heal.remedies import remedies
 from onnxproof.request.request import Request
 from onnxproof.request.specs import Range
 
-HERE = Path(__file__).parent
-SILENT = HERE.parent / "benchmarks" / "failures" / "silent.py"
+SILENT = Path(__file__).parents[2] / "benchmarks" / "failures" / "silent.py"
 
 
 def heal(name, out, **options):

@@ -175,9 +175,11 @@ class RemoteSession:
         self._facts, self._lost = facts, self._there.lost
 
     def _lost_file(self, lost: Lost) -> Finding:
-        code = "OX002" if isinstance(lost, Hung) else "OX001"
         message = f"the process of {self._there.name} {lost.how} while it opened the file"
-        return found(code, message, evidence={"signal": lost.signal_name, "log": lost.log})
+        evidence = {"signal": lost.signal_name, "log": lost.log}
+        if isinstance(lost, Hung):
+            return found("OX002", message, evidence=evidence)
+        return found("OX001", message, evidence=evidence)
 
     @property
     def outputs(self) -> Sequence[str]:

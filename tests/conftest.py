@@ -12,11 +12,13 @@ from typing import Any
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 if WORKER and hasattr(os, "sched_setaffinity"):
     # One core for each worker and its children: threads of torch and onnxruntime that wait by spinning would take it from the others.
+    # Two test runs on one machine begin with different cores.
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[int(WORKER.removeprefix("gw")) % len(cores)]})
+    os.sched_setaffinity(0, {cores[(int(WORKER.removeprefix("gw")) + os.getppid()) % len(cores)]})
 
 import onnx  # noqa: E402  # after the above: libraries count the cores when they are loaded
 import pytest  # noqa: E402
+from hypothesis import settings  # noqa: E402
 
 import models  # noqa: E402
 import onnxproof  # noqa: E402
@@ -25,6 +27,8 @@ from inner import apart, artifact, suite  # noqa: E402, F401  # fixtures of the 
 pytest_plugins = ["pytester"]
 
 HERE = Path(__file__).parent
+settings.register_profile("any machine", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")

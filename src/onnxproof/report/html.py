@@ -75,7 +75,7 @@ def _resource(name: str) -> str:
 def _environment() -> jinja2.Environment:
     import jinja2
 
-    from onnxproof.report.wording import number
+    from onnxproof.report import wording
 
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(_resource),
@@ -84,5 +84,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["number"] = number
+    shown = (wording.cell, wording.number, wording.place, wording.short, wording.standing, wording.value)
+    environment.filters |= {filter.__name__: filter for filter in shown}
+    environment.globals["CELLS"] = wording.CELLS
     return environment

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from onnxproof.findings import Finding
+from onnxproof.proof.latency import Speedup
 from onnxproof.proof.proof import Proof
 from onnxproof.report import quality
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
 BORN = 1e299
 """Errors from here on stand for NaN or infinity on one side only."""
+CELLS = 240
+"""Characters of one text in a table."""
 
 
 def grave(proof: Proof) -> list[Finding]:
@@ -92,12 +95,13 @@ def worst_elements(elements: Sequence[dict[str, Any]], baseline: str) -> list[st
     rows = []
     for element in elements[:3]:
         b, c = element["baseline"], element["candidate"]
-        difference = f"  difference {c - b:.3g}" if _numeric(b) and _numeric(c) else ""
+        difference = f"  difference {c - b:.3g}" if is_number(b) and is_number(c) else ""
         rows.append(f"{tuple(element['index'])}: {baseline} {value(b)}  onnxruntime {value(c)}{difference}")
     return rows
 
 
-def _numeric(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it can be subtracted; true and false cannot."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -130,6 +134,16 @@ def number(value: float | None) -> str:
     if 1000 <= abs(value) < 1e6:
         return f"{float(f'{value:.3g}'):,.0f}"
     return f"{value:.1e}" if value and not 0.001 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def cell(value: Any) -> str:
+    """What a table shows: a measured number, or – where there is none, or the text itself."""
+    return number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def gain(speedup: Speedup) -> str:
+    """How many times faster, with the interval."""
+    return f"{speedup.ratio:.2f}× [{number(speedup.low)}, {number(speedup.high)}]"
 
 
 def mark(finding: Finding) -> str:

@@ -115,7 +115,7 @@ def _finding(proof: Proof, finding: Finding) -> str:
     where = place(finding)
     if where:
         lines.append(f"- where: {code(where)}")
-    lines += [f"- {code(line)}" for line in worst_elements(finding.evidence.get("worst") or [], proof.subject.baseline)]
+    lines += [f"- {code(line)}" for line in worst_elements(finding, proof.subject.baseline)]
     one = finding.evidence.get("counterexample")
     if one:
         lines.append(f"- smallest input: {code(str(one.get('text') or one.get('file')))}")

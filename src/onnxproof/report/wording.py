@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from onnxproof.findings import Finding
@@ -31,12 +31,9 @@ def headline(proof: Proof) -> str:
 
 def verdict_word(proof: Proof) -> str:
     """SHIP, REVIEW, BLOCK; EXPORTED where nothing was asked but an export."""
-    only_exported = not proof.cases and proof.artifact is not None and not grave(proof) and _asked_nothing(proof)
+    asked = proof.cases or proof.latency is not None or proof.quality is not None
+    only_exported = not asked and proof.artifact is not None and not grave(proof)
     return "EXPORTED" if only_exported else WORDS[proof.verdict]
-
-
-def _asked_nothing(proof: Proof) -> bool:
-    return proof.latency is None and proof.quality is None
 
 
 def reason(proof: Proof) -> str:
@@ -77,23 +74,25 @@ def subject_name(proof: Proof) -> str:
 def place(finding: Finding) -> str:
     """Where, in one line."""
     where = finding.where
-    parts = [
-        f"output {where.output}" if where.output else "",
-        f"case {where.case}" if where.case else "",
-        f"node {where.node}" if where.node else "",
-        f"module {where.module}" if where.module else "",
-        f"{where.file}:{where.line}" if where.file else "",
-    ]
+    named = {name: getattr(where, name) for name in ("output", "case", "node", "module")}
+    parts = [f"{name} {value}" for name, value in named.items() if value]
+    parts += [f"{where.file}:{where.line}"] if where.file else []
     count = finding.evidence.get("case_count", 1)
     more = [f"and {count - 1} more cases"] if count > 1 else []
     stage = [f"stage {finding.stage}"] if finding.stage else []
-    return ", ".join([part for part in parts if part] + more + stage)
+    return ", ".join(parts + more + stage)
 
 
-def worst_elements(elements: Sequence[dict[str, Any]], baseline: str) -> list[str]:
+def details(finding: Finding, elements: Iterable[str] = ()) -> list[str]:
+    """What stands below a message, a line each: where, the worst elements, what to do."""
+    where = place(finding)
+    return [*[f"where: {where}"] * bool(where), *elements, f"help: {finding.help}"]
+
+
+def worst_elements(finding: Finding, baseline: str) -> list[str]:
     """The worst elements with both values, a line each."""
     rows = []
-    for element in elements[:3]:
+    for element in (finding.evidence.get("worst") or ())[:3]:
         b, c = element["baseline"], element["candidate"]
         difference = f"  difference {c - b:.3g}" if is_number(b) and is_number(c) else ""
         rows.append(f"{tuple(element['index'])}: {baseline} {value(b)}  onnxruntime {value(c)}{difference}")
@@ -148,9 +147,8 @@ def gain(speedup: Speedup) -> str:
 
 def mark(finding: Finding) -> str:
     """Why a finding does not gate although it was found: ' [accepted: …]' or ' [known: …]'."""
-    if finding.accepted is not None:
-        return f" [accepted: {finding.accepted}]"
-    return f" [known: {finding.known}]" if finding.known is not None else ""
+    word = standing(finding)
+    return f" [{word}: {getattr(finding, word)}]" if word != finding.severity else ""
 
 
 def standing(finding: Finding) -> str:

@@ -7,6 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +39,12 @@ def assert_parity(model: Any, inputs: Any = None, **options: Any) -> Proof:
     """
     __tracebackhide__ = True
     options = {**_marked(), **options}
-    if "out" in options:
-        return _assert(model, inputs, options)
-    folder = Path(tempfile.mkdtemp(prefix="onnxproof-"))
-    proof = _assert(model, inputs, {**options, "out": folder})
-    shutil.rmtree(folder, ignore_errors=True)  # after a failure it stays: the message names files in it
+    folder = None if "out" in options else Path(tempfile.mkdtemp(prefix="onnxproof-"))
+    proof, page = _prove(model, inputs, {"out": folder, **options})
+    if proof.verdict != "ship":
+        raise ParityError(describe(proof, page), proof)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)  # after a failure it stays: the message names files in it
     return proof
 
 
@@ -61,28 +63,19 @@ class Prover:
 
     def prove(self, model: Any, inputs: Any = None, **options: Any) -> Proof:
         """The proof, whatever its verdict."""
-        proof = _prove(model, inputs, {"out": self._next(), **_marked(), **options})
-        _report(proof)
-        return proof
+        return _prove(model, inputs, {"out": self._next(), **_marked(), **options})[0]
 
     def _next(self) -> Path:
         self._count += 1
         return self._folder / f"onnxproof-{self._count}"
 
 
-def _assert(model: Any, inputs: Any, options: Mapping[str, Any]) -> Proof:
-    __tracebackhide__ = True
-    proof = _prove(model, inputs, options)
-    page = _report(proof)
-    if proof.verdict != "ship":
-        raise ParityError(describe(proof, page), proof)
-    return proof
-
-
-def _prove(model: Any, inputs: Any, options: Mapping[str, Any]) -> Proof:
+def _prove(model: Any, inputs: Any, options: Mapping[str, Any]) -> tuple[Proof, Path | None]:
+    """The proof and its page."""
     from onnxproof.api import prove
 
-    return prove(model, inputs, **options)
+    proof = prove(model, inputs, **options)
+    return proof, _report(proof)
 
 
 def describe(proof: Proof, page: Path | None = None) -> str:
@@ -127,11 +120,8 @@ def _report(proof: Proof) -> Path | None:
     if item is None or not folder:
         return None
     name = re.sub(r"[^\w.=-]+", "-", item.nodeid).strip("-")[-150:]
-    path = Path(folder) / f"{name}.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    count = 1
-    while path.exists():
-        count += 1
-        path = path.with_name(f"{name}-{count}.html")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    path = next(path for each in names if not (path := Path(folder) / f"{each}.html").exists())
     path.write_text(proof.to_html(), encoding="utf-8", errors="replace", newline="\n")
     return path

@@ -65,5 +65,8 @@ def test_numbers_are_short_and_say_what_is_not_there():
 
 def test_worst_elements_have_both_values():
     element = {"index": [2, 5], "baseline": 0.5, "candidate": 0.25}
-    assert worst_elements([element], "before.onnx") == ["(2, 5): before.onnx 0.5  onnxruntime 0.25  difference -0.25"]
-    assert "difference" not in worst_elements([{**element, "baseline": "nan"}], "PyTorch")[0]
+    finding = found("OX201", "apart", evidence={"worst": [element, {**element, "baseline": "nan"}]})
+    first, second = worst_elements(finding, "before.onnx")
+    assert first == "(2, 5): before.onnx 0.5  onnxruntime 0.25  difference -0.25"
+    assert "difference" not in second
+    assert worst_elements(found("OX201", "apart"), "PyTorch") == []

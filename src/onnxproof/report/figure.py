@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from onnxproof.report import charts
+from onnxproof.report.charts import Chart
 
 
 @dataclass(frozen=True)
@@ -16,8 +16,9 @@ class Figure:
     key: str
     title: str
     caption: str
-    head: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Head → the field of a row that stands below it."""
+    rows: Sequence[Any] = ()
     more: int = 0
     """Rows that the table leaves out."""
     min_width: int = 0
@@ -32,9 +33,8 @@ class Content:
     data: dict[str, Any] = field(default_factory=dict)
     specs: dict[str, Any] = field(default_factory=dict)
 
-    def draw(self, chart: charts.Chart | None, figure: Figure) -> list[Figure]:
-        """Keep a chart under its figure's key; nothing where there is no chart."""
-        if chart is None:
-            return []
-        self.specs[figure.key] = chart.to_dict(validate=False)
-        return [figure]
+    def draw(self, figure: Figure, chart: Callable[..., Chart], rows: Sequence[Any], *options: Any) -> list[Figure]:
+        """Keep the chart of these rows under its figure's key; nothing where there is no row."""
+        if rows:
+            self.specs[figure.key] = chart(rows, *options).properties(width="container").to_dict(validate=False)
+        return [figure] * bool(rows)

@@ -5,19 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.report.extras import require
-from onnxproof.report.points import Judged, judged
+from onnxproof.report.points import judged
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from onnxproof.proof.proof import Proof
 
-NUMBERS = ("size", "compared", "max_abs", "mean_abs", "max_rel", "mean_rel", "max_ulp", "cosine", "scale", "outside")
-COLUMNS = (
-    *("case", "sizes", "profile", "fair", "status", "state", "output", "kind", "dtype", "shape"),
-    *NUMBERS,
-    *("mismatched", "noise_ratio", "worst_ratio", "unexplained", "exactness", "message"),
-)
+COLUMNS = {
+    "case": "case.name",
+    "sizes": "case.group",
+    **{name: f"case.{name}" for name in ("profile", "fair", "status")},
+    "state": "state",
+    **{name: f"comparison.{name}" for name in ("output", "kind")},
+    **{name: f"comparison.baseline_{name}" for name in ("dtype", "shape")},
+    **{name: f"comparison.{name}" for name in ("size", "compared", "max_abs", "mean_abs", "max_rel", "mean_rel")},
+    **{name: f"comparison.{name}" for name in ("max_ulp", "cosine", "scale", "outside", "mismatched", "noise_ratio")},
+    **{name: f"comparison.noise.{name}" for name in ("worst_ratio", "unexplained")},
+    "exactness": "comparison.exactness.error",
+    "message": "case.message",
+}
+"""Column → the way to its value; a way that ends early leaves its cell empty."""
 
 
 def to_frame(proof: Proof) -> DataFrame:
@@ -25,27 +33,11 @@ def to_frame(proof: Proof) -> DataFrame:
     require("pandas")
     import pandas
 
-    return pandas.DataFrame([_row(one) for one in judged(proof)], columns=list(COLUMNS))
+    rows = [{name: _follow(one, way) for name, way in COLUMNS.items()} for one in judged(proof)]
+    return pandas.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _row(one: Judged) -> dict[str, Any]:
-    case, c = one.case, one.comparison
-    row: dict[str, Any] = {
-        "case": case.name,
-        "sizes": case.group,
-        "profile": case.profile,
-        "fair": case.fair,
-        "status": case.status,
-        "state": one.state,
-        "message": case.message,
-    }
-    if c is None:
-        return row
-    row |= {"output": c.output, "kind": c.kind, "dtype": c.baseline_dtype, "shape": c.baseline_shape}
-    row |= {name: getattr(c, name) for name in NUMBERS}
-    row |= {"mismatched": c.mismatched, "noise_ratio": c.noise_ratio}
-    if c.noise is not None:
-        row |= {"worst_ratio": c.noise.worst_ratio, "unexplained": c.noise.unexplained}
-    if c.exactness is not None:
-        row["exactness"] = c.exactness.error
-    return row
+def _follow(value: Any, way: str) -> Any:
+    for name in way.split("."):
+        value = getattr(value, name, None)
+    return value

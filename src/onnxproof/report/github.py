@@ -6,10 +6,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from onnxproof.findings import CATALOGUE, Finding
+from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report.markdown import render_markdown
-from onnxproof.report.wording import mark, place, subject_name
+from onnxproof.report.points import grouped
+from onnxproof.report.wording import details, mark, subject_name
 
 COMMANDS = {"block": "error", "review": "warning", "note": "notice"}
 SHOWN = 10
@@ -18,21 +19,16 @@ SHOWN = 10
 
 def render_annotations(proof: Proof, root: Path | None = None) -> str:
     """One workflow command a line; files below the repository's `root` are named relative to it."""
-    findings = [f for f in proof.findings if f.weight] + [f for f in proof.findings if not f.weight]
-    kinds: dict[str, list[str]] = {}
-    for finding in findings:
-        kind = COMMANDS[finding.severity] if finding.weight else "notice"
-        kinds.setdefault(kind, []).append(_annotation(kind, finding, proof, root))
-    return "\n".join(line for lines in kinds.values() for line in lines[:SHOWN])
+    findings = sorted(proof.findings, key=lambda f: not f.weight)
+    kinds = grouped(findings, lambda f: COMMANDS[f.severity] if f.weight else "notice")
+    return "\n".join(_annotation(kind, f, proof, root) for kind, some in kinds.items() for f in some[:SHOWN])
 
 
 def _annotation(kind: str, finding: Finding, proof: Proof, root: Path | None) -> str:
-    entry = CATALOGUE.get(finding.code)
-    title = f"{finding.code} {entry.title if entry else finding.severity} ({subject_name(proof)})"
+    title = f"{finding.code} {finding.entry.title} ({subject_name(proof)})"
     properties = {**_source(finding, proof, root), "title": title}
     given = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
-    where = place(finding)
-    lines = [f"{finding.message}{mark(finding)}", *([f"where: {where}"] if where else []), f"help: {finding.help}"]
+    lines = [f"{finding.message}{mark(finding)}", *details(finding)]
     return f"::{kind} {given}::{escape_data(chr(10).join(lines))}"
 
 

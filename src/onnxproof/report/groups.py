@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, judged, top
+from onnxproof.report.points import Judged, grouped, judged, top
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,12 @@ class Group:
 
 def groups(proof: Proof, rows: Sequence[Judged] | None = None) -> list[Group]:
     """One group per size, in order of size; the worst first where there are more than a dozen."""
-    found: dict[str, list[Judged]] = {}
-    for one in rows if rows is not None else judged(proof):
-        found.setdefault(one.case.group, []).append(one)
+    found = grouped(rows if rows is not None else judged(proof), lambda one: one.case.group).items()
     if len(found) > 12:
-        found = dict(sorted(found.items(), key=lambda item: min(one.weight for one in item[1])))
+        shown = sorted(found, key=lambda item: min(one.weight for one in item[1]))
     else:
-        found = dict(sorted(found.items(), key=lambda item: natural(item[0])))
-    return [_group(sizes, members) for sizes, members in found.items()]
+        shown = sorted(found, key=lambda item: natural(item[0]))
+    return [_group(sizes, members) for sizes, members in shown]
 
 
 def natural(sizes: str) -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 from onnxproof.findings import FAMILIES, Family, Finding
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, judged
-from onnxproof.report.wording import mark, number, place, subject_name, worst_elements
+from onnxproof.report.points import Judged, grouped, judged
+from onnxproof.report.wording import details, mark, number, subject_name, worst_elements
 
 SHOWN = 40
 """Failures spelled out in one test case."""
@@ -50,10 +50,9 @@ def _suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Eleme
 
 def _parity(proof: Proof) -> ElementTree.Element:
     """One test case for each output at each size; the cases with other values are inside."""
-    groups: dict[tuple[str, str], list[Judged]] = {}
-    for one in judged(proof):
-        output = one.comparison.output if one.comparison is not None else "(no output)"
-        groups.setdefault((one.case.group, output), []).append(one)
+    groups = grouped(
+        judged(proof), lambda one: (one.case.group, one.comparison.output if one.comparison else "(no output)")
+    )
     cases = [_group(proof, sizes, output, members) for (sizes, output), members in groups.items()]
     return _suite(f"{subject_name(proof)}: parity", cases)
 
@@ -128,10 +127,4 @@ def _case(classname: str, name: str, seconds: float) -> ElementTree.Element:
 def _fail(element: ElementTree.Element, finding: Finding, baseline: str) -> None:
     failure = ElementTree.SubElement(element, "failure", type=f"{finding.code} {finding.severity}")
     failure.set("message", _clean(f"{finding.code}: {finding.message}"))
-    where = place(finding)
-    lines = [
-        finding.message,
-        *([f"where: {where}"] if where else []),
-        *worst_elements(finding.evidence.get("worst") or [], baseline),
-    ]
-    failure.text = _clean("\n".join([*lines, f"help: {finding.help}"]))
+    failure.text = _clean("\n".join([finding.message, *details(finding, worst_elements(finding, baseline))]))

@@ -43,8 +43,8 @@ def _gain(gains: list[Speedup], baseline: str) -> str:
     return f"not distinguishable from {baseline}, {told}"
 
 
-def _grade(p50: float | None, policy: LatencyPolicy) -> str:
-    if p50 is None or "p50" in policy.max_latency:
+def _grade(p50: float, policy: LatencyPolicy) -> str:
+    if "p50" in policy.max_latency:
         return ""
     return " (good)" if p50 < policy.good_ms else " (slow)" if p50 > policy.bad_ms else ""
 
@@ -64,9 +64,7 @@ def table(latency: Latency) -> list[str]:
         ratio = ratios.get((run.contender, run.scenario, run.concurrency, _key(run.sizes), run.batch))
         numbers = "  ".join(f"{_ms(run.milliseconds(p)):>6}" for p in ("p50", "p90", "p95", "p99"))
         gain = f"{ratio.ratio:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]" if ratio else ""
-        lines.append(
-            f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_rate(run.throughput):>8}  {gain}".rstrip()
-        )
+        lines.append(f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_ms(run.throughput):>8}  {gain}".rstrip())
     if len(shown) < len(runs):
         lines.append(f"  … and {len(runs) - len(shown)} more rows in the proof")
     return lines
@@ -102,11 +100,6 @@ def nodes(latency: Latency) -> list[str]:
     return lines
 
 
-def short(latency: Latency, policy: LatencyPolicy, baseline: str) -> list[str]:
-    """One line for the summary of a whole proof."""
-    return [f"  latency: {headline(latency, policy, baseline)}"]
-
-
 def _name(run: Run) -> str:
     if run.scenario == "single":
         return run.contender
@@ -122,11 +115,5 @@ def _key(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
 
 
 def _ms(value: float | None) -> str:
-    """Milliseconds with three digits."""
-    if value is None:
-        return "–"
-    return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _rate(value: float | None) -> str:
+    """Milliseconds, or how many a second, with three digits."""
     return "–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"

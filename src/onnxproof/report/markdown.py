@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report.groups import groups
-from onnxproof.report.points import batch_rows, speedups
+from onnxproof.report.points import runs, speedups
 from onnxproof.report.wording import (
+    cell,
+    gain,
     grave,
-    number,
     place,
     reason,
     short,
@@ -61,45 +63,32 @@ def code(value: str) -> str:
     return f"<code>{line}</code>" if line else ""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the cells must be escaped already."""
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+def table(head: str, rows: Sequence[Sequence[Any]]) -> list[str]:
+    """A table of names in code and what is said about them, its head divided by commas; nothing without a row."""
+    names = head.split(",")
+    lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
+    lines += [f"| {' | '.join([code(first), *map(cell, rest)])} |" for first, *rest in rows[:SHOWN_GROUPS]]
+    return ["\n".join(lines)] * bool(rows)
 
 
 def _groups(proof: Proof) -> list[str]:
-    rows = groups(proof)
-    if not rows:
-        return []
-    cells = [
-        (code(g.sizes), str(g.cases), number(g.max_abs), number(g.max_rel), number(g.noise_ratio), g.state)
-        for g in rows[:SHOWN_GROUPS]
-    ]
+    rows = [(g.sizes, g.cases, g.max_abs, g.max_rel, g.noise_ratio, g.state) for g in groups(proof)]
     more = [f"… and {len(rows) - SHOWN_GROUPS} more sizes"] if len(rows) > SHOWN_GROUPS else []
-    return [table(("sizes", "cases", "max abs", "max rel", "noise ratio", "verdict"), cells), *more]
+    return table("sizes,cases,max abs,max rel,noise ratio,verdict", rows) + more
 
 
 def _latency(proof: Proof) -> list[str]:
-    if proof.latency is None:
-        return []
-    ratios = {(row["contender"], row["batch"]): row for row in speedups(proof)}
-    cells = []
-    for row in batch_rows(proof)[:SHOWN_GROUPS]:
-        ratio = ratios.get((row["contender"], row["batch"]))
-        speed = f"{ratio['ratio']:.2f}× [{number(ratio['low'])}, {number(ratio['high'])}]" if ratio else "–"
-        cells.append((code(row["contender"]), str(row["batch"]), number(row["p50_ms"]), number(row["p95_ms"]), speed))
-    return [table(("contender", "batch", "p50 ms", "p95 ms", "speed-up"), cells)] if cells else []
+    gains = {(one.contender, one.batch): gain(one) for one in speedups(proof)}
+    rows = [(r.contender, r.batch, r.p50_ms, r.p95_ms, gains.get((r.contender, r.batch))) for r in runs(proof)]
+    return table("contender,batch,p50 ms,p95 ms,speed-up", rows)
 
 
 def _quality(proof: Proof) -> list[str]:
     if proof.quality is None:
         return []
     baseline, candidate = proof.quality.baseline, proof.quality.candidate
-    cells = [
-        (code(name), number(baseline.get(name)), number(candidate.get(name)))
-        for name in list(dict.fromkeys([*baseline, *candidate]))[:SHOWN_GROUPS]
-    ]
-    return [table(("metric", "baseline", "candidate"), cells)] if cells else []
+    names = dict.fromkeys([*baseline, *candidate])
+    return table("metric,baseline,candidate", [(name, baseline.get(name), candidate.get(name)) for name in names])
 
 
 def _findings(proof: Proof) -> list[str]:
@@ -126,7 +115,7 @@ def _finding(proof: Proof, finding: Finding) -> str:
     where = place(finding)
     if where:
         lines.append(f"- where: {code(where)}")
-    lines += [f"- {code(line)}" for line in worst_elements(finding.evidence.get("worst") or [], proof.subject.baseline)]
+    lines += [f"- {code(line)}" for line in worst_elements(finding, proof.subject.baseline)]
     one = finding.evidence.get("counterexample")
     if one:
         lines.append(f"- smallest input: {code(str(one.get('text') or one.get('file')))}")

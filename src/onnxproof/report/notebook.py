@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
+from typing import Any
 
 from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report.groups import Group, groups
-from onnxproof.report.wording import number, place, reason, short, standing, subject_name, verdict_word
+from onnxproof.report.wording import cell, place, reason, short, standing, subject_name, verdict_word
 
 COLORS = {"ship": "#1a7f37", "review": "#9a6700", "block": "#cf222e"}
 SHOWN = 8
@@ -33,17 +35,16 @@ def render_notebook(proof: Proof) -> str:
 def _table(rows: list[Group]) -> str:
     if not rows:
         return ""
-    head = "".join(
-        f"<th {CELL}>{name}</th>" for name in ("cases", "count", "max abs", "max rel", "noise ratio", "verdict")
-    )
-    body = "".join(f"<tr>{_cells(row)}</tr>" for row in rows[:12])
+    names = ("cases", "count", "max abs", "max rel", "noise ratio", "verdict")
+    body = [(g.sizes, g.cases, g.max_abs, g.max_rel, g.noise_ratio, g.state) for g in rows[:12]]
     more = f"<caption {CELL}>the worst 12 of {len(rows)} sizes</caption>" if len(rows) > 12 else ""
-    return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return (
+        f"<table>{more}<thead>{_row('th', names)}</thead><tbody>{''.join(_row('td', g) for g in body)}</tbody></table>"
+    )
 
 
-def _cells(row: Group) -> str:
-    values = (row.sizes, str(row.cases), number(row.max_abs), number(row.max_rel), number(row.noise_ratio), row.state)
-    return "".join(f"<td {CELL}>{escape(value)}</td>" for value in values)
+def _row(tag: str, values: Iterable[Any]) -> str:
+    return f"<tr>{''.join(f'<{tag} {CELL}>{escape(cell(value))}</{tag}>' for value in values)}</tr>"
 
 
 def _finding(finding: Finding) -> str:

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
-from onnxproof.findings import CATALOGUE, Finding
-from onnxproof.proof.artifact import Port
+from onnxproof.findings import Finding
 from onnxproof.proof.codec import plain
 from onnxproof.proof.proof import Proof
-from onnxproof.proof.subject import SubjectFacts
 from onnxproof.report import charts, points, quality_page
 from onnxproof.report.figure import Content, Figure
 from onnxproof.report.groups import groups
 from onnxproof.report.points import Judged, Row, top
 from onnxproof.report.reproduce import commands
 from onnxproof.report.wording import (
+    CELLS,
+    gain,
     grave,
+    is_number,
     number,
-    place,
     reason,
     short,
     size,
     standing,
     subject_name,
-    value,
     verdict_word,
 )
 from onnxproof.version import __version__
 
+T = TypeVar("T")
 SHOWN_FINDINGS = 200
 SHOWN_ROWS = 60
 """Rows of a chart's table."""
-SHOWN_PORTS = 100
-CELLS = 240
-"""Characters of one text in a table."""
 STEPS_SHARE = 0.25
 """Of the room for data, what the nodes of the error's path may take; the cases get the rest."""
 RESERVE = 150_000
@@ -47,25 +44,22 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
     """Everything on the page; `room` is how many bytes data and markup may take, `findings` how many are shown."""
     content = Content()
     rows = points.judged(proof)
-    order = {id(finding): index for index, finding in enumerate(proof.findings)}
+    gating, order = grave(proof), {id(finding): index for index, finding in enumerate(proof.findings)}
     content.context = {
-        "title": f"{verdict_word(proof)} {short(subject_name(proof), 80)}",
-        "verdict": proof.verdict,
+        "proof": proof,
         "word": verdict_word(proof),
-        "name": short(subject_name(proof), CELLS),
+        "name": subject_name(proof),
         "lead": _lead(proof),
-        "reasons": [_reason(finding, order[id(finding)]) for finding in grave(proof)[:5]],
-        "more_reasons": max(0, len(grave(proof)) - 5),
+        "reasons": [(order[id(finding)], finding) for finding in gating],
         "facts": _facts(proof, rows),
         "baseline": proof.subject.baseline,
-        "groups": [asdict(group) for group in groups(proof, rows)[:SHOWN_ROWS]],
+        "groups": groups(proof, rows)[:SHOWN_ROWS],
         "parity": _parity(proof, rows, content),
-        "blames": _blames(proof),
+        "blames": list(proof.blame.items())[:8],
         "latency": _latency(proof, content),
         "quality": quality_page.make(proof, content),
-        "model": _model(proof),
-        "findings": [_finding(proof, finding) for finding in proof.findings[:findings]],
-        "more_findings": max(0, len(proof.findings) - findings),
+        "model": [(name, text) for name, text in _model_facts(proof) if text],
+        "findings": [_finding(finding) for finding in proof.findings[:findings]],
         "severities": _severities(proof.findings[:findings]),
         "environment": [(name, _plain(item)) for name, item in plain(proof.environment).items()],
         "commands": commands(proof),
@@ -95,15 +89,6 @@ def _lead(proof: Proof) -> str:
     return f"Look before you ship: {looked}."
 
 
-def _reason(finding: Finding, index: int) -> Row:
-    return {
-        "index": index,
-        "code": finding.code,
-        "severity": finding.severity,
-        "message": short(finding.message, CELLS),
-    }
-
-
 def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
     """The few numbers beside the verdict."""
     numbers = [one.comparison for one in rows if one.comparison is not None and one.case.fair]
@@ -113,8 +98,8 @@ def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
         facts.append(("worst noise ratio", number(top(c.noise_ratio for c in numbers))))
     speed = points.speedups(proof)
     if speed:
-        best = max(speed, key=lambda row: row["ratio"])
-        facts.append((f"speed-up at batch {best['batch']}", f"{best['ratio']:.2f}×"))
+        best = max(speed, key=lambda one: one.ratio)
+        facts.append((f"speed-up at batch {best.batch}", f"{best.ratio:.2f}×"))
     if proof.quality is not None and proof.quality.flip_rate is not None:
         facts.append(("decisions flipped", f"{proof.quality.flip_rate.value:.2%}"))
     if proof.artifact is not None:
@@ -126,153 +111,89 @@ def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
 
 
 def _parity(proof: Proof, rows: Sequence[Judged], content: Content) -> list[Figure]:
+    shown, cells, steps = points.error_points(rows), points.heat_cells(rows), points.path_steps(proof)
     return [
-        *content.draw(charts.errors(proof, rows, width="container"), _errors_figure(proof, rows)),
-        *content.draw(charts.heatmap(rows, width="container"), _heat_figure(rows)),
-        *content.draw(charts.path(proof, width="container"), _path_figure(proof)),
+        *content.draw(_errors_figure(proof, shown, rows), charts.errors, shown, rows, proof),
+        *content.draw(_heat_figure(cells, rows), charts.heatmap, cells),
+        *content.draw(_path_figure(steps), charts.path, steps),
     ]
 
 
-def _errors_figure(proof: Proof, rows: Sequence[Judged]) -> Figure:
-    shown = sorted(points.error_points(rows), key=lambda row: -row["error"])
+def _errors_figure(proof: Proof, shown: Sequence[Row], rows: Sequence[Judged]) -> Figure:
+    worst = sorted(shown, key=lambda row: -row["error"])
     fair = [one for one in rows if one.case.fair]
     agree = sum(1 for one in fair if one.state == "agrees")
     caption = (
         f"Each point is a pair of values that decides the tolerance. The band is what rounding explains: up to {proof.policy.noise:g} times "
         f"{proof.subject.baseline}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
     )
-    caption += f"; the largest difference is {number(shown[0]['error'])} in {shown[0]['case']}." if shown else "."
-    head = ("case", "output", "magnitude", "difference", "noise ratio", "verdict")
-    table = [
-        (r["case"], r["output"], number(r["magnitude"]), number(r["error"]), number(r["noise_ratio"]), r["state"])
-        for r in shown[:SHOWN_ROWS]
-    ]
-    return Figure("errors", "Error against magnitude", caption, head, _short_rows(table), len(shown) - len(table))
+    caption += f"; the largest difference is {number(worst[0]['error'])} in {worst[0]['case']}." if worst else "."
+    columns = {name: name for name in ("case", "output", "magnitude")}
+    columns |= {"difference": "error", "noise ratio": "noise_ratio", "verdict": "state"}
+    more = len(shown) - SHOWN_ROWS
+    return Figure("errors", "Error against magnitude", caption, columns, worst[:SHOWN_ROWS], more)
 
 
-def _heat_figure(rows: Sequence[Judged]) -> Figure:
-    cells = points.heat_cells(rows)
-    profiles = {cell["profile"] for cell in cells}
-    bad = [cell for cell in cells if cell["state"] in ("review", "block")]
-    sizes, all_sizes = {cell["sizes"] for cell in cells}, {one.case.group for one in rows}
+def _heat_figure(cells: Sequence[Row], rows: Sequence[Judged]) -> Figure:
+    profiles, sizes = {cell["profile"] for cell in cells}, {cell["sizes"] for cell in cells}
+    bad, all_sizes = [cell for cell in cells if cell["state"] in ("review", "block")], {one.case.group for one in rows}
     caption = f"Rows are sizes, columns are kinds of values, the number is the noise ratio (NaN: on one side only). {len(bad)} of {len(cells)} cells do not agree."
     if len(all_sizes) > len(sizes):
         caption += f" Shown are the worst {len(sizes)} of {len(all_sizes)} sizes."
-    head = ("sizes", "values", "verdict", "largest difference", "noise ratio", "cases")
+    columns = {"sizes": "sizes", "values": "profile", "verdict": "state"}
+    columns |= {"largest difference": "max_abs", "noise ratio": "noise_ratio", "cases": "cases"}
     worst = sorted(cells, key=lambda cell: -points.STATES.index(cell["state"]) if cell["state"] != "rejected" else 1)
-    table = [
-        (c["sizes"], c["profile"], c["state"], number(c["max_abs"]), number(c["noise_ratio"]), str(c["cases"]))
-        for c in worst[:SHOWN_ROWS]
-    ]
-    width = 110 + 30 * len(profiles)
-    return Figure("heatmap", "Sizes × values", caption, head, _short_rows(table), len(cells) - len(table), width)
+    more, width = len(cells) - SHOWN_ROWS, 110 + 30 * len(profiles)
+    return Figure("heatmap", "Sizes × values", caption, columns, worst[:SHOWN_ROWS], more, width)
 
 
-def _path_figure(proof: Proof) -> Figure:
-    steps = points.path_steps(proof)
+def _path_figure(steps: Sequence[Row]) -> Figure:
     culprits = [step for step in steps if step["culprit"]]
     born = "introduces" if len(culprits) == 1 else "introduce"
     caption = f"{len(steps)} nodes on the way, {len(culprits)} {born} an error of their own. NaN and infinity are drawn above the rest."
-    if culprits:
-        first = culprits[0]
-        caption += f" The first culprit is {first['op']} {first['node']}" + (
-            f", {first['source']}." if first["source"] else "."
-        )
+    for first in culprits[:1]:
+        source = f", {first['source']}" * bool(first["source"])
+        caption += f" The first culprit is {first['op']} {first['node']}{source}."
     return Figure("path", "The error's path through the layers", caption)
-
-
-def _blames(proof: Proof) -> list[Row]:
-    """Who is to blame in each located case."""
-    return [
-        {
-            "case": case,
-            "stage": blame.stage or "unknown",
-            "rewrite": blame.rewrite,
-            "removed": short(", ".join(blame.removed[:10]), CELLS),
-            "vanishes": blame.vanishes,
-            "unseen": blame.unseen,
-            "culprits": [_culprit(culprit) for culprit in blame.culprits[:8]],
-            "more": max(0, len(blame.culprits) - 8),
-        }
-        for case, blame in list(proof.blame.items())[:8]
-    ]
-
-
-def _culprit(culprit: Any) -> Row:
-    return {
-        "node": short(culprit.node, CELLS),
-        "op": short(culprit.op, CELLS),
-        "module": short(culprit.module or "", CELLS) or ("the model itself" if culprit.module == "" else "–"),
-        "source": f"{culprit.file}:{culprit.line}" if culprit.file else "",
-        "text": short(culprit.text or "", CELLS),
-        "introduced": number(culprit.introduced),
-        "says": f"should be {value(culprit.expected)}, is {value(culprit.got)}" if culprit.got is not None else "",
-    }
 
 
 # --- latency ----------------------------------------------------------------------------------------------------------
 
 
-def _latency(proof: Proof, content: Content) -> Row | None:
-    if proof.latency is None:
-        return None
-    rows, speed = points.batch_rows(proof), points.speedups(proof)
-    figures = [
+def _latency(proof: Proof, content: Content) -> list[Figure]:
+    batch = Figure("latency-batch", "Latency against batch", "The median of each contender; the bar reaches to p95.")
+    return [
         *_distributions(proof, content),
-        *content.draw(charts.speedup(proof, width="container"), _speedup_figure(speed, proof.subject.baseline)),
-        *content.draw(
-            charts.latency_by_batch(proof, width="container"),
-            Figure("latency-batch", "Latency against batch", "The median of each contender; the bar reaches to p95."),
-        ),
+        *content.draw(_speedup_figure(proof), charts.speedup, points.speedups(proof)),
+        *content.draw(batch, charts.latency_by_batch, points.timed(proof)),
     ]
-    keys = ("load_ms", "first_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "throughput")
-    table = [
-        [row["contender"], _plain(row["batch"]), _plain(row["samples"]), *(number(row[key]) for key in keys)]
-        for row in rows
-    ]
-    return {"figures": figures, "table": _short_rows(table[:100])}
 
 
 def _distributions(proof: Proof, content: Content) -> list[Figure]:
     """One chart for each batch with single times, up to four."""
     made: list[Figure] = []
-    for batch in list(dict.fromkeys(row["batch"] for row in points.distributions(proof)))[:4]:
+    for batch in points.timed_batches(proof)[:4]:
         figure = Figure(f"latency-{len(made)}", f"Distribution at batch {batch}", _spread(proof, batch))
-        made += content.draw(charts.latency(proof, batch, width="container"), figure)
+        made += content.draw(figure, charts.latency, points.distributions(proof, batch))
     return made
 
 
-def _spread(proof: Proof, batch: Any) -> str:
+def _spread(proof: Proof, batch: int) -> str:
     parts = [
-        f"{row['contender']}: median {number(row['p50_ms'])} ms, p95 {number(row['p95_ms'])} ms"
-        for row in points.batch_rows(proof)
-        if row["batch"] == batch
+        f"{run.contender}: median {number(run.p50_ms)} ms, p95 {number(run.p95_ms)} ms"
+        for run in points.runs(proof)
+        if run.batch == batch
     ]
     return "; ".join(parts) + ". The slowest 0.5 % are drawn together at the end."
 
 
-def _speedup_figure(speed: Sequence[Row], baseline: str) -> Figure:
-    said = "; ".join(
-        f"batch {r['batch']}: {r['ratio']:.2f}× [{number(r['low'])}, {number(r['high'])}]" for r in speed[:12]
-    )
-    caption = f"{baseline}'s time over the candidate's, with its interval. {said}."
+def _speedup_figure(proof: Proof) -> Figure:
+    said = "; ".join(f"batch {one.batch}: {gain(one)}" for one in points.speedups(proof)[:12])
+    caption = f"{proof.subject.baseline}'s time over the candidate's, with its interval. {said}."
     return Figure("speedup", "Speed-up", caption)
 
 
 # --- the model --------------------------------------------------------------------------------------------------------
-
-
-def _model(proof: Proof) -> Row:
-    artifact, subject = proof.artifact, proof.subject
-    operators = list(artifact.operators.items()) if artifact is not None else []
-    most = max((count for _, count in operators), default=1)
-    return {
-        "facts": [(name, text) for name, text in _model_facts(proof) if text],
-        "inputs": [_port(port, subject) for port in (artifact.inputs if artifact is not None else ())[:SHOWN_PORTS]],
-        "outputs": [_port(port, None) for port in (artifact.outputs if artifact is not None else ())[:SHOWN_PORTS]],
-        "operators": [(name, count, round(100 * count / most)) for name, count in operators[:24]],
-        "more_operators": max(0, len(operators) - 24),
-    }
 
 
 def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
@@ -291,77 +212,31 @@ def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     yield "optimization", env.optimization or ""
 
 
-def _port(port: Port, subject: SubjectFacts | None) -> Row:
-    limits = subject.ranges.get(port.name) if subject is not None else None
-    example = subject.inputs.get(port.name) if subject is not None else None
-    sizes = ["?" if size is None else str(size) for size in port.shape] if port.shape is not None else ["unknown"]
-    return {
-        "name": short(port.name, CELLS),
-        "dtype": port.dtype,
-        "shape": " × ".join(sizes),
-        "example": " × ".join(map(str, example.shape)) if example is not None else "",
-        "range": f"{limits[0]} to {limits[1]}" if limits else "",
-    }
-
-
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 
-def _finding(proof: Proof, finding: Finding) -> Row:
-    entry = CATALOGUE.get(finding.code)
+def _finding(finding: Finding) -> Row:
     evidence = finding.evidence
+    one = evidence.get("counterexample") or {}
     return {
-        "code": finding.code,
-        "severity": finding.severity,
-        "standing": standing(finding),
+        "about": finding,
         "excuse": finding.accepted or finding.known,
-        "title": entry.title if entry else "",
-        "message": short(finding.message, 1200),
-        "place": short(place(finding), 800),
-        "help": short(finding.help, 1200),
-        "what": entry.what if entry else "",
-        "why": entry.why if entry else "",
-        "numbers": [(name, number(item)) for name, item in evidence.items() if _is_number(item)][:12],
-        "worst": [_element(element) for element in (evidence.get("worst") or ())[:3]],
-        "counterexample": _counterexample(evidence.get("counterexample")),
-        "log": short_log(evidence),
+        "numbers": [(name, number(item)) for name, item in evidence.items() if is_number(item)][:12],
+        "worst": (evidence.get("worst") or ())[:3],
+        "counterexample": str(one.get("text") or one.get("file") or ""),
+        "log": next((str(evidence[key])[-1500:] for key in ("log", "error", "traceback") if evidence.get(key)), ""),
     }
-
-
-def _counterexample(one: Mapping[str, Any] | None) -> str:
-    return short(str(one.get("text") or one.get("file") or ""), CELLS) if one else ""
-
-
-def _element(element: Mapping[str, Any]) -> tuple[str, str, str]:
-    index = ", ".join(map(str, element.get("index") or ()))
-    return f"[{index}]", value(element.get("baseline")), value(element.get("candidate"))
-
-
-def short_log(evidence: Mapping[str, Any]) -> str:
-    """What a process or a library said, where that is evidence."""
-    return next((str(evidence[key])[-1500:] for key in ("log", "error", "traceback") if evidence.get(key)), "")
-
-
-def _is_number(item: Any) -> bool:
-    return isinstance(item, (int, float)) and not isinstance(item, bool)
 
 
 def _severities(findings: Sequence[Finding]) -> list[tuple[str, int]]:
-    counts = {
-        name: sum(1 for f in findings if standing(f) == name)
-        for name in ("block", "review", "note", "known", "accepted")
-    }
-    return [(name, count) for name, count in counts.items() if count]
+    counts = Counter(map(standing, findings))
+    return [(name, counts[name]) for name in ("block", "review", "note", "known", "accepted") if counts[name]]
 
 
 def _plain(item: Any) -> str:
     if isinstance(item, (list, tuple)):
         return ", ".join(map(str, item))
     return "–" if item is None else str(item)
-
-
-def _short_rows(rows: Iterable[Sequence[str]]) -> list[list[str]]:
-    return [[short(cell, CELLS) for cell in row] for row in rows]
 
 
 # --- tables that the page's script shows ------------------------------------------------------------------------------
@@ -386,16 +261,21 @@ def _compact(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b","
 
 
-def pack_cases(rows: Sequence[Judged], room: int) -> Row:
-    """Every output of every case as a short row, the worst first; those that do not fit are left out from the end."""
+def _pack(items: Iterable[T], pack: Callable[[T, Texts], list[Any]], room: int, total: int) -> Row:
+    """Short rows of the items in their order; those that do not fit are left out from the end."""
     texts, packed, used = Texts(), [], 0
-    for one in sorted(rows, key=lambda row: row.weight):
-        row = _pack_case(one, texts)
+    for item in items:
+        row = pack(item, texts)
         used += len(_compact(row))
         if used + texts.bytes > room:
             break
         packed.append(row)
-    return {"texts": list(texts.index), "rows": packed, "total": len(rows)}
+    return {"texts": list(texts.index), "rows": packed, "total": total}
+
+
+def pack_cases(rows: Sequence[Judged], room: int) -> Row:
+    """Every output of every case as a short row, the worst first."""
+    return _pack(sorted(rows, key=lambda row: row.weight), _pack_case, room, len(rows))
 
 
 def _pack_case(one: Judged, texts: Texts) -> list[Any]:
@@ -407,18 +287,15 @@ def _pack_case(one: Judged, texts: Texts) -> list[Any]:
 
 
 def pack_steps(proof: Proof, room: int) -> Row:
-    """The nodes on the error's path as short rows."""
-    texts, packed, used = Texts(), [], 0
+    """The nodes on the error's path as short rows in their order; the culprits have the first right to be there."""
     steps = points.path_steps(proof)
-    for step in sorted(steps, key=lambda s: (not s["culprit"], s["step"])):
-        words = (step["node"], step["op"], step["module"] or "", step["source"])
-        row = [step["step"], *(texts(short(word, CELLS)) for word in words), int(step["culprit"])]
-        row += [_brief(step["introduced"]), _brief(step["inherited"])]
-        used += len(_compact(row))
-        if used + texts.bytes > room:
-            break
-        packed.append(row)
-    return {"texts": list(texts.index), "rows": sorted(packed), "total": len(steps)}
+    packed = _pack(sorted(steps, key=lambda s: (not s["culprit"], s["step"])), _pack_step, room, len(steps))
+    return {**packed, "rows": sorted(packed["rows"])}
+
+
+def _pack_step(step: Row, texts: Texts) -> list[Any]:
+    words = [texts(short(step[key] or "", CELLS)) for key in ("node", "op", "module", "source")]
+    return [step["step"], *words, int(step["culprit"]), _brief(step["introduced"]), _brief(step["inherited"])]
 
 
 def _brief(value: float | None) -> float | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.errors import UserError
+from onnxproof.report import points
 from onnxproof.report.extras import require
 
 if TYPE_CHECKING:
@@ -17,53 +19,56 @@ class Plot:
 
     def __init__(self, proof: Proof) -> None:
         require("altair")
-        from onnxproof.report import charts, points
+        from onnxproof.report import charts
 
-        self._proof, self._charts, self._points = proof, charts, points
+        self._proof, self._charts = proof, charts
 
     def errors(self) -> Chart:
         """Error against magnitude, with the band of rounding and the line of the contract."""
-        return self._styled(
-            self._charts.errors(self._proof, self._points.judged(self._proof)), "a compared float output"
-        )
+        rows = points.judged(self._proof)
+        shown = points.error_points(rows)
+        return self._draw("a compared float output", self._charts.errors, shown, rows, self._proof)
 
     def heatmap(self) -> Chart:
         """Sizes × value profiles."""
-        return self._styled(self._charts.heatmap(self._points.judged(self._proof)), "a case")
+        return self._draw("a case", self._charts.heatmap, points.heat_cells(points.judged(self._proof)))
 
     def path(self, case: str | None = None) -> Chart:
         """The error's way through the graph."""
         if case is not None and case not in self._proof.blame:
             raise UserError(f"case {case!r} was not located; located are {sorted(self._proof.blame)}")
-        return self._styled(self._charts.path(self._proof, case), "a located difference")
+        return self._draw("a located difference", self._charts.path, points.path_steps(self._proof, case))
 
     def latency(self, batch: int | None = None) -> Chart:
         """The spread of the times at one batch; where only percentiles are known, the median against the batch."""
-        spread = self._charts.latency(self._proof, batch)
-        return self._styled(spread or self._charts.latency_by_batch(self._proof), "latency: run `bench`")
+        spread = points.distributions(self._proof, batch)
+        return self._draw("", self._charts.latency, spread) if spread else self.latency_by_batch()
 
     def latency_by_batch(self) -> Chart:
         """The median against the batch."""
-        return self._styled(self._charts.latency_by_batch(self._proof), "latency: run `bench`")
+        return self._draw("latency: run `bench`", self._charts.latency_by_batch, points.timed(self._proof))
 
     def speedup(self) -> Chart:
         """Times faster than PyTorch, with intervals."""
-        return self._styled(self._charts.speedup(self._proof), "a speed-up: run `bench`")
+        return self._draw("a speed-up: run `bench`", self._charts.speedup, points.speedups(self._proof))
 
     def confusion(self, side: str = "candidate") -> Chart:
         """The confusion matrix of `baseline` or `candidate`."""
-        return self._styled(self._charts.confusion(self._proof, side), "a confusion matrix: run `evaluate`")
+        cells = points.confusion_cells(self._proof, side)
+        return self._draw("a confusion matrix: run `evaluate`", self._charts.confusion, cells, side)
 
     def precision_recall(self) -> Chart:
         """Precision against recall, with a slider for the threshold."""
-        return self._styled(self._charts.precision_recall(self._proof), "curves over thresholds: run `evaluate`")
+        rows = points.curve_points(self._proof)
+        return self._draw("curves over thresholds: run `evaluate`", self._charts.precision_recall, rows, self._proof)
 
     def calibration(self) -> Chart:
         """How often a side is right when it is so sure."""
-        return self._styled(self._charts.calibration(self._proof), "a calibration: run `evaluate`")
+        bins = points.calibration_bins(self._proof)
+        return self._draw("a calibration: run `evaluate`", self._charts.calibration, bins)
 
-    def _styled(self, chart: Any, needed: str) -> Chart:
-        if chart is None:
+    def _draw(self, needed: str, chart: Callable[..., Chart], rows: Sequence[Any], *options: Any) -> Chart:
+        if not rows:
             raise UserError(f"there is nothing to draw: this proof does not hold {needed}")
-        styled: Chart = chart.configure(**self._charts.theme(dark=False) | {"background": "white"})
+        styled: Chart = chart(rows, *options).configure(**self._charts.theme(dark=False) | {"background": "white"})
         return styled

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
 
 from onnxproof.policy.judgement import judge_case
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import Run, Speedup
 from onnxproof.proof.proof import Proof
-from onnxproof.proof.thresholds import Curve
 from onnxproof.report.wording import BORN, short
 from onnxproof.request.thresholds import Policy
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 STATES = ("agrees", "note", "review", "block", "rejected")
 """What a case says, from the best to the worst; `rejected`: the baseline itself refuses it, so it says nothing."""
 NAMED = 120
@@ -36,10 +38,11 @@ class Judged:
     @property
     def weight(self) -> tuple[int, float, float]:
         """What sorts the worst first."""
-        c = self.comparison
-        ratio = _finite(c.noise_ratio) if c is not None else None
-        error = _finite(c.max_abs) if c is not None else None
-        return (-_RANK[self.state], -(ratio or 0.0), -(error or 0.0))
+        numbers = (
+            (self.comparison.noise_ratio, self.comparison.max_abs) if self.comparison is not None else (None, None)
+        )
+        ratio, error = (_finite(value) or 0.0 for value in numbers)
+        return (-_RANK[self.state], -ratio, -error)
 
 
 _RANK = {"agrees": 1, "rejected": 0, "note": 2, "review": 3, "block": 4}
@@ -63,6 +66,14 @@ def _judge_case(case: CaseResult, policy: Policy) -> Iterator[Judged]:
         yield Judged(case, comparison, states.get(comparison.output, "agrees"))
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by their key, in the order in which the keys come."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
@@ -75,57 +86,50 @@ def error_points(rows: Sequence[Judged], limit: int = 800) -> list[Row]:
 
     Inputs that are not fair stay out: values of 1e30 would leave no room for the others.
     """
-    cells: dict[tuple[Any, ...], Row] = {}
-    for one in sorted((row for row in rows if row.case.fair), key=lambda row: row.weight):
-        for magnitude, error in _pairs(one):
+    cells: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for one, c in _fair(sorted(rows, key=lambda row: row.weight)):
+        for magnitude, error in _pairs(c):
             cell = (one.state, _step(magnitude), _step(error))
             if cell in cells:
                 cells[cell]["count"] += 1
             elif len(cells) < limit:
-                cells[cell] = _point(one, magnitude, error)
+                cells[cell] = {
+                    "case": short(one.case.name, NAMED),
+                    "output": short(c.output, NAMED),
+                    "state": one.state,
+                    "magnitude": magnitude,
+                    "error": error,
+                    "noise_ratio": _finite(c.noise_ratio),
+                    "count": 1,
+                }
     return list(cells.values())
 
 
-def _pairs(one: Judged) -> Iterable[tuple[float, float]]:
+def _fair(rows: Iterable[Judged]) -> Iterator[tuple[Judged, Comparison]]:
+    return ((one, one.comparison) for one in rows if one.case.fair and one.comparison is not None)
+
+
+def _pairs(c: Comparison) -> Iterable[tuple[float, float]]:
     """(|baseline|, |difference|) pairs of a comparison that can be drawn."""
-    c = one.comparison
-    pairs = c.envelope if c is not None and c.kind == "float" else ()
-    return ((a, b) for a, b in pairs if math.isfinite(a) and math.isfinite(b) and a < BORN and b < BORN)
+    return ((a, b) for a, b in c.envelope if a < BORN and b < BORN) if c.kind == "float" else ()
 
 
 def _step(value: float) -> int | None:
     return round(math.log10(value) * 16) if value > 0 else None
 
 
-def _point(one: Judged, magnitude: float, error: float) -> Row:
-    assert one.comparison is not None
-    return {
-        "case": short(one.case.name, NAMED),
-        "output": short(one.comparison.output, NAMED),
-        "state": one.state,
-        "magnitude": magnitude,
-        "error": error,
-        "noise_ratio": _finite(one.comparison.noise_ratio),
-        "count": 1,
-    }
-
-
 def noise_band(rows: Sequence[Judged], times: float, bins: int = 24) -> list[Row]:
     """What rounding costs at a magnitude: from PyTorch's own distance from the truth to so many times it."""
     seen = [
-        (magnitude, one.comparison.noise.baseline_rms)
-        for one in rows
-        if one.comparison is not None and one.comparison.noise is not None and one.case.fair
-        for magnitude, _ in _pairs(one)
-        if magnitude > 0 and one.comparison.noise.baseline_rms > 0
+        (math.log10(magnitude), c.noise.baseline_rms)
+        for _, c in _fair(rows)
+        if c.noise is not None and c.noise.baseline_rms > 0
+        for magnitude, _ in _pairs(c)
+        if magnitude > 0
     ]
-    if not seen:
-        return []
-    low, high = math.log10(min(seen)[0]), math.log10(max(seen)[0])
+    low, high = min(seen, default=(0.0, 0.0))[0], max(seen, default=(0.0, 0.0))[0]
     width = max((high - low) / bins, 1e-9)
-    groups: dict[int, list[tuple[float, float]]] = {}
-    for magnitude, noise in seen:
-        groups.setdefault(min(int((math.log10(magnitude) - low) / width), bins - 1), []).append((magnitude, noise))
+    groups = grouped(seen, lambda pair: min(int((pair[0] - low) / width), bins - 1))
     return [
         {
             "magnitude": 10 ** (low + (index + 0.5) * width),
@@ -155,20 +159,11 @@ def contract_line(proof: Proof, low: float, high: float, steps: int = 40) -> lis
 
 def heat_cells(rows: Sequence[Judged], limit: int = 32) -> list[Row]:
     """Sizes × value profiles: the worst of each pair. Where there are too many sizes or profiles, those with the worst stay."""
-    cells: dict[tuple[str, str], list[Judged]] = {}
-    for one in rows:
-        cells.setdefault((one.case.group, one.case.profile), []).append(one)
-    sizes = _kept([(size, group) for (size, _), group in cells.items()], limit)
-    profiles = _kept([(profile, group) for (_, profile), group in cells.items()], limit)
+    cells = grouped(rows, lambda one: (one.case.group, one.case.profile))
+    # The worst come first, so a name's first place is that of its worst.
+    worst = [(one.case.group, one.case.profile) for one in sorted(rows, key=lambda one: one.weight)]
+    sizes, profiles = (set(list(dict.fromkeys(pair[i] for pair in worst))[:limit]) for i in (0, 1))
     return [_cell(*key, group) for key, group in cells.items() if key[0] in sizes and key[1] in profiles]
-
-
-def _kept(named: Sequence[tuple[str, Sequence[Judged]]], limit: int) -> set[str]:
-    worst: dict[str, tuple[int, float, float]] = {}
-    for name, group in named:
-        here = min(one.weight for one in group)
-        worst[name] = min(worst.get(name, here), here)
-    return set(sorted(worst, key=lambda name: worst[name])[:limit])
 
 
 def _cell(sizes: str, profile: str, group: Sequence[Judged]) -> Row:
@@ -238,43 +233,35 @@ def runs(proof: Proof) -> tuple[Run, ...]:
     return proof.latency.runs if proof.latency is not None else ()
 
 
-def distributions(proof: Proof, bins: int = 48) -> list[Row]:
-    """Histograms of the times of each contender at each batch, as shares, where the proof keeps single times."""
+def speedups(proof: Proof) -> tuple[Speedup, ...]:
+    """How many times faster the candidate is; none where latency was not asked for."""
+    return proof.latency.speedup if proof.latency is not None else ()
+
+
+def timed(proof: Proof) -> list[Run]:
+    """The runs with a median."""
+    return [run for run in runs(proof) if run.p50_ms]
+
+
+def timed_batches(proof: Proof) -> list[int]:
+    """The batches of which the proof keeps single times."""
+    return list(dict.fromkeys(run.batch for run in runs(proof) if len(run.samples) > 1))
+
+
+def distributions(proof: Proof, batch: int | None = None, bins: int = 48) -> list[Row]:
+    """Histograms of the times of each contender at one batch (the first where none is named), as shares."""
+    chosen = next(iter(timed_batches(proof)), None) if batch is None else batch
     rows: list[Row] = []
     for run in runs(proof):
         times = sorted(sample / 1e6 for sample in run.samples)
-        if len(times) < 2:
+        if len(times) < 2 or run.batch != chosen:
             continue
         low, high = times[0], times[min(len(times) - 1, math.ceil(0.995 * len(times)))]
         width = (high - low) / bins or max(high, 1e-9) / bins
-        counts: dict[int, int] = {}
-        for time in times:
-            index = min(int((time - low) / width), bins)
-            counts[index] = counts.get(index, 0) + 1
-        for index, count in sorted(counts.items()):
-            start = low + index * width
-            rows.append(
-                {**_contender(run), "start": start, "end": start + width, "share": count / len(times), "count": count}
-            )
+        for index, count in sorted(Counter(min(int((time - low) / width), bins) for time in times).items()):
+            ends = {"start": low + index * width, "end": low + index * width + width, "floor": 0}
+            rows.append({"contender": run.contender, **ends, "share": count / len(times), "count": count})
     return rows
-
-
-def _contender(run: Run | Speedup) -> Row:
-    return {"contender": run.contender, "batch": run.batch}
-
-
-def batch_rows(proof: Proof) -> list[Row]:
-    """Latency of each contender at each batch."""
-    keys = ("load_ms", "first_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "throughput")
-    return [
-        {**_contender(run), "samples": run.count, **{key: getattr(run, key) for key in keys}} for run in runs(proof)
-    ]
-
-
-def speedups(proof: Proof) -> list[Row]:
-    """How many times faster the candidate is, with the interval."""
-    measured = proof.latency.speedup if proof.latency is not None else ()
-    return [{**_contender(one), "ratio": one.ratio, "low": one.low, "high": one.high} for one in measured]
 
 
 # --- quality ----------------------------------------------------------------------------------------------------------
@@ -287,35 +274,35 @@ def confusion_cells(proof: Proof, side: str) -> list[Row]:
     """The confusion matrix of one side as rows, with the share of each true class."""
     if proof.quality is None or proof.quality.confusion is None:
         return []
-    confusion = proof.quality.confusion
-    labels = confusion.labels
+    labels = proof.quality.confusion.labels
     return [
         {"true": labels[i], "predicted": labels[j], "count": count, "share": count / (sum(row) or 1), "right": i == j}
-        for i, row in enumerate(getattr(confusion, side))
+        for i, row in enumerate(getattr(proof.quality.confusion, side))
         for j, count in enumerate(row)
     ]
 
 
-def curves(proof: Proof) -> dict[str, list[Row]]:
-    """Side → its points over all thresholds, in ascending order."""
+def curve_points(proof: Proof) -> list[Row]:
+    """Counts and rates of both sides over all thresholds, in ascending order."""
     thresholds = proof.quality.thresholds if proof.quality is not None else None
-    if thresholds is None:
-        return {}
-    made = {side: _points(getattr(thresholds, side)) for side in SIDES}
-    return {side: rows for side, rows in made.items() if rows}
+    columns = {side: asdict(getattr(thresholds, side)) for side in SIDES} if thresholds is not None else {}
+    rows = [
+        {"side": side, **dict(zip(curve, values, strict=True))}
+        for side, curve in columns.items()
+        for values in zip(*curve.values(), strict=True)
+    ]
+    return sorted(rows, key=lambda row: (row["side"], row["threshold"]))
 
 
-def _points(curve: Curve) -> list[Row]:
-    names = [field.name for field in fields(curve)]
-    rows = [dict(zip(names, values, strict=True)) for values in zip(*(getattr(curve, n) for n in names), strict=True)]
-    return sorted(rows, key=lambda row: row["threshold"])
+def chosen_threshold(proof: Proof, curves: Sequence[Row]) -> float:
+    """Where a slider over the curves starts: at the threshold that decisions were made with."""
+    limits: list[float] = [row["threshold"] for row in curves]
+    thresholds = proof.quality.thresholds if proof.quality is not None else None
+    chosen = thresholds.chosen.threshold if thresholds is not None else limits[0]
+    return min(max(chosen, min(limits)), max(limits))
 
 
 def calibration_bins(proof: Proof) -> list[Row]:
     """How often a side is right when it is so sure."""
     calibration = (proof.quality.calibration if proof.quality is not None else None) or {}
-    return [
-        {"side": side, "confidence": one.confidence, "accuracy": one.accuracy, "count": one.count}
-        for side in SIDES
-        for one in calibration.get(side, ())
-    ]
+    return [{"side": side, **asdict(one)} for side in SIDES for one in calibration.get(side, ())]

@@ -31,7 +31,9 @@ def lines(q: Quality, baseline: str, *, short: bool = False) -> list[str]:
     shown = ["", f"  {_what(q)}", *_table(q, 4 if short else SHOWN_METRICS, baseline)]
     if not short and q.confusion is not None:
         shown += _confusion(q.confusion, baseline)
-    return [*shown, *_changed(q), *_thresholds(q, baseline), *_served(q)]
+    alike = q.preprocessing is not None and q.preprocessing.same
+    served = ["  training and serving prepare the records alike"] * alike
+    return [*shown, *_changed(q), *_thresholds(q, baseline), *served]
 
 
 def _examples(q: Quality) -> str:
@@ -48,18 +50,15 @@ def _what(q: Quality) -> str:
 
 def _scale(q: Quality) -> str:
     words = {"probability": "probabilities", "logit": "logits", "log-probability": "log-probabilities"}
-    return words.get(q.scale, {"decision": "class numbers", "value": "numbers"}.get(q.scale, q.scale))
+    return (words | {"decision": "class numbers", "value": "numbers"}).get(q.scale, q.scale)
 
 
 def _metrics(q: Quality) -> list[str]:
     """The metrics that lead, then the user's own, then others."""
     leading = LEADING.get("imbalanced" if imbalanced(q) else q.task, ())
     known = {name for names in LEADING.values() for name in names}
-    own = [
-        n
-        for n in q.candidate
-        if n not in known and not n.endswith(("_weighted", "_micro")) and n not in ("brier", "balanced_accuracy")
-    ]
+    lesser = {"brier", "balanced_accuracy"} | known
+    own = [name for name in q.candidate if name not in lesser and not name.endswith(("_weighted", "_micro"))]
     return [*own, *(n for n in leading if n in q.candidate)] or list(q.candidate)
 
 
@@ -81,14 +80,9 @@ def _table(q: Quality, count: int, baseline: str) -> list[str]:
                 f"{apart:+.4f} {_span(interval.difference if interval else None, '…')}".rstrip() if apart else "none",
             )
         )
-    widths = [max(len(row[i]) for row in rows) for i in range(5)]
-    return [
-        "  "
-        + "  ".join(
-            cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
+    wide, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    numbers = ["".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths, strict=True)) for row in rows]
+    return [f"  {row[0]:<{wide}}{told}".rstrip() for row, told in zip(rows, numbers, strict=True)]
 
 
 def _span(ends: Ends | None, dash: str) -> str:
@@ -174,9 +168,3 @@ def _thresholds(q: Quality, baseline: str) -> list[str]:
             f"  {goal.goal}: threshold {ours.threshold:.6g}{moved}; recall {ours.recall:.4f}, precision {ours.precision:.4f}{cost}"
         )
     return rows
-
-
-def _served(q: Quality) -> list[str]:
-    if q.preprocessing is None or not q.preprocessing.same:
-        return []
-    return ["  training and serving prepare the records alike"]

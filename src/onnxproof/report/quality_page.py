@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 from onnxproof.proof.proof import Proof
-from onnxproof.proof.quality import Confusion, Flip, Quality, Rate
+from onnxproof.proof.quality import Quality
 from onnxproof.report import charts, points
 from onnxproof.report.figure import Content, Figure
 from onnxproof.report.points import Row
-from onnxproof.report.wording import number, short
+from onnxproof.report.wording import number
 
 SMALL = 12
 """Classes up to which a confusion matrix is a table; beyond, a chart and the pairs that are confused most."""
 SHOWN_FLIPS = 200
-COUNTS = ("tp", "fp", "fn", "tn")
 
 
 def make(proof: Proof, content: Content) -> Row | None:
@@ -22,32 +22,30 @@ def make(proof: Proof, content: Content) -> Row | None:
     quality = proof.quality
     if quality is None:
         return None
-    confusion = quality.confusion
-    small = confusion is not None and len(confusion.labels) <= SMALL
+    small = quality.confusion is not None and len(quality.confusion.labels) <= SMALL
     return {
-        "task": quality.task,
-        "n": quality.n,
+        "facts": quality,
         "metrics": _metrics(quality),
-        "matrices": [_matrix(confusion, side) for side in points.SIDES] if confusion is not None and small else [],
-        "confusions": [] if small else _confusion_charts(proof, content),
+        "matrices": [(side, getattr(quality.confusion, side)) for side in points.SIDES] if small else [],
+        "confusions": [] if small else _confusions(proof, content),
         "slider": _slider(proof, content),
-        "curve": _curve_figure(proof, content),
-        "flips": [_flip(flip) for flip in quality.flips[:SHOWN_FLIPS]],
-        "all_flips": len(quality.flips),
-        "flip_rate": _rate(quality.flip_rate),
-        "calibration": _calibration_figure(proof, content),
+        "curve": _curves(proof, content),
+        "flips": quality.flips[:SHOWN_FLIPS],
+        "calibration": _calibration(proof, content),
     }
 
 
-def _metrics(quality: Quality) -> list[tuple[str, str, str, str, str]]:
+def _metrics(quality: Quality) -> list[Row]:
     """Metric, both sides, the candidate's interval, difference."""
-    rows = []
+    rows: list[Row] = []
     for name in dict.fromkeys([*quality.baseline, *quality.candidate]):
         b, c = quality.value(name, "baseline"), quality.value(name)
-        difference = f"{c - b:+.4f}" if b is not None and c is not None else "–"
         ends = getattr(quality.intervals.get(name), "candidate", None) or (math.nan, math.nan)
-        interval = "" if any(map(math.isnan, ends)) else "–".join(_metric(end) for end in ends)
-        rows.append((name.replace("_", " "), _metric(b), _metric(c), interval, difference))
+        apart = {
+            "interval": "" if any(map(math.isnan, ends)) else "–".join(map(_metric, ends)),
+            "difference": f"{c - b:+.4f}" if b is not None and c is not None else "–",
+        }
+        rows.append({"metric": name.replace("_", " "), "baseline": _metric(b), "candidate": _metric(c), **apart})
     return rows[:60]
 
 
@@ -55,74 +53,44 @@ def _metric(item: float | None) -> str:
     return "–" if item is None else f"{item:.4f}" if abs(item) < 1000 else number(item)
 
 
-def _matrix(confusion: Confusion, side: str) -> Row:
-    """A confusion matrix with the share of each true class, in percent, for shading."""
-    rows = [
-        {"label": label, "cells": [(count, round(100 * count / (sum(row) or 1))) for count in row]}
-        for label, row in zip(confusion.labels, getattr(confusion, side), strict=True)
-    ]
-    return {"side": side, "labels": confusion.labels, "rows": rows}
-
-
-def _confusion_charts(proof: Proof, content: Content) -> list[Figure]:
+def _confusions(proof: Proof, content: Content) -> list[Figure]:
     figures: list[Figure] = []
     for side in points.SIDES:
-        wrong = [cell for cell in points.confusion_cells(proof, side) if not cell["right"] and cell["count"]]
-        worst = sorted(wrong, key=lambda cell: -cell["count"])[:20]
-        table = [(c["true"], c["predicted"], str(c["count"])) for c in worst]
+        cells = points.confusion_cells(proof, side)
+        wrong = sorted((c for c in cells if not c["right"] and c["count"]), key=lambda cell: -cell["count"])
         caption = (
             f"{side}: {sum(c['count'] for c in wrong)} examples off the diagonal, in {len(wrong)} pairs of classes."
         )
-        figure = Figure(f"confusion-{side}", f"Confusion, {side}", caption, ("true", "predicted", "count"), table)
-        figures += content.draw(charts.confusion(proof, side, width="container"), figure)
+        columns = {name: name for name in ("true", "predicted", "count")}
+        figure = Figure(f"confusion-{side}", f"Confusion, {side}", caption, columns, wrong[:20])
+        figures += content.draw(figure, charts.confusion, cells, side)
     return figures
 
 
 def _slider(proof: Proof, content: Content) -> Row | None:
     """The thresholds of both sides for the slider."""
-    curves = points.curves(proof)
-    if not curves:
+    rows = points.curve_points(proof)
+    if not rows:
         return None
-    steps = sorted({p["threshold"] for curve in curves.values() for p in curve})
-    start = charts.chosen_threshold(proof, steps)
-    content.data["thresholds"] = {
-        "steps": steps,
-        "start": min(range(len(steps)), key=lambda i: abs(steps[i] - start)),
-        "sides": {
-            side: {key: [p[key] for p in curve] for key in ("threshold", *COUNTS)} for side, curve in curves.items()
-        },
-    }
-    return {"sides": list(curves), "last": len(steps) - 1, "start": content.data["thresholds"]["start"]}
+    steps, chosen = sorted({row["threshold"] for row in rows}), points.chosen_threshold(proof, rows)
+    start = min(range(len(steps)), key=lambda i: abs(steps[i] - chosen))
+    keys = ("threshold", "tp", "fp", "fn", "tn")
+    curves = points.grouped(rows, lambda row: str(row["side"]))
+    sides = {side: {key: [row[key] for row in curve] for key in keys} for side, curve in curves.items()}
+    content.data["thresholds"] = {"steps": steps, "start": start, "sides": sides}
+    return {"sides": list(sides), "last": len(steps) - 1, "start": start}
 
 
-def _curve_figure(proof: Proof, content: Content) -> list[Figure]:
-    said = [f"{side}: {len(curve)} thresholds" for side, curve in points.curves(proof).items()]
-    caption = (
-        f"Precision against recall over all thresholds ({'; '.join(said)}). The dots are at the slider's threshold."
-    )
-    chart = charts.precision_recall(proof, width="container", slider=False)
-    return content.draw(chart, Figure("curve", "Precision and recall", caption))
+def _curves(proof: Proof, content: Content) -> list[Figure]:
+    rows = points.curve_points(proof)
+    counts = Counter(row["side"] for row in rows)
+    said = "; ".join(f"{side}: {count} thresholds" for side, count in counts.items())
+    caption = f"Precision against recall over all thresholds ({said}). The dots are at the slider's threshold."
+    return content.draw(Figure("curve", "Precision and recall", caption), charts.precision_recall, rows, proof, False)
 
 
-def _flip(flip: Flip) -> Row:
-    return {
-        "id": short(str(flip.id), 120),
-        "baseline": short(str(flip.baseline), 80),
-        "candidate": short(str(flip.candidate), 80),
-        "margin": number(flip.margin),
-        "explained": {True: "rounding", False: "no", None: "unknown"}[flip.explained],
-    }
-
-
-def _rate(rate: Rate | None) -> str:
-    return "" if rate is None else f"{rate.value:.3%} (95 % interval {rate.low:.3%} to {rate.high:.3%})"
-
-
-def _calibration_figure(proof: Proof, content: Content) -> list[Figure]:
+def _calibration(proof: Proof, content: Content) -> list[Figure]:
     bins = points.calibration_bins(proof)
     caption = "How often a side is right when it is so sure; on the dashed line it is exactly as sure as it should be."
-    head = ("side", "how sure", "how often right", "examples")
-    rows = [(b["side"], number(b["confidence"]), number(b["accuracy"]), str(b["count"] or "–")) for b in bins]
-    return content.draw(
-        charts.calibration(proof, width="container"), Figure("calibration", "Calibration", caption, head, rows)
-    )
+    columns = {"side": "side", "how sure": "confidence", "how often right": "accuracy", "examples": "count"}
+    return content.draw(Figure("calibration", "Calibration", caption, columns, bins), charts.calibration, bins)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from onnxproof.proof.proof import Proof
 from onnxproof.report.wording import grave
@@ -17,25 +16,21 @@ def commands(proof: Proof) -> list[tuple[str, str]]:
 
 
 def _all(proof: Proof) -> Iterator[tuple[str, str]]:
-    yield "this proof", _proof(proof)
+    yield "this proof", proof.environment.command or _verb(proof, "prove")
     yield "another judgement of the same facts", "onnxproof report proof.json --atol 1e-3 --rtol 1e-2"
     if proof.blame and proof.subject.target:
         yield "who is to blame", _verb(proof, "locate")
     for one in list(proof.counterexamples)[:6]:
-        yield f"{one.code} on the smallest input", shlex.join(["python", one.script]) if one.script else ""
+        yield f"{one.code} on the smallest input", _script(one.script)
     for culprit in [c for blame in proof.blame.values() for c in blame.culprits][:6]:
-        yield f"{culprit.op} {culprit.node} alone", _alone(culprit)
+        folder = culprit.reproduction
+        yield f"{culprit.op} {culprit.node} alone", _script(folder and str(Path(folder) / "reproduce.py"))
     for code in list(dict.fromkeys(finding.code for finding in grave(proof)))[:6]:
         yield f"what {code} means", f"onnxproof explain {code}"
 
 
-def _alone(culprit: Any) -> str:
-    return shlex.join(["python", str(Path(culprit.reproduction) / "reproduce.py")]) if culprit.reproduction else ""
-
-
-def _proof(proof: Proof) -> str:
-    """The command that was given, or one that follows from what the proof knows."""
-    return proof.environment.command or _verb(proof, "prove")
+def _script(file: str | None) -> str:
+    return shlex.join(["python", file]) if file else ""
 
 
 def _verb(proof: Proof, verb: str) -> str:

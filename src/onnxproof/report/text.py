@@ -7,7 +7,6 @@ from typing import Any
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
 from onnxproof.report import latency, quality
@@ -15,10 +14,10 @@ from onnxproof.report.groups import Group, groups
 from onnxproof.report.wording import (
     BORN,
     WORDS,
+    details,
     grave,
     headline,
     mark,
-    place,
     short,
     size,
     standing,
@@ -43,7 +42,7 @@ def render(proof: Proof) -> str:
         *_groups(groups(proof), baseline),
         *_looked(proof),
         *(quality.lines(proof.quality, baseline, short=bool(proof.cases)) if proof.quality is not None else []),
-        *(latency.short(timed, proof.policy.latency, baseline) if timed is not None else ()),
+        *([f"  latency: {latency.headline(timed, proof.policy.latency, baseline)}"] if timed is not None else ()),
         *_findings(proof),
         *_next(proof),
     ]
@@ -67,16 +66,14 @@ def _bench(proof: Proof, timed: Latency) -> list[str]:
 
 
 def _artifact(proof: Proof) -> list[str]:
-    artifact, env = proof.artifact, proof.environment
-    if artifact is None:
+    made, env = proof.artifact, proof.environment
+    if made is None:
         return []
-    versions = f"torch {env.torch}, onnxruntime {env.onnxruntime}"
     providers = ", ".join(name.removesuffix("ExecutionProvider") for name in env.providers)
-    session = f"{providers}, optimization {env.optimization}"
-    made = (
-        f"{artifact.path}  opset {artifact.opset}, {artifact.nodes} nodes, {size(artifact.bytes)}, {artifact.exporter}"
-    )
-    return [f"  {made}", f"  {versions}, {session}"]
+    return [
+        f"  {made.path}  opset {made.opset}, {made.nodes} nodes, {size(made.bytes)}, {made.exporter}",
+        f"  torch {env.torch}, onnxruntime {env.onnxruntime}, {providers}, optimization {env.optimization}",
+    ]
 
 
 # --- cases ----------------------------------------------------------------------------------------------------------
@@ -98,13 +95,10 @@ def _groups(found: list[Group], baseline: str) -> list[str]:
 def _row(group: Group, baseline: str) -> str:
     remarks = [f"{group.refused} refused by onnxruntime"] * bool(group.refused)
     remarks += [f"{group.rejected} rejected by {baseline}"] * bool(group.rejected)
-    numbers = (
-        _number(group.max_abs),
-        _number(group.max_rel),
-        f"{_number(group.noise_ratio):>8}",
-        f"{_number(group.exactness):>10}",
+    wide = ((group.max_abs, 0), (group.max_rel, 0), (group.noise_ratio, 8), (group.exactness, 10))
+    return "   ".join(_number(value).rjust(width) for value, width in wide) + (
+        f"   ({', '.join(remarks)})" if remarks else ""
     )
-    return "   ".join(numbers) + (f"   ({', '.join(remarks)})" if remarks else "")
 
 
 def _number(value: float | None) -> str:
@@ -149,21 +143,16 @@ def _findings(proof: Proof) -> list[str]:
 
 def describe_finding(finding: Finding, baseline: str) -> list[str]:
     """A finding in full: message, place, worst elements, smallest input, help."""
-    lines = [f"  {finding.code} {finding.severity}  {short(finding.message, 400)}"]
-    where = place(finding)
-    if where:
-        lines.append(f"    where: {where}")
-    lines += [f"    {line}" for line in worst_elements(finding.evidence.get("worst") or [], baseline)]
-    lines += _counterexample(finding.evidence.get("counterexample"))
-    lines.append(f"    help: {finding.help}")
-    return lines
+    lines = [*worst_elements(finding, baseline), *_counterexample(finding.evidence.get("counterexample"))]
+    head = f"  {finding.code} {finding.severity}  {short(finding.message, 400)}"
+    return [head, *(f"    {line}" for line in details(finding, lines))]
 
 
 def _counterexample(one: dict[str, Any] | None) -> list[str]:
     if one is None:
         return []
     shapes = ", ".join(f"{name} of shape {shape}" for name, shape in one["shapes"].items())
-    return [f"    smallest input: {one['text'] or shapes}", f"    kept: {one['script'] or one['file']}"]
+    return [f"smallest input: {one['text'] or shapes}", f"kept: {one['script'] or one['file']}"]
 
 
 def _note(finding: Finding) -> list[str]:
@@ -224,10 +213,7 @@ def describe_case(case: CaseResult) -> list[str]:
     """One line per output of a case: for `--verbose`."""
     if not case.outputs:
         return [f"  {case.name}: {case.status} {short(case.message, 120)}"]
-    return [f"  {case.name}  {_outputs(c)}" for c in case.outputs]
-
-
-def _outputs(c: Comparison) -> str:
-    return (
-        f"{c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
-    )
+    return [
+        f"  {case.name}  {c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
+        for c in case.outputs
+    ]

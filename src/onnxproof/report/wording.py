@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from onnxproof.findings import Finding
+from onnxproof.proof.latency import Speedup
 from onnxproof.proof.proof import Proof
 from onnxproof.report import quality
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
 BORN = 1e299
 """Errors from here on stand for NaN or infinity on one side only."""
+CELLS = 240
+"""Characters of one text in a table."""
 
 
 def grave(proof: Proof) -> list[Finding]:
@@ -28,12 +31,9 @@ def headline(proof: Proof) -> str:
 
 def verdict_word(proof: Proof) -> str:
     """SHIP, REVIEW, BLOCK; EXPORTED where nothing was asked but an export."""
-    only_exported = not proof.cases and proof.artifact is not None and not grave(proof) and _asked_nothing(proof)
+    asked = proof.cases or proof.latency is not None or proof.quality is not None
+    only_exported = not asked and proof.artifact is not None and not grave(proof)
     return "EXPORTED" if only_exported else WORDS[proof.verdict]
-
-
-def _asked_nothing(proof: Proof) -> bool:
-    return proof.latency is None and proof.quality is None
 
 
 def reason(proof: Proof) -> str:
@@ -74,30 +74,33 @@ def subject_name(proof: Proof) -> str:
 def place(finding: Finding) -> str:
     """Where, in one line."""
     where = finding.where
-    parts = [
-        f"output {where.output}" if where.output else "",
-        f"case {where.case}" if where.case else "",
-        f"node {where.node}" if where.node else "",
-        f"module {where.module}" if where.module else "",
-        f"{where.file}:{where.line}" if where.file else "",
-    ]
+    named = {name: getattr(where, name) for name in ("output", "case", "node", "module")}
+    parts = [f"{name} {value}" for name, value in named.items() if value]
+    parts += [f"{where.file}:{where.line}"] if where.file else []
     count = finding.evidence.get("case_count", 1)
     more = [f"and {count - 1} more cases"] if count > 1 else []
     stage = [f"stage {finding.stage}"] if finding.stage else []
-    return ", ".join([part for part in parts if part] + more + stage)
+    return ", ".join(parts + more + stage)
 
 
-def worst_elements(elements: Sequence[dict[str, Any]], baseline: str) -> list[str]:
+def details(finding: Finding, elements: Iterable[str] = ()) -> list[str]:
+    """What stands below a message, a line each: where, the worst elements, what to do."""
+    where = place(finding)
+    return [*[f"where: {where}"] * bool(where), *elements, f"help: {finding.help}"]
+
+
+def worst_elements(finding: Finding, baseline: str) -> list[str]:
     """The worst elements with both values, a line each."""
     rows = []
-    for element in elements[:3]:
+    for element in (finding.evidence.get("worst") or ())[:3]:
         b, c = element["baseline"], element["candidate"]
-        difference = f"  difference {c - b:.3g}" if _numeric(b) and _numeric(c) else ""
+        difference = f"  difference {c - b:.3g}" if is_number(b) and is_number(c) else ""
         rows.append(f"{tuple(element['index'])}: {baseline} {value(b)}  onnxruntime {value(c)}{difference}")
     return rows
 
 
-def _numeric(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether it can be subtracted; true and false cannot."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -132,11 +135,20 @@ def number(value: float | None) -> str:
     return f"{value:.1e}" if value and not 0.001 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
+def cell(value: Any) -> str:
+    """What a table shows: a measured number, or – where there is none, or the text itself."""
+    return number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def gain(speedup: Speedup) -> str:
+    """How many times faster, with the interval."""
+    return f"{speedup.ratio:.2f}× [{number(speedup.low)}, {number(speedup.high)}]"
+
+
 def mark(finding: Finding) -> str:
     """Why a finding does not gate although it was found: ' [accepted: …]' or ' [known: …]'."""
-    if finding.accepted is not None:
-        return f" [accepted: {finding.accepted}]"
-    return f" [known: {finding.known}]" if finding.known is not None else ""
+    word = standing(finding)
+    return f" [{word}: {getattr(finding, word)}]" if word != finding.severity else ""
 
 
 def standing(finding: Finding) -> str:

@@ -30,7 +30,7 @@ from onnxproof.diagnosis import diagnose_text
 from onnxproof.findings import CATALOGUE, verdict_of
 from onnxproof.lints.module import lint_module
 from onnxproof.proof.proof import Proof
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 HERE = Path(__file__).parent
 VERDICTS = ("ship", "review", "block")

@@ -7,8 +7,9 @@ import torch
 
 import models
 from onnxproof.errors import InputError
+from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.structure import flatten
-from onnxproof.subject.subject import flatten_call, make_subject
+from onnxproof.subject.subject import flatten_call
 
 
 def test_paths_and_the_way_back():

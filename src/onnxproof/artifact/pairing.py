@@ -45,9 +45,7 @@ def pair_inputs(
         findings.append(_by_position(by_place, "shape" if fitting else "position", alone=len(expected) == 1))
         lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
     if unknown:
-        message = (
-            f"the artifact takes {_list(unknown)}, which the module does not have; the module takes {_list(expected)}"
-        )
+        message = f"the artifact takes {', '.join(unknown)}, which the module does not have; the module takes {', '.join(expected)}"
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
     findings += [
         found("OX226", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely
@@ -116,12 +114,8 @@ def pair_outputs(
     if set(wanted.values()) == set(names):
         order = [_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
-    if not known:
-        return _outputs_by_position(expected, names)
-    return _outputs_by_name(wanted, names)
-
-
-def _outputs_by_position(expected: Sequence[str], names: Sequence[str]) -> Pairing:
+    if known:
+        return _outputs_by_name(wanted, names)
     pairs = dict(zip(expected, names, strict=False))
     return Pairing(pairs, (*_missing(expected[len(names) :]), *_extra(names[len(expected) :])))
 
@@ -130,17 +124,15 @@ def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
-    findings: list[Finding] = []
-    if len(lonely) == len(unknown):
-        for module, graph in zip(lonely, unknown, strict=True):
-            message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
-            findings.append(
-                found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph})
-            )
-            pairs[module] = graph
-    else:
-        findings += [*_missing(lonely), *_extra(unknown)]
-    return Pairing(pairs, tuple(findings))
+    if len(lonely) != len(unknown):
+        return Pairing(pairs, (*_missing(lonely), *_extra(unknown)))
+    renamed = dict(zip(lonely, unknown, strict=True))
+    return Pairing(pairs | renamed, tuple(_renamed(wanted[module], module, graph) for module, graph in renamed.items()))
+
+
+def _renamed(output: str, module: str, graph: str) -> Finding:
+    message = f"the output {output} is called {graph} in the artifact; paired by position"
+    return found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph})
 
 
 def _missing(names: Sequence[str]) -> list[Finding]:
@@ -155,9 +147,7 @@ def _extra(names: Sequence[str]) -> list[Finding]:
 
 
 def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:
-    message = f"the {what} come in another order: {_list(names)} in the artifact, {_list(expected)} in the module"
+    message = (
+        f"the {what} come in another order: {', '.join(names)} in the artifact, {', '.join(expected)} in the module"
+    )
     return found("OX213", message, evidence={"artifact": list(names), "module": list(expected)})
-
-
-def _list(names: object) -> str:
-    return ", ".join(str(name) for name in names)  # type: ignore[attr-defined]  # any iterable of names

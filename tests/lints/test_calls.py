@@ -9,7 +9,6 @@ import textwrap
 import torch
 from torch import nn
 
-import source_helpers
 from onnxproof.lints.calls import called, own, read
 
 
@@ -44,7 +43,6 @@ class Net(Base):
         self.step(x)
         self.fixed(x)
         free(x)
-        source_helpers.math
         math.floor(1.5)
         x.view(2)
         return torch.relu(x)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
+from contextlib import suppress
+
 import torch
 from torch import nn
 
@@ -17,7 +18,7 @@ def mixed() -> nn.Sequential:
 
 def test_each_submodule_gets_its_own_mode_back():
     module = mixed()
-    with pytest.raises(KeyError), eval_mode(module):
+    with suppress(KeyError), eval_mode(module):
         assert trained_submodules(module) == []
         raise KeyError
     assert trained_submodules(module) == ["(the module itself)", "0"]

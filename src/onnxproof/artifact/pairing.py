@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -89,17 +89,13 @@ def _by_position(pairs: Mapping[str, str], how: str, *, alone: bool) -> Finding:
     return found("OX217", message, severity="note" if alone else "review", evidence={"pairs": dict(pairs)})
 
 
-def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> list[Finding]:
+def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> Iterator[Finding]:
     declared = {port.name: port.dtype for port in ports}
-    return [
-        found(
-            "OX219",
-            f"the input {name} is {expected[name]} in the module and {declared[graph]} in the artifact",
-            evidence={"input": name, "module": expected[name], "artifact": declared[graph]},
-        )
-        for name, graph in pairs.items()
-        if declared[graph] not in (expected[name], "unknown")
-    ]
+    for name, graph in pairs.items():
+        module, artifact = expected[name], declared[graph]
+        if artifact not in (module, "unknown"):
+            message = f"the input {name} is {module} in the module and {artifact} in the artifact"
+            yield found("OX219", message, evidence={"input": name, "module": module, "artifact": artifact})
 
 
 def pair_outputs(

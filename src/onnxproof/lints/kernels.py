@@ -104,9 +104,8 @@ def unknown_operators(graph: Graph) -> Iterator[Finding]:
             unknown.setdefault(f"{name}{lack}", []).append(node)
     if unknown:
         where = graph.where(next(iter(unknown.values()))[0])
-        yield found(
-            "OX311", f"onnxruntime does not know {'; '.join(list(unknown)[:3])}", where=where, evidence=_nodes(unknown)
-        )
+        message = f"onnxruntime does not know {'; '.join(list(unknown)[:3])}"
+        yield found("OX311", message, where=where, evidence=_nodes(unknown))
 
 
 def ill_typed(graph: Graph) -> list[Finding]:

@@ -62,11 +62,7 @@ def fixed_spots(forward: object, owner: object, batch: int | None, tensors: Coll
 def _followed(source: Source, names: Names, owner: object) -> list[tuple[Source, Mapping[str, Kind]]]:
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
     targets = [(call, read(called(call, source, owner))) for call in calls]
-    return [
-        (target, handed_over(call, target.tree, names))
-        for call, target in targets
-        if target is not None and own(target)
-    ]
+    return [(one, handed_over(call, one.tree, names)) for call, one in targets if one is not None and own(one)]
 
 
 def _captured(tree: ast.AST) -> Iterator[ast.AST]:

@@ -83,8 +83,8 @@ def located(good: Path, bad: Path, rows: int, memory: int | None = None) -> dict
     from onnxproof.blame.locate import MEMORY, Locator
     from onnxproof.candidates import candidate_of
     from onnxproof.request.session import SessionSettings
+    from onnxproof.subject.assembly import make_subject
     from onnxproof.subject.onnx_module import GraphModule, example_inputs
-    from onnxproof.subject.subject import make_subject
 
     subject = make_subject(GraphModule(str(good)), example_inputs(str(good)))
     artifact = read_artifact(bad)

@@ -69,7 +69,7 @@ class Lane:
         from onnxproof.quality.engine import Engine
         from onnxproof.request.evaluation import EvaluateSettings
         from onnxproof.request.session import SessionSettings
-        from onnxproof.subject.subject import make_subject
+        from onnxproof.subject.assembly import make_subject
 
         data, artifact = str(folder / "rows.npy"), read_artifact(folder / "model.onnx")
         settings = EvaluateSettings(data, labels=str(folder / "labels.npy"), batch_size=BATCH)

@@ -38,7 +38,7 @@ from onnxproof.latency.statistics import ratio_interval
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import ExportOptions
 from onnxproof.request.session import SessionSettings
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 REPETITIONS = 100
 NEED = Need(min_time=0.15, min_count=64, budget=20.0)

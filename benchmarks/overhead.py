@@ -23,7 +23,8 @@ from onnxproof.artifact.export import export
 from onnxproof.cases.plan import Case
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.request.request import ExportOptions, VerifySettings
-from onnxproof.subject.subject import Subject, make_subject
+from onnxproof.subject.assembly import make_subject
+from onnxproof.subject.subject import Subject
 from onnxproof.tensors.conversion import to_torch
 
 REPEATS = 3

@@ -19,7 +19,8 @@ from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.request.request import VerifySettings
 from onnxproof.request.session import SessionSettings
-from onnxproof.subject.subject import Subject, make_subject
+from onnxproof.subject.assembly import make_subject
+from onnxproof.subject.subject import Subject
 
 
 @dataclass

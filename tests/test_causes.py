@@ -22,8 +22,8 @@ from onnxproof.graph.evaluator import ReferenceRunner
 from onnxproof.graph.sourcemap import origin_of_scope
 from onnxproof.lints.module import lint_module
 from onnxproof.proof.artifact import Port
+from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.examination import examine
-from onnxproof.subject.subject import make_subject
 
 X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
 

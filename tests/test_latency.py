@@ -684,7 +684,7 @@ def test_tuning_offers_only_what_passes(tmp_path, exported):
     from onnxproof.pipeline.locating import SILENT
     from onnxproof.request.benchmark import BenchSettings
     from onnxproof.request.request import Request
-    from onnxproof.subject.subject import make_subject
+    from onnxproof.subject.assembly import make_subject
 
     assert len(settings_to_try(10**9, 4)) == 6
     assert len(settings_to_try(1000, 2)) == 32

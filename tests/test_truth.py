@@ -12,7 +12,7 @@ import models
 from onnxproof.graph.evaluator import ReferenceRunner
 from onnxproof.graph.widening import digests, nudge_constants, widen
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 

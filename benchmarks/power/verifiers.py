@@ -21,8 +21,9 @@ import torch
 import onnxproof
 from benchmarks.power.items import Item
 from onnxproof.artifact.wrapper import FlatModule
+from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.mode import eval_mode
-from onnxproof.subject.subject import Subject, make_subject
+from onnxproof.subject.subject import Subject
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 Arrays = dict[str, np.ndarray]

@@ -10,7 +10,7 @@ from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import onnxproof
 from onnxproof.lints.module import lint_module
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 
 class Forward(nn.Module):

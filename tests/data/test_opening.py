@@ -20,7 +20,7 @@ from onnxproof.errors import InputError, UserError
 from onnxproof.quality.engine import Engine
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import ExportOptions, SessionSettings, VerifySettings
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 
 @pytest.fixture(scope="module")

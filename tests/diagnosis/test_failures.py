@@ -10,7 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from onnxproof.diagnosis import diagnose_export, diagnose_loading, diagnose_running, diagnose_text, named_node
+from onnxproof.diagnosis import (
+    diagnose_export,
+    diagnose_loading,
+    diagnose_running,
+    diagnose_text,
+    named_node,
+    refused_size,
+)
 from onnxproof.diagnosis.chain import errors_only
 from onnxproof.findings import CATALOGUE
 
@@ -133,3 +140,10 @@ def test_the_codes_of_the_public_reports_are_given():
     assert len(wrong) < 0.025 * len(judged), wrong
     early = {row["url"] for row in rows if row["sample"] < 21}
     assert [one for one in wrong if one[0] in early] == []
+
+
+def test_the_size_that_a_file_fixes():
+    refused = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got invalid dimensions for input: x for the following indices\n index: 3 Got: 384 Expected: 192\n"
+    assert refused_size(refused) == ("x", "3", "192")
+    assert refused_size("Got invalid dimensions for input: x") is None
+    assert refused_size("Invalid rank for input: x Got: 3 Expected: 4") is None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -17,10 +16,10 @@ from onnxproof.artifact.wrapper import resized
 from onnxproof.diagnosis import diagnose_export
 from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
 from onnxproof.errors import FindingError, InputError, condensed
-from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import ExportOptions
-from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.mode import at_rest
 from onnxproof.subject.structure import Flat, flatten
 from onnxproof.subject.subject import Subject
 
@@ -38,48 +37,40 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     _report_complex(outputs, report)
     _report_constants(subject.inputs, outputs, report)
     leaves = _export_inputs(subject)
-    with caught() as log, eval_mode(subject.module), preserved(subject.module), torch.no_grad():
-        names = _output_names(list(outputs.tensors), set(subject.inputs.tensors))
+    # An output that is called like an input (a state that goes round) gets a name of its own: ONNX has one namespace.
+    names = [f"{name}_out" if name in subject.inputs.tensors else name for name in outputs.tensors]
+    with caught() as log, at_rest(subject.module):
         attempt = _attempts(Order(subject, tuple(leaves), names, path, options.keep_metadata), options, report)
-    map_path = path.with_suffix(".sourcemap.json")
+    printed = "".join(line for line in log.getvalue().splitlines(keepends=True) if line.strip())
     artifact = read_artifact(
         path,
         attempt.exporter,
-        sourcemap=str(map_path),
+        sourcemap=str(path.with_suffix(".sourcemap.json")),
         optimized=attempt.optimize,
         strict=attempt.strict,
-        log=_without_blanks(log.getvalue())[-20_000:],
+        log=printed[-20_000:],
     )
     if options.opset is not None and artifact.opset != options.opset:
-        report(
-            found(
-                "OX105",
-                f"opset {options.opset} was asked for and the exporter wrote opset {artifact.opset}",
-                evidence={"asked": options.opset, "written": artifact.opset},
-            )
-        )
+        message = f"opset {options.opset} was asked for and the exporter wrote opset {artifact.opset}"
+        report(found("OX105", message, evidence={"asked": options.opset, "written": artifact.opset}))
     return artifact
-
-
-def _without_blanks(log: str) -> str:
-    return "".join(line for line in log.splitlines(keepends=True) if line.strip())
 
 
 def _example_outputs(subject: Subject) -> Flat:
     """Run the module once, to know its outputs; what it rejects, it cannot be exported with."""
-    leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
     try:
-        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
-            outputs = flatten(subject.call(leaves))
+        with at_rest(subject.module):
+            outputs = flatten(subject.call(subject.copies()))
     except InputError as error:
         raise FindingError(found("OX115", str(error))) from error
     except Exception as error:
         known = diagnose_export(error)
         if known.entry.eager:
             raise FindingError(replace(known, severity="block")) from error
-        said = condensed(error)
+        where = location(error)
+        place = f" at {where.file}:{where.line}" if where.file else ""
         raise InputError(
-            f"the module itself rejects its example inputs{_place(location(error))}: {type(error).__name__}: {said} "
+            f"the module itself rejects its example inputs{place}: {type(error).__name__}: {condensed(error)} "
             "(`onnxproof explain OX134`)"
         ) from error
     if not outputs.tensors:
@@ -107,7 +98,7 @@ def _require_real(inputs: Flat) -> None:
     """The exporters take a complex input for a real one with another dimension, which nothing can feed."""
     for name, tensor in inputs.tensors.items():
         if tensor.is_complex():
-            message = f"the input {name} is {str(tensor.dtype).removeprefix('torch.')}, which ONNX does not have"
+            message = _complex("input", name, tensor)
             help = "Take the real and the imaginary part as two inputs and make `torch.complex(real, imag)` of them in the forward."
             raise FindingError(found("OX116", message, help=help))
 
@@ -115,36 +106,20 @@ def _require_real(inputs: Flat) -> None:
 def _report_complex(outputs: Flat, report: Report) -> None:
     for name, tensor in outputs.tensors.items():
         if tensor.is_complex():
-            message = f"the output {name} is {str(tensor.dtype).removeprefix('torch.')}, which ONNX does not have"
-            report(found("OX116", message, where=Where(output=name)))
+            report(found("OX116", _complex("output", name, tensor), where=Where(output=name)))
 
 
-def _output_names(outputs: list[str], inputs: set[str]) -> list[str]:
-    """An output that is called like an input (a state that goes round) gets a name of its own: ONNX has one namespace."""
-    return [f"{name}_out" if name in inputs else name for name in outputs]
-
-
-def _place(where: Where) -> str:
-    return f" at {where.file}:{where.line}" if where.file else ""
+def _complex(side: str, name: str, tensor: torch.Tensor) -> str:
+    return f"the {side} {name} is {str(tensor.dtype).removeprefix('torch.')}, which ONNX does not have"
 
 
 def _report_constants(inputs: Flat, outputs: Flat, report: Report) -> None:
     for name, value in inputs.constants.items():
-        report(
-            found(
-                "OX106",
-                f"the input {name} = {value!r} is baked into the graph",
-                evidence={"input": name, "value": repr(value)},
-            )
-        )
+        message = f"the input {name} = {value!r} is baked into the graph"
+        report(found("OX106", message, evidence={"input": name, "value": repr(value)}))
     for name, value in outputs.constants.items():
-        report(
-            found(
-                "OX110",
-                f"the output {name} is the Python value {value!r}, not a tensor: it is left out",
-                where=Where(output=name),
-            )
-        )
+        message = f"the output {name} is the Python value {value!r}, not a tensor: it is left out"
+        report(found("OX110", message, where=Where(output=name)))
 
 
 def _export_inputs(subject: Subject) -> list[torch.Tensor]:
@@ -155,12 +130,9 @@ def _export_inputs(subject: Subject) -> list[torch.Tensor]:
     grown = resized(leaves, [{d: sizes[n] for d, n in subject.dynamic.get(name, {}).items()} for name in tensors])
     if all(a.shape == b.shape for a, b in zip(leaves, grown, strict=True)):
         return leaves
-    try:
-        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
-            subject.call([leaf.clone() for leaf in grown])
-    except Exception:
-        return leaves  # the module accepts only the example's sizes; the export will tell
-    return grown
+    return (
+        grown if subject.accepts(grown) else leaves
+    )  # where it accepts only the example's sizes, the export will tell
 
 
 def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
@@ -169,12 +141,9 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
     scripted = isinstance(subject.module, torch.jit.ScriptModule)
     if scripted and options.exporter == "dynamo":
         raise FindingError(found("OX121", "torch.export does not take a scripted or traced module"))
-    first = (
-        "torchscript" if options.exporter == "torchscript" or (scripted and options.exporter == "auto") else "dynamo"
-    )
+    first = "torchscript" if options.exporter == "torchscript" or scripted else "dynamo"
     queue = [Attempt(first, optimize=options.optimize, strict=options.strict, opset=options.opset)]
-    errors: list[Exception] = []
-    tried: list[Attempt] = []
+    failed: list[tuple[Attempt, Exception]] = []
     fixed: dict[Place, Where] = {}
     while queue:
         attempt = queue.pop(0)
@@ -182,30 +151,28 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
             with listening() as heard:
                 made = run(attempt, order)
         except Exception as error:
-            errors.append(error)
-            tried.append(attempt)
+            failed.append((attempt, error))
             fixed = {**heard.lines, **fixed}
             queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
             continue
         if made.strict and not attempt.strict:
             _report_strict(plain_error(attempt, order), report)
-        _report_detours(made, errors, report)
-        _report_baked(subject, read_artifact(order.path), errors, {**heard.lines, **fixed}, report)
+        cause = failed[0][1] if failed else None
+        if cause is not None:
+            _report_detour(made, diagnose_export(cause), report)
+        _report_baked(subject, read_artifact(order.path), cause, {**heard.lines, **fixed}, report)
         return made
-    raise FindingError(_failed(subject, tried, errors)) from errors[0]
+    raise FindingError(_failed(subject, failed)) from failed[0][1]
 
 
-def _failed(subject: Subject, tried: Sequence[Attempt], errors: Sequence[Exception]) -> Finding:
+def _failed(subject: Subject, failed: Sequence[tuple[Attempt, Exception]]) -> Finding:
     """The finding for the first error, with what the other attempts said."""
-    finding = diagnose_export(errors[0])
+    finding = diagnose_export(failed[0][1])
     scripted = [name for name, part in subject.module.named_modules() if isinstance(part, torch.jit.ScriptModule)]
     if scripted and finding.entry.vague:
         message = f"the submodule {scripted[0] or 'itself'} is scripted, and an exporter does not look into it"
         finding = found("OX121", message, where=Where(module=scripted[0] or None), evidence=finding.evidence)
-    history = [
-        {"exporter": attempt.exporter, "error": diagnose_export(error).message}
-        for attempt, error in zip(tried, errors, strict=True)
-    ]
+    history = [{"exporter": attempt.exporter, "error": diagnose_export(error).message} for attempt, error in failed]
     others = sorted({one["exporter"] for one in history} - {history[0]["exporter"]})
     message = f"{finding.message} (nor does it work with {', '.join(others)})" if others else finding.message
     # Nothing is there to ship, whatever the code weighs elsewhere.
@@ -237,10 +204,8 @@ def _fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:
     return frozenset(subject.dynamic[n][d] for n, d in places if d in subject.dynamic.get(n, {})) or wished
 
 
-def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -> None:
-    if not errors:
-        return
-    reason = diagnose_export(errors[0])
+def _report_detour(attempt: Attempt, reason: Finding, report: Report) -> None:
+    """The export went another way than the wished one, which failed for a reason."""
     evidence = {
         "reason": reason.message,
         "error": reason.evidence.get("error"),
@@ -250,36 +215,28 @@ def _report_detours(attempt: Attempt, errors: list[Exception], report: Report) -
     if attempt.exporter == "torchscript":
         if reason.entry.one_path:
             # Tracing records the path that the example takes: cases may or may not take the others.
-            report(
-                replace(
-                    reason, severity="review", message=f"{reason.message}; tracing recorded the example's path only"
-                )
-            )
-        report(
-            found(
-                "OX107",
-                f"the default exporter failed ({reason.message}); TorchScript was used",
-                where=reason.where,
-                evidence=evidence,
-            )
-        )
+            message = f"{reason.message}; tracing recorded the example's path only"
+            report(replace(reason, severity="review", message=message))
+        message = f"the default exporter failed ({reason.message}); TorchScript was used"
+        report(found("OX107", message, where=reason.where, evidence=evidence))
     elif not attempt.optimize:
         report(found("OX112", "the exporter's graph optimiser crashed; exported without it", evidence=evidence))
 
 
 def _report_strict(error: Exception | None, report: Report) -> None:
     """The exporter traced the model strictly after all: say why."""
+    message = "traced strictly, because running the model does not capture it"
     if error is None:
-        report(found("OX138", "traced strictly, because running the model does not capture it"))
+        report(found("OX138", message))
         return
     reason = diagnose_export(error)
     said = (str(error).strip().splitlines() or [type(error).__name__])[0]
-    message = f"traced strictly, because running the model does not capture it: {said}"
-    report(found("OX138", message, where=reason.where, evidence={"reason": reason.message, "error": str(error)[:2000]}))
+    evidence = {"reason": reason.message, "error": str(error)[:2000]}
+    report(found("OX138", f"{message}: {said}", where=reason.where, evidence=evidence))
 
 
 def _report_baked(
-    subject: Subject, artifact: Artifact, errors: list[Exception], fixed: Mapping[Place, Where], report: Report
+    subject: Subject, artifact: Artifact, error: Exception | None, fixed: Mapping[Place, Where], report: Report
 ) -> None:
     """Compare the artifact's dims with the wish; `fixed` has the lines that were heard of."""
     ports = {port.name: port for port in artifact.inputs}
@@ -292,31 +249,18 @@ def _report_baked(
                 baked.setdefault(size, []).append(f"{name}[{dim}] = {shape[dim]}")
                 if (place, dim) in fixed:
                     lines.setdefault(size, fixed[place, dim])
-    said = location(errors[0]) if errors else Where()
+    said = location(error) if error is not None else Where()
+    also = {"error": shortest(str(error))} if error is not None else {}
     for size, places in baked.items():
-        where = lines.get(size, said)
-        evidence: dict[str, Any] = {"dimension": size, "places": places}
-        if errors:
-            evidence["error"] = shortest(str(errors[0]))
-        severity: Severity | None = None if subject.asked_dynamic or _accepts_other(subject, size) else "note"
-        report(
-            found(
-                "OX104",
-                f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}",
-                where=where,
-                evidence=evidence,
-                severity=severity,
-            )
-        )
+        message = f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}"
+        evidence = {"dimension": size, "places": places, **also}
+        finding = found("OX104", message, where=lines.get(size, said), evidence=evidence)
+        wanted = subject.asked_dynamic or _accepts_other(subject, size)
+        report(finding if wanted else replace(finding, severity="note"))
 
 
 def _accepts_other(subject: Subject, size: str) -> bool:
     """Whether the module itself takes another size of this dimension: what it refuses, no export needs to offer."""
     tensors, sizes = subject.inputs.tensors, subject.sizes()
     grown = [{d: sizes[n] + 1 for d, n in subject.dynamic.get(name, {}).items() if n == size} for name in tensors]
-    try:
-        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
-            subject.call([leaf.clone() for leaf in resized(list(tensors.values()), grown)])
-    except Exception:
-        return False
-    return True
+    return subject.accepts(resized(list(tensors.values()), grown))

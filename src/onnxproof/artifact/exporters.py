@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import onnx_ir as ir
 import torch
@@ -101,14 +101,11 @@ def _bounds(
     ranges = {str(symbol): limits for symbol, limits in program.range_constraints.items()}
     bounds: dict[str, tuple[int, int | None]] = {}
     for name, wished in zip(program.graph_signature.user_inputs, dims, strict=False):
-        value = inputs.get(str(name))
-        if not isinstance(value, torch.Tensor):
-            continue
-        for dim, size in (wished or {}).items():
+        value: Any = inputs.get(str(name))
+        for dim, size in (wished or {}).items() if isinstance(value, torch.Tensor) else ():
             limits = ranges.get(str(value.shape[dim]))
             if limits is not None:
-                high = int(limits.upper) if limits.upper < 2**31 else None
-                bounds[size] = (int(limits.lower), high)
+                bounds[size] = (int(limits.lower), int(limits.upper) if limits.upper < 2**31 else None)
     return bounds
 
 
@@ -120,22 +117,12 @@ def _wished(subject: Subject, attempt: Attempt) -> tuple[dict[int, str] | None, 
     )
 
 
-@contextmanager
-def _unprinted() -> Iterator[None]:
-    """Without the graphs that a verbose export writes to the terminal behind Python's back."""
-    switch = torch._C._jit_set_onnx_log_enabled
-    torch._C._jit_set_onnx_log_enabled = lambda enabled: None
-    try:
-        yield
-    finally:
-        torch._C._jit_set_onnx_log_enabled = switch
-
-
 def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
     subject = order.subject
     # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
     scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
-    with _unprinted():
+    # Without the graphs that a verbose export writes to the terminal behind Python's back.
+    with patch.object(torch._C, "_jit_set_onnx_log_enabled"):
         torch.onnx.export(
             subject.module if scripted else FlatModule(subject),
             order.leaves,
@@ -171,12 +158,10 @@ def _name_and_map(model: ir.Model, modules: Collection[str]) -> dict[str, source
     for i, node in enumerate(model.graph.all_nodes()):
         if not node.name or node.name in origins:
             node.name = f"{node.name or node.op_type}_{i}"
-        described = any(key.startswith("pkg.torch.onnx") for key in node.metadata_props)
-        origins[node.name] = (
-            sourcemap.origin_of(node.metadata_props)
-            if described
-            else sourcemap.origin_of_scope(node.name, modules, node.doc_string)
-        )
+        if any(key.startswith("pkg.torch.onnx") for key in node.metadata_props):
+            origins[node.name] = sourcemap.origin_of(node.metadata_props)
+        else:
+            origins[node.name] = sourcemap.origin_of_scope(node.name, modules, node.doc_string)
     for node in model.graph.all_nodes():
         if origins[label(node)] == sourcemap.Origin():
             origins[label(node)] = _before(node, origins)

@@ -26,23 +26,20 @@ def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifac
 
 def describe(graph: Graph, exporter: str = "unknown", **made: Any) -> Artifact:
     """The artifact in a file that was read already."""
-    path, model, promised = graph.path, graph.model, _promised(graph)
-    beside = external_files(path, graph.proto)
+    model, files = graph.model, [graph.path, *external_files(graph.path, graph.proto)]
     return Artifact(
-        path=str(path),
+        path=str(graph.path),
         exporter=exporter,
         opset=graph.opset,
         ir_version=int(model.ir_version),
         producer=f"{model.producer_name or ''} {model.producer_version or ''}".strip(),
-        sha256=_hash([path, *beside]),
-        bytes=sum(file.stat().st_size for file in [path, *beside]),
+        sha256=_hash(files),
+        bytes=sum(file.stat().st_size for file in files),
         nodes=len(graph.nodes),
         operators=_operators(graph),
         inputs=tuple(_port(value) for value in graph.inputs),
         outputs=tuple(_port(value) for value in graph.outputs),
-        promised_inputs=promised[0],
-        promised_outputs=promised[1],
-        bounds=promised[2],
+        **_promised(model.metadata_props.get(SIGNATURE)),
         **made,
     )
 
@@ -70,12 +67,9 @@ def _port(value: ir.Value) -> Port:
     return Port(name_of(value), unnamed.get(dtype) or dtype.numpy().name, dims(value))
 
 
-def _promised(
-    graph: Graph,
-) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None, dict[str, tuple[int, int | None]]]:
-    text = graph.model.metadata_props.get(SIGNATURE)
-    if text is None:
-        return None, None, {}
-    data = json.loads(text)
+def _promised(signature: str | None) -> dict[str, Any]:
+    if signature is None:
+        return {}
+    data = json.loads(signature)
     bounds = {name: (low, high) for name, (low, high) in data.get("bounds", {}).items()}
-    return tuple(data["inputs"]), tuple(data["outputs"]), bounds
+    return {"promised_inputs": tuple(data["inputs"]), "promised_outputs": tuple(data["outputs"]), "bounds": bounds}

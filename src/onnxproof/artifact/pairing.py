@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
@@ -45,9 +45,7 @@ def pair_inputs(
         findings.append(_by_position(by_place, "shape" if fitting else "position", alone=len(expected) == 1))
         lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
     if unknown:
-        message = (
-            f"the artifact takes {_list(unknown)}, which the module does not have; the module takes {_list(expected)}"
-        )
+        message = f"the artifact takes {', '.join(unknown)}, which the module does not have; the module takes {', '.join(expected)}"
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
     findings += [
         found("OX226", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely
@@ -91,17 +89,13 @@ def _by_position(pairs: Mapping[str, str], how: str, *, alone: bool) -> Finding:
     return found("OX217", message, severity="note" if alone else "review", evidence={"pairs": dict(pairs)})
 
 
-def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> list[Finding]:
+def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> Iterator[Finding]:
     declared = {port.name: port.dtype for port in ports}
-    return [
-        found(
-            "OX219",
-            f"the input {name} is {expected[name]} in the module and {declared[graph]} in the artifact",
-            evidence={"input": name, "module": expected[name], "artifact": declared[graph]},
-        )
-        for name, graph in pairs.items()
-        if declared[graph] not in (expected[name], "unknown")
-    ]
+    for name, graph in pairs.items():
+        module, artifact = expected[name], declared[graph]
+        if artifact not in (module, "unknown"):
+            message = f"the input {name} is {module} in the module and {artifact} in the artifact"
+            yield found("OX219", message, evidence={"input": name, "module": module, "artifact": artifact})
 
 
 def pair_outputs(
@@ -116,12 +110,8 @@ def pair_outputs(
     if set(wanted.values()) == set(names):
         order = [_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
-    if not known:
-        return _outputs_by_position(expected, names)
-    return _outputs_by_name(wanted, names)
-
-
-def _outputs_by_position(expected: Sequence[str], names: Sequence[str]) -> Pairing:
+    if known:
+        return _outputs_by_name(wanted, names)
     pairs = dict(zip(expected, names, strict=False))
     return Pairing(pairs, (*_missing(expected[len(names) :]), *_extra(names[len(expected) :])))
 
@@ -130,17 +120,15 @@ def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
-    findings: list[Finding] = []
-    if len(lonely) == len(unknown):
-        for module, graph in zip(lonely, unknown, strict=True):
-            message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
-            findings.append(
-                found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph})
-            )
-            pairs[module] = graph
-    else:
-        findings += [*_missing(lonely), *_extra(unknown)]
-    return Pairing(pairs, tuple(findings))
+    if len(lonely) != len(unknown):
+        return Pairing(pairs, (*_missing(lonely), *_extra(unknown)))
+    renamed = dict(zip(lonely, unknown, strict=True))
+    return Pairing(pairs | renamed, tuple(_renamed(wanted[module], module, graph) for module, graph in renamed.items()))
+
+
+def _renamed(output: str, module: str, graph: str) -> Finding:
+    message = f"the output {output} is called {graph} in the artifact; paired by position"
+    return found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph})
 
 
 def _missing(names: Sequence[str]) -> list[Finding]:
@@ -155,9 +143,7 @@ def _extra(names: Sequence[str]) -> list[Finding]:
 
 
 def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:
-    message = f"the {what} come in another order: {_list(names)} in the artifact, {_list(expected)} in the module"
+    message = (
+        f"the {what} come in another order: {', '.join(names)} in the artifact, {', '.join(expected)} in the module"
+    )
     return found("OX213", message, evidence={"artifact": list(names), "module": list(expected)})
-
-
-def _list(names: object) -> str:
-    return ", ".join(str(name) for name in names)  # type: ignore[attr-defined]  # any iterable of names

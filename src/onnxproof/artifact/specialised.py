@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from onnxproof.findings import Where
-from onnxproof.findings.frames import user_frame
+from onnxproof.findings.frames import running_line
 
 LOG = "torch.fx.experimental.symbolic_shapes"
 MADE = re.compile(r"create_symbol (\w+) = .*?\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
@@ -36,9 +35,8 @@ class Specialised(logging.Handler):
             self._places[made.group(1)] = (int(made.group(2)), int(made.group(3)))
         symbols = set(SYMBOL.findall(next(filter(None, fixed.groups())))) if fixed else set()
         place = self._places.get(symbols.pop()) if len(symbols) == 1 else None  # of two sizes none is fixed
-        frame = user_frame("".join(traceback.format_stack())) if place is not None else None
-        if place is not None and frame is not None:
-            self.lines.setdefault(place, Where(file=frame["file"], line=int(frame["line"])))
+        if place is not None and place not in self.lines and (line := running_line()).file is not None:
+            self.lines[place] = line
 
 
 @contextmanager

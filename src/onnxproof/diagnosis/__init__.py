@@ -8,6 +8,7 @@ from onnxproof.diagnosis.failures import (
     diagnose_running,
     diagnose_text,
     named_node,
+    refused_size,
 )
 
-__all__ = ["diagnose_export", "diagnose_loading", "diagnose_running", "diagnose_text", "named_node"]
+__all__ = ["diagnose_export", "diagnose_loading", "diagnose_running", "diagnose_text", "named_node", "refused_size"]

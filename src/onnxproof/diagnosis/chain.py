@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from onnxproof.findings import Where
-from onnxproof.findings.frames import traced_frame, unwrapped, user_frame
+from onnxproof.findings.frames import place_of, traced_frame, unwrapped, user_frame
 
 
 def chain(error: BaseException) -> str:
@@ -24,11 +25,10 @@ def location(error: BaseException) -> Where:
     traced = _traced(error)
     module = unwrapped(traced.scopeName().rpartition("::")[2]) if traced is not None else None
     frame = user_frame(chain(error)) or (traced_frame(traced.sourceRange()) if traced is not None else None)
-    for link in links(error):
-        if frame is None:
-            frame = user_frame("".join(traceback.format_tb(link.__traceback__)))
-    place = Where(module=module or None)
-    return replace(place, file=frame["file"], line=int(frame["line"])) if frame else place
+    if frame is None:
+        tracebacks = ("".join(traceback.format_tb(link.__traceback__)) for link in links(error))
+        frame = next(filter(None, map(user_frame, tracebacks)), None)
+    return replace(place_of(frame), module=module or None)
 
 
 def links(error: BaseException) -> list[BaseException]:
@@ -43,24 +43,19 @@ def links(error: BaseException) -> list[BaseException]:
 
 def _translated(error: BaseException) -> Any:
     """The operator that the exporter was translating when it failed: it prints its name only, but its frame still holds it."""
-    for link in links(error):
-        if "Error when translating node" not in str(link):
-            continue
-        for frame, _ in traceback.walk_tb(link.__traceback__):
-            node = frame.f_locals.get("node")
-            if hasattr(node, "meta") and hasattr(node, "target"):
-                return node
-    return None
+    telling = [link for link in links(error) if "Error when translating node" in str(link)]
+    return _held(telling, lambda node: hasattr(node, "meta") and hasattr(node, "target"))
 
 
 def _traced(error: BaseException) -> Any:
     """The node that the TorchScript exporter was translating, with its scope and the calls that led to it."""
-    for link in links(error):
-        for frame, _ in traceback.walk_tb(link.__traceback__):
-            node = frame.f_locals.get("node")
-            if node is not None and hasattr(node, "sourceRange"):
-                return node
-    return None
+    return _held(links(error), lambda node: hasattr(node, "sourceRange"))
+
+
+def _held(errors: Sequence[BaseException], wanted: Callable[[Any], bool]) -> Any:
+    """The first `node` of this kind in the frames of some tracebacks."""
+    frames = (frame for error in errors for frame, _ in traceback.walk_tb(error.__traceback__))
+    return next(filter(wanted, (frame.f_locals.get("node") for frame in frames)), None)
 
 
 def called(error: BaseException) -> str | None:
@@ -73,8 +68,7 @@ def called(error: BaseException) -> str | None:
 def _origin(node: Any) -> Where:
     frame = user_frame(node.meta.get("stack_trace") or "")
     scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
-    module = unwrapped(scopes[-1]) if scopes else None
-    return Where(module=module, file=frame["file"] if frame else None, line=int(frame["line"]) if frame else None)
+    return replace(place_of(frame), module=unwrapped(scopes[-1]) if scopes else None)
 
 
 def shortest(text: str, lines: int = 12) -> str:
@@ -106,12 +100,12 @@ def errors_only(text: str) -> str:
     return ABORT.sub("", FRAME.sub("", text))
 
 
+DIMENSIONS = re.compile(r"ConstraintViolation|Constraints violated|inferred a static shape|specialized|dynamic_shapes")
+
+
 def about_dimensions(error: BaseException) -> bool:
     """Whether the exporter complains that a dynamic dimension cannot be dynamic."""
-    text = chain(error)
-    return bool(
-        re.search(r"ConstraintViolation|Constraints violated|inferred a static shape|specialized|dynamic_shapes", text)
-    )
+    return DIMENSIONS.search(chain(error)) is not None
 
 
 PLACE = re.compile(r"\['leaves'\]\[(\d+)\]\.(?:size\(\)|shape)\[(\d+)\]")
@@ -125,9 +119,5 @@ def fixed_places(error: BaseException) -> set[tuple[int, int]]:
 def in_optimiser(error: BaseException) -> bool:
     """Whether it was the exporter's own graph optimiser that failed."""
     text = chain(error)
-    return (
-        "PassError" in text
-        or "onnxscript/optimizer" in text
-        or "onnxscript/rewriter" in text
-        or "onnx_ir/passes" in "".join(traceback.format_exception(error))
-    )
+    told = any(part in text for part in ("PassError", "onnxscript/optimizer", "onnxscript/rewriter"))
+    return told or "onnx_ir/passes" in "".join(traceback.format_exception(error))

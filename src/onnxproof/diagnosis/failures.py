@@ -66,6 +66,13 @@ def diagnose_running(text: str) -> Finding | None:
     return _first(text, RUNNING)
 
 
+def refused_size(text: str) -> tuple[str, str, str] | None:
+    """The input, the dimension and the size that a file fixes, where onnxruntime was fed another; None for any other message."""
+    known = first_rule(text, ("onnxruntime_feed",))
+    caught = known[1].groupdict() if known is not None and known[0].code == "OX222" else {}
+    return (caught["name"], caught["dimension"], caught["fixed"]) if "name" in caught else None
+
+
 def diagnose_text(text: str) -> Finding | None:
     """What a text from elsewhere tells, a message, a whole log or somebody's own words; None where nothing of the catalogue fits."""
     text = text.translate(QUOTES)

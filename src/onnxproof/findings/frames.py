@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import linecache
 import re
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
+
+from onnxproof.findings.finding import Where
 
 PREFIX = "model"
 """Name of the wrapped module inside the wrapper of an export: the first part of every scope, removed here."""
@@ -41,6 +44,16 @@ def _foreign(file: str) -> bool:
     if file.startswith(OWN):
         return not file.endswith(MODELS)
     return any(part in file if part.startswith("/") else file.startswith(part) for part in FOREIGN)
+
+
+def place_of(frame: Mapping[str, str] | None) -> Where:
+    """The file and line of a frame; nowhere where there is none."""
+    return Where(file=frame["file"], line=int(frame["line"])) if frame else Where()
+
+
+def running_line() -> Where:
+    """The user's line that is running now."""
+    return place_of(user_frame("".join(traceback.format_stack())))
 
 
 def traced_frame(trace: str) -> Mapping[str, str] | None:

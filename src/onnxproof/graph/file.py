@@ -19,13 +19,12 @@ def load_model(path: Path, weights: bool = True) -> onnx.ModelProto:
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:
-        raise FindingError(
-            found(
-                "OX301",
-                f"{path.name} is not an ONNX model, or it is cut off: {type(error).__name__} while parsing its {path.stat().st_size} bytes",
-                evidence={"error": str(error)[:500], "bytes": path.stat().st_size},
-            )
-        ) from error
+        size = path.stat().st_size
+        message = (
+            f"{path.name} is not an ONNX model, or it is cut off: {type(error).__name__} while parsing its {size} bytes"
+        )
+        evidence = {"error": str(error)[:500], "bytes": size}
+        raise FindingError(found("OX301", message, evidence=evidence)) from error
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise FindingError(found("OX301", f"{path.name} holds no graph: it is empty or not an ONNX model"))
     _check_external(path, model)
@@ -34,8 +33,12 @@ def load_model(path: Path, weights: bool = True) -> onnx.ModelProto:
 
 def external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     """The files beside the model that hold its weights."""
-    places = {_location(tensor) for tensor in model.graph.initializer if tensor.external_data}
+    places = {_location(tensor) for tensor in _external(model)}
     return [path.parent / place for place in sorted(places) if (path.parent / place).is_file()]
+
+
+def _external(model: onnx.ModelProto) -> list[onnx.TensorProto]:
+    return [tensor for tensor in model.graph.initializer if tensor.external_data]
 
 
 def _location(tensor: onnx.TensorProto) -> str:
@@ -60,26 +63,21 @@ def _bytes(tensor: onnx.TensorProto) -> int:
 
 def _check_external(path: Path, model: onnx.ModelProto) -> None:
     needed: dict[str, int] = {}
-    for tensor in model.graph.initializer:
-        if tensor.external_data:
-            entries = {entry.key: entry.value for entry in tensor.external_data}
-            end = int(entries.get("offset", 0)) + int(entries.get("length", 0) or _bytes(tensor))
-            needed[entries.get("location", "")] = max(needed.get(entries.get("location", ""), 0), end)
+    for tensor in _external(model):
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        end = int(entries.get("offset", 0)) + int(entries.get("length", 0) or _bytes(tensor))
+        needed[_location(tensor)] = max(needed.get(_location(tensor), 0), end)
     for place, end in needed.items():
         file = path.parent / place
         if escapes(place):
             message = f"{path.name} looks for its weights outside its folder, in {place!r}"
             raise FindingError(found("OX323", message, evidence={"location": place}))
         if not file.is_file():
-            raise FindingError(
-                found(
-                    "OX302", f"{path.name} keeps its weights in {place!r}, and that file is not in the model's folder"
-                )
-            )
+            message = f"{path.name} keeps its weights in {place!r}, and that file is not in the model's folder"
+            raise FindingError(found("OX302", message))
         if file.stat().st_size < end:
-            raise FindingError(
-                found("OX302", f"{place} has {file.stat().st_size} bytes and {path.name} needs {end}: it is cut off")
-            )
+            message = f"{place} has {file.stat().st_size} bytes and {path.name} needs {end}: it is cut off"
+            raise FindingError(found("OX302", message))
 
 
 def complaint(path: Path) -> Finding | None:
@@ -91,11 +89,8 @@ def complaint(path: Path) -> Finding | None:
         # Custom operators and newer opsets are onnxruntime's to judge, not the checker's.
         if "No Op registered" in text or "No opset import" in text or "Unrecognized" in text:
             return None
-        return found(
-            "OX306",
-            f"the ONNX checker complains: {text.splitlines()[0] if text else error!r}",
-            evidence={"error": text[:1000]},
-        )
+        message = f"the ONNX checker complains: {text.splitlines()[0] if text else error!r}"
+        return found("OX306", message, evidence={"error": text[:1000]})
     return None
 
 

@@ -15,136 +15,82 @@ from onnx.reference.ops.op_average_pool import AveragePool_19 as SlowAveragePool
 from onnx.reference.ops.op_conv import Conv as SlowConv
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as SlowConvTranspose
 from onnx.reference.ops.op_max_pool import MaxPool as SlowMaxPool
-
-CONVOLUTIONS = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d, 3: torch.nn.functional.conv3d}
-AVERAGES = {1: torch.nn.functional.avg_pool1d, 2: torch.nn.functional.avg_pool2d, 3: torch.nn.functional.avg_pool3d}
-TRANSPOSED = {
-    1: torch.nn.functional.conv_transpose1d,
-    2: torch.nn.functional.conv_transpose2d,
-    3: torch.nn.functional.conv_transpose3d,
-}
-POOLS = {1: torch.nn.functional.max_pool1d, 2: torch.nn.functional.max_pool2d, 3: torch.nn.functional.max_pool3d}
+from torch.nn import functional
 
 
 def _tensor(array: Any) -> torch.Tensor:
     return torch.from_numpy(np.array(array, order="C"))
 
 
-def _plain(auto_pad: Any) -> bool:
-    return auto_pad in (None, b"NOTSET", "NOTSET", b"VALID", "VALID")
+class _Window:
+    """The attributes of a convolution or a pooling, in torch's words."""
+
+    def __init__(self, x: Any, given: dict[str, Any]) -> None:
+        self.rank = x.ndim - 2
+        self.plain = self.rank in (1, 2, 3) and given["auto_pad"] in (None, b"NOTSET", "NOTSET", b"VALID", "VALID")
+        self.strides = list(given["strides"] or [1] * self.rank)
+        self.dilations = list(given["dilations"] or [1] * self.rank)
+        pads = list(given["pads"] or [0] * (2 * self.rank))
+        self.begin, self.end = pads[: self.rank], pads[self.rank :]
+
+    def padded(self, x: Any, value: float = 0.0) -> torch.Tensor:
+        """The array with its borders; torch's order is the last axis first, begin and end."""
+        sides = [size for pair in reversed([*zip(self.begin, self.end, strict=True)]) for size in pair]
+        return functional.pad(_tensor(x), sides, value=value)
+
+    def call(self, name: str, *args: Any) -> Any:
+        """What torch's function for this number of dimensions answers."""
+        return (getattr(functional, f"{name}{self.rank}d")(*args).numpy(),)
 
 
-def _pads(pads: Any, rank: int) -> list[int]:
-    """ONNX pads (all begins, then all ends) in torch's order (last axis first, begin and end)."""
-    given = list(pads) if pads is not None else [0] * (2 * rank)
-    return [given[axis + side * rank] for axis in reversed(range(rank)) for side in (0, 1)]
-
-
-class Conv(OpRun):
+class Conv(SlowConv):
     op_domain = ""
 
-    def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=None, kernel_shape=None, pads=None, strides=None):
-        rank = X.ndim - 2
-        if rank not in CONVOLUTIONS or not _plain(auto_pad) or X.dtype != np.float64 or W.dtype != np.float64:
-            return SlowConv._run(self, X, W, B, auto_pad, dilations, group, kernel_shape, pads, strides)
-        padded = torch.nn.functional.pad(_tensor(X), _pads(pads, rank))
+    def _run(self, X, W, B=None, **given):
+        window = _Window(X, given)
+        if not window.plain or X.dtype != np.float64 or W.dtype != np.float64:
+            return super()._run(X, W, B, **given)
         bias = None if B is None else _tensor(B)
-        weight = _tensor(W)
-        ones = [1] * rank
-        out = CONVOLUTIONS[rank](padded, weight, bias, list(strides or ones), 0, list(dilations or ones), group or 1)
-        return (out.numpy(),)
+        strides, dilations, group = window.strides, window.dilations, given["group"] or 1
+        return window.call("conv", window.padded(X), _tensor(W), bias, strides, 0, dilations, group)
 
 
-class MaxPool(OpRun):
+class MaxPool(SlowMaxPool):
     op_domain = ""
 
-    def _run(
-        self,
-        x,
-        auto_pad=None,
-        ceil_mode=None,
-        dilations=None,
-        kernel_shape=None,
-        pads=None,
-        storage_order=None,
-        strides=None,
-    ):
-        rank = x.ndim - 2
-        if (
-            rank not in POOLS
-            or not _plain(auto_pad)
-            or ceil_mode
-            or x.dtype not in (np.float64, np.float32)
-            or len(self.onnx_node.output) > 1
-        ):
-            return SlowMaxPool._run(self, x, auto_pad, ceil_mode, dilations, kernel_shape, pads, storage_order, strides)
-        padded = torch.nn.functional.pad(_tensor(x), _pads(pads, rank), value=-torch.inf)
-        ones = [1] * rank
-        out = POOLS[rank](padded, list(kernel_shape), list(strides or ones), 0, list(dilations or ones))
-        return (out.numpy(),)
+    def _run(self, x, **given):
+        window = _Window(x, given)
+        known = x.dtype in (np.float64, np.float32) and len(self.onnx_node.output) == 1
+        if not window.plain or given["ceil_mode"] or not known:
+            return super()._run(x, **given)
+        padded = window.padded(x, -torch.inf)
+        return window.call("max_pool", padded, list(given["kernel_shape"]), window.strides, 0, window.dilations)
 
 
-class AveragePool(OpRun):
+class AveragePool(SlowAveragePool):
     op_domain = ""
 
-    def _run(
-        self,
-        x,
-        auto_pad=None,
-        ceil_mode=None,
-        count_include_pad=None,
-        dilations=None,
-        kernel_shape=None,
-        pads=None,
-        strides=None,
-    ):
-        rank = x.ndim - 2
-        ones = [1] * rank
-        padded = any(pads or [])
-        plain = rank in AVERAGES and _plain(auto_pad) and not ceil_mode and list(dilations or ones) == ones
-        if not plain or x.dtype != np.float64 or (padded and not count_include_pad):
-            return SlowAveragePool._run(
-                self, x, auto_pad, ceil_mode, count_include_pad, dilations, kernel_shape, pads, strides
-            )
-        source = torch.nn.functional.pad(_tensor(x), _pads(pads, rank))
-        return (AVERAGES[rank](source, list(kernel_shape), list(strides or ones)).numpy(),)
+    def _run(self, x, **given):
+        window = _Window(x, given)
+        spread = given["ceil_mode"] or set(window.dilations) != {1}
+        uncounted = any(given["pads"] or []) and not given["count_include_pad"]
+        if not window.plain or spread or uncounted or x.dtype != np.float64:
+            return super()._run(x, **given)
+        return window.call("avg_pool", window.padded(x), list(given["kernel_shape"]), window.strides)
 
 
-class ConvTranspose(OpRun):
+class ConvTranspose(SlowConvTranspose):
     op_domain = ""
 
-    def _run(
-        self,
-        X,
-        W,
-        B=None,
-        auto_pad=None,
-        dilations=None,
-        group=None,
-        kernel_shape=None,
-        output_padding=None,
-        output_shape=None,
-        pads=None,
-        strides=None,
-    ):
-        rank = X.ndim - 2
-        begin, end = list(pads or [0] * 2 * rank)[:rank], list(pads or [0] * 2 * rank)[rank:]
-        if rank not in TRANSPOSED or not _plain(auto_pad) or output_shape or begin != end or X.dtype != np.float64:
-            return SlowConvTranspose._run(
-                self, X, W, B, auto_pad, dilations, group, kernel_shape, output_padding, output_shape, pads, strides
-            )
-        ones = [1] * rank
-        out = TRANSPOSED[rank](
-            _tensor(X),
-            _tensor(W),
-            None if B is None else _tensor(B),
-            list(strides or ones),
-            begin,
-            list(output_padding or [0] * rank),
-            group or 1,
-            list(dilations or ones),
-        )
-        return (out.numpy(),)
+    def _run(self, X, W, B=None, **given):
+        window = _Window(X, given)
+        uneven = given["output_shape"] or window.begin != window.end
+        if not window.plain or uneven or X.dtype != np.float64:
+            return super()._run(X, W, B, **given)
+        bias = None if B is None else _tensor(B)
+        strides, added = window.strides, list(given["output_padding"] or [0] * window.rank)
+        how = (strides, window.begin, added, given["group"] or 1, window.dilations)
+        return window.call("conv_transpose", _tensor(X), _tensor(W), bias, *how)
 
 
 class Erf(OpRun):
@@ -162,7 +108,7 @@ class Gelu(OpRun):
     op_domain = ""
 
     def _run(self, x, approximate=None):
-        return (torch.nn.functional.gelu(_tensor(x), approximate=_text(approximate, "none")).numpy(),)
+        return (functional.gelu(_tensor(x), approximate=_text(approximate, "none")).numpy(),)
 
 
 class GridSample(OpRun):
@@ -172,7 +118,7 @@ class GridSample(OpRun):
 
     def _run(self, X, grid, mode=None, padding_mode=None, align_corners=None):
         kind = {"linear": "bilinear", "cubic": "bicubic"}.get(_text(mode, "linear"), _text(mode, "linear"))
-        out = torch.nn.functional.grid_sample(
+        out = functional.grid_sample(
             _tensor(X), _tensor(grid.astype(X.dtype)), kind, _text(padding_mode, "zeros"), bool(align_corners)
         )
         return (out.numpy(),)

@@ -43,9 +43,7 @@ def origin_of(metadata: Mapping[str, str]) -> Origin:
     return Origin(
         module=unwrapped(scopes[-2]) if len(scopes) > 1 else None,
         cls=classes[-2] if len(classes) > 1 else None,
-        file=frame["file"] if frame else None,
-        line=int(frame["line"]) if frame else None,
-        text=(frame["text"].strip() or None) if frame else None,
+        **_line(frame),
         op=target.group(1) if target else None,
         rule=metadata.get("pkg.onnxscript.rewriter.rule_name"),
     )
@@ -56,18 +54,17 @@ def origin_of_scope(name: str, modules: Collection[str] = (), trace: str | None 
 
     `trace`: the calls that led to the node, as tracing notes them.
     """
-    frame = traced_frame(trace or "")
-    place = Origin(
-        file=frame["file"] if frame else None,
-        line=int(frame["line"]) if frame else None,
-        text=(frame["text"] or None) if frame else None,
-    )
+    place = Origin(**_line(traced_frame(trace or "")))
     parts = [part for part in name.split("/") if part]
     if len(parts) < 2:
         return place
     path = unwrapped(parts[-2] if "." in parts[-2] else ".".join(parts[:-1]))
     again = re.sub(r"_\d+(?=\.|$)", "", path or "")
     return replace(place, module=again if path not in modules and again in modules else path)
+
+
+def _line(frame: Mapping[str, str] | None) -> dict[str, Any]:
+    return {"file": frame["file"], "line": int(frame["line"]), "text": frame["text"].strip() or None} if frame else {}
 
 
 def _list(text: str | None) -> list[str]:
@@ -80,7 +77,12 @@ def _list(text: str | None) -> list[str]:
 
 def placed(node: str | None, sourcemap: str | None) -> Where:
     """A node by its name, and the module and line that the source map knows of it."""
-    origin = read(Path(sourcemap)).get(node or "", Origin()) if sourcemap else Origin()
+    return place_in(read(Path(sourcemap)) if sourcemap else {}, node)
+
+
+def place_in(origins: Mapping[str, Origin], node: str | None) -> Where:
+    """A node by its name, and the module and line that are known of it."""
+    origin = origins.get(node or "", Origin())
     return Where(node=node, module=origin.module, file=origin.file, line=origin.line)
 
 

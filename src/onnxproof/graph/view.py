@@ -107,8 +107,7 @@ class Graph:
 
     def where(self, node: ir.Node) -> Where:
         """A node, and the module and line it comes from, where a source map lies beside the file."""
-        origin = self._origins.get(node.name or "", sourcemap.Origin())
-        return Where(node=node.name or None, module=origin.module, file=origin.file, line=origin.line)
+        return sourcemap.place_in(self._origins, node.name or None)
 
     # --- values
 

@@ -6,8 +6,9 @@ Every tensor of a model is written anew here, which is what protobufs are best a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
@@ -18,6 +19,10 @@ NARROW = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFL
 LOSSY = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 EXPANDED = {"GroupNormalization", "HardSwish", "MeanVarianceNormalization", "Mish"}
 DTYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
+
+Part: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
+Steps = Callable[..., Any]
+"""Of a shape: relative steps in ulp."""
 
 
 def in_float64(array: NDArray[Any]) -> NDArray[Any]:
@@ -31,9 +36,8 @@ def widen(model: onnx.ModelProto, *, keep_lossy_casts: bool) -> onnx.ModelProto:
     With `keep_lossy_casts`, a cast to float16 or bfloat16 still loses digits: right for a module that has no such cast.
     """
     wide = _with_visible_constants(model)
-    _widen_graph(wide.graph, keep_lossy_casts)
-    for function in wide.functions:
-        _widen_nodes(function.node, keep_lossy_casts)
+    for part in (wide.graph, *wide.functions):
+        _widen_part(part, keep_lossy_casts)
     return wide
 
 
@@ -47,18 +51,15 @@ def _with_visible_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnx.inliner.inline_selected_functions(model, functions, inline_schema_functions=True)
 
 
-def _widen_graph(graph: onnx.GraphProto, keep_lossy: bool) -> None:
-    for tensor in graph.initializer:
-        _widen_tensor(tensor)
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type in NARROW:
-            value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
-    _widen_nodes(graph.node, keep_lossy)
-
-
-def _widen_nodes(nodes: Any, keep_lossy: bool) -> None:
+def _widen_part(part: Part, keep_lossy: bool) -> None:
+    if isinstance(part, onnx.GraphProto):
+        for tensor in part.initializer:
+            _widen_tensor(tensor)
+        for value in (*part.input, *part.output, *part.value_info):
+            if value.type.tensor_type.elem_type in NARROW:
+                value.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
     added: list[tuple[int, onnx.NodeProto]] = []
-    for i, node in enumerate(nodes):
+    for i, node in enumerate(part.node):
         lossy = keep_lossy and node.op_type == "Cast" and any(a.name == "to" and a.i in LOSSY for a in node.attribute)
         if lossy:
             result = node.output[0]
@@ -70,14 +71,14 @@ def _widen_nodes(nodes: Any, keep_lossy: bool) -> None:
             _widen_attribute(attribute, keep_lossy)
         _widen_default(node)
     for place, node in reversed(added):
-        nodes.insert(place, node)
+        part.node.insert(place, node)
 
 
 def _widen_attribute(attribute: onnx.AttributeProto, keep_lossy: bool) -> None:
     if attribute.type == onnx.AttributeProto.TENSOR:
         _widen_tensor(attribute.t)
     elif attribute.type == onnx.AttributeProto.GRAPH:
-        _widen_graph(attribute.g, keep_lossy)
+        _widen_part(attribute.g, keep_lossy)
     elif attribute.name in DTYPE_ATTRIBUTES and attribute.i in NARROW:
         attribute.i = onnx.TensorProto.DOUBLE
 
@@ -107,24 +108,7 @@ def digest(array: NDArray[Any]) -> bytes:
 
 def digests(arrays: Iterable[NDArray[Any]]) -> set[bytes]:
     """Digests of weights, and of their transposes: what an exporter may store without computing anything."""
-    known: set[bytes] = set()
-    for array in arrays:
-        known.add(digest(array))
-        if array.ndim == 2:
-            known.add(digest(array.T))
-    return known
-
-
-class Nudge:
-    """Moves float constants by up to four float32 ulp: at random, or all the same way (signs at random can cancel out)."""
-
-    def __init__(self, seed: int) -> None:
-        self._generator = np.random.default_rng(seed)
-        self._drift = seed % 2 == 1
-
-    def steps(self, shape: tuple[int, ...] = ()) -> NDArray[Any]:
-        """Relative steps in ulp."""
-        return self._generator.uniform(1 if self._drift else -4, 4, shape)
+    return {digest(one) for array in arrays for one in ((array, array.T) if array.ndim == 2 else (array,))}
 
 
 def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx.ModelProto | None:
@@ -133,42 +117,46 @@ def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx
     Constants that hold a parameter or buffer of the module are exact; all others (folded, scalars, attributes) were
     computed or stored in float32.
     """
-    nudge = Nudge(seed)
+    # By up to four float32 ulp, at random or all the same way: signs at random can cancel out.
+    steps = partial(np.random.default_rng(seed).uniform, 1 if seed % 2 else -4, 4)
     moved = onnx.ModelProto()
     moved.CopyFrom(wide)
-    count = _nudge_graph(moved.graph, known, nudge)
-    for function in moved.functions:
-        count += sum(_nudge_node(node, known, nudge) for node in function.node)
-    return moved if count else None
+    constants = [constant for part in (moved.graph, *moved.functions) for constant in _constants(part)]
+    changed = [
+        _nudge_tensor(one, known, steps) if isinstance(one, onnx.TensorProto) else _nudge_attribute(one, steps)
+        for one in constants
+    ]
+    return moved if any(changed) else None
 
 
-def _nudge_graph(graph: onnx.GraphProto, known: set[bytes], nudge: Nudge) -> int:
-    count = sum(_nudge_tensor(tensor, known, nudge) for tensor in graph.initializer)
-    return count + sum(_nudge_node(node, known, nudge) for node in graph.node)
-
-
-def _nudge_node(node: onnx.NodeProto, known: set[bytes], nudge: Nudge) -> int:
-    count = 0
-    for attribute in node.attribute:
+def _constants(part: Part) -> Iterator[onnx.TensorProto | onnx.AttributeProto]:
+    """Stored tensors and numbers, those of subgraphs too."""
+    yield from part.initializer if isinstance(part, onnx.GraphProto) else ()
+    for attribute in (attribute for node in part.node for attribute in node.attribute):
         if attribute.type == onnx.AttributeProto.TENSOR:
-            count += _nudge_tensor(attribute.t, known, nudge)
+            yield attribute.t
         elif attribute.type == onnx.AttributeProto.GRAPH:
-            count += _nudge_graph(attribute.g, known, nudge)
-        elif attribute.type == onnx.AttributeProto.FLOAT and attribute.f not in (0.0, 1.0):
-            # Attributes are float32 in the file: a whole step at least.
-            step = float(nudge.steps())
-            attribute.f = attribute.f * (1 + np.copysign(max(abs(step), 2.0), step) * 2.0**-24)
-            count += 1
-    return count
+            yield from _constants(attribute.g)
+        elif attribute.type == onnx.AttributeProto.FLOAT:
+            yield attribute
 
 
-def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], nudge: Nudge) -> int:
+def _nudge_attribute(attribute: onnx.AttributeProto, steps: Steps) -> bool:
+    """Attributes are float32 in the file: a whole step at least."""
+    if attribute.f in (0.0, 1.0):
+        return False
+    step = float(steps())
+    attribute.f = attribute.f * (1 + np.copysign(max(abs(step), 2.0), step) * 2.0**-24)
+    return True
+
+
+def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], steps: Steps) -> bool:
     if tensor.data_type != onnx.TensorProto.DOUBLE:
-        return 0
+        return False
     array = onnx.numpy_helper.to_array(tensor)
     whole = np.all(array == np.round(array * 2.0**10) / 2.0**10) if array.size < 64 else False
     if not array.size or whole or digest(array.astype(np.float32)) in known or digest(array) in known:
-        return 0
-    moved = array * (1 + nudge.steps(array.shape) * 2.0**-24)
+        return False
+    moved = array * (1 + steps(array.shape) * 2.0**-24)
     tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(moved), tensor.name))
-    return 1
+    return True

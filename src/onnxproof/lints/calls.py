@@ -32,8 +32,7 @@ class Source:
 
 def read(function: object) -> Source | None:
     """The source of a function; None where it has none, or is a lambda that cannot be told from another."""
-    plain = inspect.unwrap(function) if callable(function) else function
-    plain = getattr(plain, "__func__", plain)
+    plain = _plain(inspect.unwrap(function) if callable(function) else function)
     if not isinstance(plain, FunctionType):
         return None
     try:
@@ -57,18 +56,16 @@ def own(source: Source) -> bool:
 
 def called(call: ast.Call, source: Source, owner: object) -> object:
     """What a call calls, looked up as Python would, without running anything; None where that is not clear."""
-    target = call.func
-    if isinstance(target, ast.Name):
-        return _named(source.function, target.id)
-    if not isinstance(target, ast.Attribute):
-        return None
-    if isinstance(target.value, ast.Name):
-        if target.value.id == "self":
-            return _member(owner, target.attr)
-        holder = _named(source.function, target.value.id)
-        return inspect.getattr_static(holder, target.attr, None) if isinstance(holder, ModuleType) else None
-    if isinstance(target.value, ast.Call) and isinstance(target.value.func, ast.Name):
-        return _above(source.function, owner, target.attr) if target.value.func.id == "super" else None
+    match call.func:
+        case ast.Name(id=name):
+            return _named(source.function, name)
+        case ast.Attribute(value=ast.Name(id="self"), attr=name):
+            return _plain(inspect.getattr_static(owner, name, None))
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            holder = _named(source.function, module)
+            return inspect.getattr_static(holder, name, None) if isinstance(holder, ModuleType) else None
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
+            return _above(source.function, owner, name)
     return None
 
 
@@ -80,11 +77,6 @@ def _named(function: FunctionType, name: str) -> Any:
         except ValueError:  # not filled yet
             return None
     return function.__globals__.get(name)
-
-
-def _member(owner: object, name: str) -> Any:
-    found = inspect.getattr_static(owner, name, None)
-    return getattr(found, "__func__", found)
 
 
 def _above(function: FunctionType, owner: object, name: str) -> Any:

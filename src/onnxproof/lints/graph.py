@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,13 @@ RUNTIMES: Mapping[tuple[int, int], tuple[int, int]] = {
     (1, 16): (19, 9),
     (1, 17): (20, 9),
     (1, 18): (21, 10),
-    (1, 19): (21, 10),
-    (1, 20): (21, 10),
     (1, 21): (22, 10),
-    (1, 22): (22, 10),
     (1, 23): (23, 11),
     (1, 24): (25, 13),
     (1, 25): (26, 13),
-    (1, 31): (26, 13),
 }
-"""onnxruntime's release → the newest opset and IR version that it loads; measured with files of one Identity node."""
+"""onnxruntime's release → the newest opset and IR version that it and those up to the next one here load; measured with files of
+one Identity node, up to 1.31."""
 
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -62,15 +60,15 @@ REFUSED = re.compile(
     r"Required attribute .{0,40}is missing|is marked single but|not in range \[min=|must not be recursive|is not an output of any node|"
     r"is too small for the declared shape|Inference error\(s\)"
 )
+"""Complaints of the checker that onnxruntime has too: here no session is built that would tell."""
 BORNE = re.compile(r"\(op_type:[^)]*\): \[\w+\] (?:Inference error\(s\): )?\(op_type:|existing shape differ")
 """Complaints that onnxruntime does not have: about an operator inside another, which it may run by a kernel of its own, and about
 a declared shape that is not the inferred one."""
-"""Complaints of the checker that onnxruntime has too: here no session is built that would tell."""
 
 
 def _graver(finding: Finding) -> Finding:
-    complaint = str(finding.evidence.get("error", ""))
-    refused = REFUSED.search(complaint) and not BORNE.search(complaint)
+    said = str(finding.evidence.get("error", ""))
+    refused = REFUSED.search(said) and not BORNE.search(said)
     return replace(finding, severity="block") if refused else finding
 
 
@@ -89,15 +87,14 @@ def lint_content(graph: Graph) -> list[Finding]:
 # --- versions -----------------------------------------------------------------------------------------------------------
 
 
-def _versions(graph: Graph, runtime: str | None) -> list[Finding]:
+def _versions(graph: Graph, runtime: str | None) -> Iterator[Finding]:
     opset, newest_ir, name = newest(runtime)
     written = int(graph.model.ir_version)
     problems = [f"opset {graph.opset} (it reads up to {opset})"] * (graph.opset > opset)
     problems += [f"IR version {written} (it reads up to {newest_ir})"] * (written > newest_ir)
-    if not problems:
-        return []
-    evidence = {"runtime": name, "opset": graph.opset, "ir_version": written}
-    return [found("OX310", f"{name} does not read {' or '.join(problems)}", evidence=evidence)]
+    if problems:
+        evidence = {"runtime": name, "opset": graph.opset, "ir_version": written}
+        yield found("OX310", f"{name} does not read {' or '.join(problems)}", evidence=evidence)
 
 
 def newest(runtime: str | None) -> tuple[int, int, str]:
@@ -119,17 +116,17 @@ def newest(runtime: str | None) -> tuple[int, int, str]:
 # --- dimensions ---------------------------------------------------------------------------------------------------------
 
 
-def _fixed(graph: Graph) -> list[Finding]:
+def _fixed(graph: Graph) -> Iterator[Finding]:
     shapes = {name: graph.shapes.get(name, ()) for name in names(graph.inputs)}
-    symbols = {size for shape in shapes.values() for size in shape if not isinstance(size, int)}
-    if shapes and any(shapes.values()) and not symbols:
+    if any(shapes.values()) and all(isinstance(size, int) for shape in shapes.values() for size in shape):
         told = ", ".join(f"{name} {list(shape)}" for name, shape in list(shapes.items())[:4])
-        return [found("OX312", f"every dimension of every input is fixed: {told}", evidence={"inputs": shapes})]
-    return []
+        yield found("OX312", f"every dimension of every input is fixed: {told}", evidence={"inputs": shapes})
 
 
-def _written_down(graph: Graph) -> list[Finding]:
-    return [_inner(graph, node, size) for node, size in _constant_sizes(graph)][:3]
+def _written_down(graph: Graph) -> Iterator[Finding]:
+    for node, size in islice(_constant_sizes(graph), 3):
+        message = f"{node.op_type} node {node.name} has a constant shape beginning with {size}, though its input has a symbolic dimension"
+        yield found("OX313", message, where=graph.where(node), evidence={"size": size})
 
 
 def _constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
@@ -143,10 +140,9 @@ def _constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
         target = _stored_sizes(graph, node.inputs[1]) if shape and shape[0] in batches else None
         if not shape or not target:
             continue
-        if node.op_type == "Expand":
-            if len(target) == len(shape) and target[0] > 1:
-                yield node, target[0]
-        elif -1 not in target and target[0] != 0:  # 0 copies the size of the data
+        expands = node.op_type == "Expand" and len(target) == len(shape) and target[0] > 1
+        reshapes = node.op_type == "Reshape" and -1 not in target and target[0] != 0  # 0 copies the size of the data
+        if expands or reshapes:
             yield node, target[0]
 
 
@@ -171,28 +167,15 @@ def _stored_sizes(graph: Graph, value: ir.Value | None, deepest: int = DEEPEST) 
     return _stored_sizes(graph, node.inputs[0], deepest - 1)
 
 
-def _inner(graph: Graph, node: ir.Node, size: int) -> Finding:
-    message = f"{node.op_type} node {node.name} has a constant shape beginning with {size}, though its input has a symbolic dimension"
-    return found("OX313", message, where=graph.where(node), evidence={"size": size})
-
-
 # --- random, unused -------------------------------------------------------------------------------------------------------
 
 
-def _randomness(graph: Graph) -> list[Finding]:
+def _randomness(graph: Graph) -> Iterator[Finding]:
     nodes = [node for node in graph.all_nodes if node.op_type in RANDOM or _training(graph, node)]
-    if not nodes:
-        return []
-    told = ", ".join(sorted({node.op_type for node in nodes}))
-    evidence = {"nodes": [node.name for node in nodes][:50]}
-    return [
-        found(
-            "OX318",
-            f"{len(nodes)} random or training-mode nodes: {told}",
-            where=graph.where(nodes[0]),
-            evidence=evidence,
-        )
-    ]
+    if nodes:
+        message = f"{len(nodes)} random or training-mode nodes: {', '.join(sorted({node.op_type for node in nodes}))}"
+        evidence = {"nodes": [node.name for node in nodes][:50]}
+        yield found("OX318", message, where=graph.where(nodes[0]), evidence=evidence)
 
 
 def _training(graph: Graph, node: ir.Node) -> bool:
@@ -205,29 +188,23 @@ def _training(graph: Graph, node: ir.Node) -> bool:
     return False
 
 
-def _unused(graph: Graph) -> list[Finding]:
+def _unused(graph: Graph) -> Iterator[Finding]:
+    needed = graph.before(*graph.outputs)
     parts = {
         "inputs": names([value for value in graph.inputs if _unread(value)]),
         "stored tensors": [name for name, value in graph.main.initializers.items() if _unread(value)],
-        "nodes": [node.name or node.op_type for node in _dead(graph)],
+        "nodes": [node.name or node.op_type for node in reversed(graph.nodes) if node not in needed],
         "Identity chains": [label(node) for node in graph.nodes if _chained(node)],
         "branches that are never taken": [label(node) for node in graph.all_nodes if graph.never_taken(node)],
     }
     present = {what: unused for what, unused in parts.items() if unused}
-    if not present:
-        return []
-    told = "; ".join(f"{len(unused)} {what} ({', '.join(unused[:3])})" for what, unused in present.items())
-    return [found("OX317", f"parts that could be left out: {told}", evidence={k: v[:50] for k, v in present.items()})]
+    if present:
+        told = "; ".join(f"{len(unused)} {what} ({', '.join(unused[:3])})" for what, unused in present.items())
+        yield found("OX317", f"parts that could be left out: {told}", evidence={k: v[:50] for k, v in present.items()})
 
 
 def _unread(value: ir.Value) -> bool:
     return not value.uses() and not value.is_graph_output()
-
-
-def _dead(graph: Graph) -> list[ir.Node]:
-    """Nodes that no output needs, the last first."""
-    needed = graph.before(*graph.outputs)
-    return [node for node in reversed(graph.nodes) if node not in needed]
 
 
 def _chained(node: ir.Node) -> bool:
@@ -239,12 +216,11 @@ def _chained(node: ir.Node) -> bool:
 # --- metadata ---------------------------------------------------------------------------------------------------------------
 
 
-def _metadata(graph: Graph) -> list[Finding]:
+def _metadata(graph: Graph) -> Iterator[Finding]:
     hits = list(dict.fromkeys(match.group(0) for text in _texts(graph) for match in LOCAL_PATH.finditer(text)))
-    if not hits:
-        return []
-    message = f"the metadata tells {len(hits)} local paths or source lines, such as {hits[0][:120]}"
-    return [found("OX322", message, evidence={"found": hits[:20]})]
+    if hits:
+        message = f"the metadata tells {len(hits)} local paths or source lines, such as {hits[0][:120]}"
+        yield found("OX322", message, evidence={"found": hits[:20]})
 
 
 def _texts(graph: Graph) -> Iterator[str]:

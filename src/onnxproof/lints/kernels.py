@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -18,11 +18,6 @@ CPU = "CPUExecutionProvider"
 ONE_TYPE = "tensor({})"
 OPEN = 2**31 - 1
 """The last version of a kernel for which none is set: a later one of the operator may mean something else."""
-NAMES = {
-    onnx.TensorProto.FLOAT: "float",
-    onnx.TensorProto.DOUBLE: "double",
-    onnx.TensorProto.STRING: "string",
-}
 
 
 @dataclass(frozen=True)
@@ -55,12 +50,12 @@ def registry() -> Mapping[tuple[str, str, str], tuple[Kernel, ...]]:
     return {key: tuple(found) for key, found in kernels.items()}
 
 
-def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
+def missing_kernels(graph: Graph, providers: Sequence[str]) -> Iterator[Finding]:
     """Nodes that no provider can run, and nodes that the first provider leaves to another."""
     known = {provider for provider, _, _ in registry()}
     order = [*providers, *([] if CPU in providers else [CPU])]
-    if not known or any(provider not in known for provider in order):
-        return []  # a provider that compiles subgraphs tells only when a session is built
+    if not known.issuperset(order):
+        return  # a provider that compiles subgraphs tells only when a session is built
     nowhere: dict[str, list[ir.Node]] = {}
     elsewhere: dict[str, list[ir.Node]] = {}
     for node in graph.running:
@@ -69,8 +64,20 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> list[Finding]:
             nowhere.setdefault(first, []).append(node)
         elif first is not None:
             elsewhere.setdefault(first, []).append(node)
-    findings = [_nowhere(graph, nowhere, order)] if nowhere else []
-    return [*findings, _elsewhere(elsewhere, order[0])] if elsewhere else findings
+    if nowhere:
+        node = next(iter(nowhere.values()))[0]
+        message = f"no kernel in {', '.join(order)} for {'; '.join(list(nowhere)[:3])} (node {node.name})"
+        yield found("OX308", message, where=graph.where(node), evidence=_nodes(nowhere))
+    if elsewhere:
+        count = sum(map(len, elsewhere.values()))
+        message = (
+            f"{order[0]} has no kernel for {count} nodes, which would run elsewhere: {'; '.join(list(elsewhere)[:3])}"
+        )
+        yield found("OX309", message, evidence=_nodes(elsewhere))
+
+
+def _nodes(groups: Mapping[str, Sequence[ir.Node]]) -> dict[str, dict[str, list[str | None]]]:
+    return {"nodes": {told: [node.name for node in nodes[:20]] for told, nodes in groups.items()}}
 
 
 @cache
@@ -85,7 +92,7 @@ def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
     return versions
 
 
-def unknown_operators(graph: Graph) -> list[Finding]:
+def unknown_operators(graph: Graph) -> Iterator[Finding]:
     """Operators that onnxruntime does not have at all, or not in the opset of the file, or not with an attribute."""
     unknown: dict[str, list[ir.Node]] = {}
     for node in graph.all_nodes:
@@ -95,12 +102,10 @@ def unknown_operators(graph: Graph) -> list[Finding]:
         lack = _unknown(node, schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
         if lack is not None:
             unknown.setdefault(f"{name}{lack}", []).append(node)
-    if not unknown:
-        return []
-    first = next(iter(unknown.values()))[0]
-    message = f"onnxruntime does not know {'; '.join(list(unknown)[:3])}"
-    evidence = {"nodes": {told: [node.name for node in nodes][:20] for told, nodes in unknown.items()}}
-    return [found("OX311", message, where=graph.where(first), evidence=evidence)]
+    if unknown:
+        where = graph.where(next(iter(unknown.values()))[0])
+        message = f"onnxruntime does not know {'; '.join(list(unknown)[:3])}"
+        yield found("OX311", message, where=where, evidence=_nodes(unknown))
 
 
 def ill_typed(graph: Graph) -> list[Finding]:
@@ -145,39 +150,22 @@ def _unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | 
     return f" with the attribute {strange[0]!r}" if strange else None
 
 
-def _nowhere(graph: Graph, groups: Mapping[str, Sequence[ir.Node]], order: Sequence[str]) -> Finding:
-    first = next(iter(groups.values()))[0]
-    message = f"no kernel in {', '.join(order)} for {'; '.join(list(groups)[:3])} (node {first.name})"
-    evidence = {"nodes": {told: [node.name for node in nodes][:20] for told, nodes in groups.items()}}
-    return found("OX308", message, where=graph.where(first), evidence=evidence)
-
-
-def _elsewhere(groups: Mapping[str, Sequence[ir.Node]], provider: str) -> Finding:
-    count = sum(len(nodes) for nodes in groups.values())
-    message = f"{provider} has no kernel for {count} nodes, which would run elsewhere: {'; '.join(list(groups)[:3])}"
-    return found("OX309", message, evidence={"nodes": {k: [n.name for n in v][:20] for k, v in groups.items()}})
-
-
 def _kind(graph: Graph, value: ir.Value | None) -> int:
     return graph.types.get(name_of(value), 0)
-
-
-def _types(graph: Graph, node: ir.Node) -> list[str]:
-    kinds = dict.fromkeys(_kind(graph, value) for value in node.inputs)
-    return [_named(kind) for kind in kinds if kind]
 
 
 @cache
 def _named(kind: int) -> str:
     known = onnx.TensorProto.DataType.values()
-    return NAMES.get(kind) or (onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}")
+    return onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}"
 
 
 def _lack(graph: Graph, node: ir.Node, provider: str) -> str | None:
     """The operator and types that a provider has no kernel for: the node's own, or one that onnxruntime runs in its place."""
     if _runs(graph, node, provider):
         return None
-    told = f"{node.op_type} with {', '.join(_types(graph, node)) or 'these types'}"
+    kinds = dict.fromkeys(_kind(graph, value) for value in node.inputs)
+    told = f"{node.op_type} with {', '.join(_named(kind) for kind in kinds if kind) or 'these types'}"
     if not all(graph.types.get(name) for name in names(node.inputs)):
         return None  # without its types nobody can say
     body = inlined(graph, node)
@@ -213,6 +201,6 @@ def _bound(graph: Graph, node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str,
             kind = _kind(graph, value)
             if kind and formals:
                 formal = formals[min(position, len(formals) - 1)]
-                bound.setdefault(formal.type_str, ONE_TYPE.format(_named(kind)))
-                bound.setdefault(formal.name, ONE_TYPE.format(_named(kind)))
+                for name in (formal.type_str, formal.name):
+                    bound.setdefault(name, ONE_TYPE.format(_named(kind)))
     return bound

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import inspect
 import re
-import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import nn
 
 from onnxproof.findings import Finding, Where, found
-from onnxproof.findings.frames import user_frame
+from onnxproof.findings.frames import running_line
 from onnxproof.lints.source import Spot, fixed_spots, preprocessing_spots
-from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.mode import at_rest
 from onnxproof.subject.subject import Subject
 
 OWN_STATE = frozenset(nn.Module().__dict__)
@@ -26,7 +26,7 @@ SHOWN = 5
 
 def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
     """What is remarkable about the module."""
-    checks: tuple[Callable[[Subject], list[Finding]], ...] = (
+    checks: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
         _devices,
         _python_state,  # before anything else calls the module: a cache that is filled does not change again
         _batch_statistics,
@@ -36,24 +36,23 @@ def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
         _fixed_numbers,
     )
     kinds = {type(module).__name__ for module in subject.module.modules()}
-    return [finding for check in checks for finding in check(subject)] + _preprocessing(target, kinds)
+    return [*(finding for check in checks for finding in check(subject)), *_preprocessing(target, kinds)]
 
 
 def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def _devices(subject: Subject) -> list[Finding]:
+def _devices(subject: Subject) -> Iterator[Finding]:
     places: dict[str, list[str]] = {}
     for name, tensor in _tensors(subject.module).items():
         places.setdefault(str(tensor.device), []).append(name)
-    if len(places) < 2:
-        return []
-    told = "; ".join(f"{device}: {', '.join(names[:3])}" for device, names in sorted(places.items()))
-    return [found("OX125", f"the module's tensors are on several devices ({told})", evidence={"devices": places})]
+    if len(places) > 1:
+        told = "; ".join(f"{device}: {', '.join(names[:3])}" for device, names in sorted(places.items()))
+        yield found("OX125", f"the module's tensors are on several devices ({told})", evidence={"devices": places})
 
 
-def _batch_statistics(subject: Subject) -> list[Finding]:
+def _batch_statistics(subject: Subject) -> Iterator[Finding]:
     named = [
         name
         for name, module in subject.module.named_modules()
@@ -61,124 +60,98 @@ def _batch_statistics(subject: Subject) -> list[Finding]:
     ]
     if named:
         message = f"batch normalisation without running statistics in {', '.join(named[:SHOWN])}: each answer depends on the rest of its batch"
-        return [found("OX141", message, where=Where(module=named[0]), evidence={"modules": named})]
-    frames = _normalised(subject)
-    if not frames:
-        return []
-    where = Where(file=frames[0]["file"], line=int(frames[0]["line"])) if frames[0] else Where()
-    message = "batch normalisation with `training=True` in eval mode: each answer depends on the rest of its batch"
-    return [found("OX141", message, where=where)]
+        yield found("OX141", message, where=Where(module=named[0]), evidence={"modules": named})
+    elif lines := _normalised(subject):
+        message = "batch normalisation with `training=True` in eval mode: each answer depends on the rest of its batch"
+        yield found("OX141", message, where=lines[0])
 
 
-def _normalised(subject: Subject) -> list[Mapping[str, str] | None]:
+def _normalised(subject: Subject) -> list[Where]:
     """The lines that normalise by the statistics of the batch in eval mode."""
-    frames: list[Mapping[str, str] | None] = []
+    lines: list[Where] = []
     plain = torch.batch_norm
 
     def noted(input: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *rest: Any) -> Any:
         if training:
-            frames.append(user_frame("".join(traceback.format_stack())))
+            lines.append(running_line())
         return plain(input, weight, bias, mean, var, training, *rest)
 
     # A dispatch mode would see more, and torch.cond does not run under one.
-    with _replaced(torch, "batch_norm", noted):
-        try:
-            with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
-                subject.call([leaf.clone() for leaf in subject.inputs.tensors.values()])
-        except Exception:
-            return []  # a module that rejects its example says so itself when it is exported
-    return frames
+    with patch.object(torch, "batch_norm", noted):
+        return lines if _runs(subject) else []
 
 
-@contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
+def _runs(subject: Subject) -> bool:
+    """Whether the module takes its example: one that rejects it says so itself when it is exported."""
+    return subject.accepts(subject.copies())
 
 
-def _wide_weights(subject: Subject) -> list[Finding]:
+def _wide_weights(subject: Subject) -> Iterator[Finding]:
     floats = {n: t for n, t in _tensors(subject.module).items() if t.is_floating_point()}
     wide = [name for name, tensor in floats.items() if tensor.dtype == torch.float64]
-    if not wide or len(wide) == len(floats):
-        return []
-    message = f"{len(wide)} of {len(floats)} float tensors are float64: {', '.join(wide[:SHOWN])}"
-    return [found("OX142", message, evidence={"tensors": wide})]
+    if 0 < len(wide) < len(floats):
+        message = f"{len(wide)} of {len(floats)} float tensors are float64: {', '.join(wide[:SHOWN])}"
+        yield found("OX142", message, evidence={"tensors": wide})
 
 
-def _tied_weights(subject: Subject) -> list[Finding]:
+def _tied_weights(subject: Subject) -> Iterator[Finding]:
     names: dict[int, list[str]] = {}
     for name, parameter in subject.module.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
     tied = [group for group in names.values() if len(group) > 1]
-    if not tied:
-        return []
-    message = f"weights are shared: {'; '.join(' = '.join(group[:3]) for group in tied[:SHOWN])}"
-    return [found("OX143", message, evidence={"tied": tied})]
+    if tied:
+        message = f"weights are shared: {'; '.join(' = '.join(group[:3]) for group in tied[:SHOWN])}"
+        yield found("OX143", message, evidence={"tied": tied})
 
 
-def _fast_path(subject: Subject) -> list[Finding]:
+def _fast_path(subject: Subject) -> Iterator[Finding]:
     """Encoders that leave padded positions out in eval mode, and are given some."""
-    encoders = {
-        name: module
+    encoders: dict[nn.Module, str] = {
+        module: name
         for name, module in subject.module.named_modules()
         if isinstance(module, nn.TransformerEncoder) and getattr(module, "use_nested_tensor", False)
     }
     if not encoders or not torch.backends.mha.get_fastpath_enabled():
-        return []
+        return
     padded: list[str] = []
 
-    def watch(name: str) -> Any:
-        def noted(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-            mask = kwargs.get("src_key_padding_mask", args[2] if len(args) > 2 else None)
-            padded.extend([name] if mask is not None else [])
+    def noted(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        if kwargs.get("src_key_padding_mask", args[2] if len(args) > 2 else None) is not None:
+            padded.append(encoders[module])
 
-        return noted
-
-    hooks = [module.register_forward_pre_hook(watch(name), with_kwargs=True) for name, module in encoders.items()]
-    try:
-        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
-            subject.call([leaf.clone() for leaf in subject.inputs.tensors.values()])
-    except Exception:
-        return []  # a module that rejects its example says so itself when it is exported
-    finally:
-        for hook in hooks:
-            hook.remove()
-    if not padded:
-        return []
-    message = f"the transformer encoder {padded[0] or '(the module itself)'} leaves padded positions out in eval mode and answers zeros there; the graph computes them"
-    return [found("OX147", message, where=Where(module=padded[0] or None), evidence={"modules": padded})]
+    with ExitStack() as hooks:
+        for module in encoders:
+            hooks.enter_context(module.register_forward_pre_hook(noted, with_kwargs=True))
+        runs = _runs(subject)
+    if runs and padded:
+        message = f"the transformer encoder {padded[0] or '(the module itself)'} leaves padded positions out in eval mode and answers zeros there; the graph computes them"
+        yield found("OX147", message, where=Where(module=padded[0] or None), evidence={"modules": padded})
 
 
 # --- state that is neither parameter nor buffer -------------------------------------------------------------------------
 
 
-def _python_state(subject: Subject) -> list[Finding]:
+def _python_state(subject: Subject) -> Iterator[Finding]:
     """Attributes that a forward changes. The graph holds what they were when it was captured."""
     if isinstance(subject.module, torch.jit.ScriptModule):
-        return []
-    leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
+        return
     kept = {module: dict(module.__dict__) for module in subject.module.modules()}
     try:
-        with eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+        with at_rest(subject.module):
             before = _attributes(subject.module)
-            subject.call([leaf.clone() for leaf in leaves])
+            subject.call(subject.copies())
             after = _attributes(subject.module)
     except Exception:
-        return []  # a module that rejects its example says so itself when it is exported
+        return  # a module that rejects its example says so itself when it is exported
     finally:
         for module, attributes in kept.items():
             module.__dict__.clear()
             module.__dict__.update(attributes)
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     changed = sorted((differing | _filled(subject.module)) - _of_hooks(subject.module))
-    if not changed:
-        return []
-    message = f"a forward changes Python attributes: {', '.join(changed[:SHOWN])}"
-    return [found("OX144", message, evidence={"attributes": changed})]
+    if changed:
+        message = f"a forward changes Python attributes: {', '.join(changed[:SHOWN])}"
+        yield found("OX144", message, evidence={"attributes": changed})
 
 
 FILLED = r"\b{}\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|setdefault)\()"
@@ -187,14 +160,17 @@ FILLED = r"\b{}\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|set
 
 def _of_hooks(module: nn.Module) -> set[str]:
     """Attributes that PyTorch's own hooks set anew before each forward: a weight that is normalised or pruned."""
-    hooks = [
-        (path, hook)
+    names = [
+        (path, getattr(hook, "name", getattr(hook, "_tensor_name", None)))
         for path, child in module.named_modules()
         for hook in getattr(child, "_forward_pre_hooks", {}).values()
+        if type(hook).__module__.startswith("torch.nn.utils")
     ]
-    own = [(path, hook) for path, hook in hooks if type(hook).__module__.startswith("torch.nn.utils")]
-    names = [(path, getattr(hook, "name", getattr(hook, "_tensor_name", None))) for path, hook in own]
-    return {f"{path}.{name}" if path else str(name) for path, name in names if name}
+    return {_path(path, name) for path, name in names if name}
+
+
+def _path(module: str, attribute: str) -> str:
+    return f"{module}.{attribute}" if module else attribute
 
 
 def _filled(module: nn.Module) -> set[str]:
@@ -208,13 +184,13 @@ def _filled(module: nn.Module) -> set[str]:
             continue
         held = {name: value for name, value in child.__dict__.items() if isinstance(value, (dict, list, set)) and value}
         names = [name for name in re.findall(FILLED.format(re.escape(me)), source) if name in held]
-        found |= {f"{path}.{name}" if path else name for name in names}
+        found |= {_path(path, name) for name in names}
     return found
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:
     return {
-        f"{path}.{name}" if path else name: _signature(value)
+        _path(path, name): _signature(value)
         for path, child in module.named_modules()
         for name, value in child.__dict__.items()
         if name not in OWN_STATE
@@ -237,7 +213,7 @@ def _signature(value: Any, depth: int = 0) -> Any:
 # --- the source -----------------------------------------------------------------------------------------------------------
 
 
-def _fixed_numbers(subject: Subject) -> list[Finding]:
+def _fixed_numbers(subject: Subject) -> Iterator[Finding]:
     batch = subject.sizes().get(subject.batch or "")
     owners = {
         type(module): module
@@ -249,23 +225,16 @@ def _fixed_numbers(subject: Subject) -> list[Finding]:
         for kind, owner in reversed(owners.items())
         for spot in fixed_spots(kind.forward, owner, batch, subject.inputs.tensors if owner is subject.module else ())
     ]
-    spots = list(dict.fromkeys(spots))  # what several modules call is told once
-    return [_spotted("OX145", spots)] if spots else []
+    yield from _spotted("OX145", list(dict.fromkeys(spots)))  # what several modules call is told once
 
 
-def _preprocessing(target: str | None, kinds: Collection[str]) -> list[Finding]:
+def _preprocessing(target: str | None, kinds: Collection[str]) -> Iterator[Finding]:
     path = Path((target or "").rpartition(":")[0])
-    spots = preprocessing_spots(path, kinds) if path.suffix == ".py" else []
-    return [_spotted("OX146", spots)] if spots else []
+    yield from _spotted("OX146", preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
 
 
-def _spotted(code: str, spots: Sequence[Spot]) -> Finding:
-    more = f" (and {len(spots) - 1} more lines)" if len(spots) > 1 else ""
-    first = spots[0]
-    evidence = {"lines": [f"{spot.file}:{spot.line}: {spot.text}  ({spot.what})" for spot in spots[:50]]}
-    return found(
-        code,
-        f"{first.what}: `{first.text[:100]}`{more}",
-        where=Where(file=first.file, line=first.line),
-        evidence=evidence,
-    )
+def _spotted(code: str, spots: Sequence[Spot]) -> Iterator[Finding]:
+    for first in spots[:1]:
+        message = f"{first.what}: `{first.text[:100]}`" + f" (and {len(spots) - 1} more lines)" * (len(spots) > 1)
+        evidence = {"lines": [f"{spot.file}:{spot.line}: {spot.text}  ({spot.what})" for spot in spots[:50]]}
+        yield found(code, message, where=Where(file=first.file, line=first.line), evidence=evidence)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from onnxproof.lints.calls import Source, called, own, read
-from onnxproof.lints.tracking import Kind, Names, handed_over, inputs, track
+from onnxproof.lints.tracking import Kind, Names, handed_over, inputs, name_of, track
 
 PREPROCESSING = re.compile(
     r"(^|_)(pre_?process(ing|or)?|transforms?|normali[sz]e|standardi[sz]e|tokeni[sz]e(r)?|featuri[sz]e)(_|$)", re.I
@@ -23,7 +23,8 @@ NOT_CAPTURED = frozenset(
 """In a condition they say that the branch is not for the export."""
 WHOLE = frozenset({"prod", "floor", "ceil", "trunc", "gcd", "arange", "zeros", "ones"})
 """Functions whose result for a size is a size again."""
-RESHAPES = frozenset({"view", "reshape", "unflatten"})
+RESHAPES = frozenset({"view", "reshape"})
+PIPELINES = frozenset("Compose Normalize StandardScaler MinMaxScaler RobustScaler Pipeline make_pipeline".split())
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,7 @@ def fixed_spots(forward: object, owner: object, batch: int | None, tensors: Coll
 def _followed(source: Source, names: Names, owner: object) -> list[tuple[Source, Mapping[str, Kind]]]:
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
     targets = [(call, read(called(call, source, owner))) for call in calls]
-    return [
-        (target, handed_over(call, target.tree, names))
-        for call, target in targets
-        if target is not None and own(target)
-    ]
+    return [(one, handed_over(call, one.tree, names)) for call, one in targets if one is not None and own(one)]
 
 
 def _captured(tree: ast.AST) -> Iterator[ast.AST]:
@@ -147,12 +144,9 @@ def _method(call: ast.Call, names: Names, batch: int | None) -> str | None:
     if name in ("tensor", "as_tensor") and call.args and names.size(call.args[0]):
         return f"torch.{name}() makes a constant of a size"
     if name in RESHAPES and batch is not None and batch > 1 and call.args:
-        first = (
-            call.args[0].elts[0]
-            if isinstance(call.args[0], (ast.Tuple, ast.List)) and call.args[0].elts
-            else call.args[0]
-        )
-        if isinstance(first, ast.Constant) and first.value == batch and name != "unflatten":
+        given = call.args[0]
+        first = given.elts[0] if isinstance(given, (ast.Tuple, ast.List)) and given.elts else given
+        if isinstance(first, ast.Constant) and first.value == batch:
             return f".{name}({batch}, …) writes the example's batch size into the graph"
     return None
 
@@ -188,9 +182,8 @@ def preprocessing_spots(file: Path, kinds: Collection[str]) -> list[Spot]:
 
 def _beside_forward(tree: ast.Module, kinds: Collection[str]) -> list[ast.FunctionDef]:
     """Methods of modules that nothing in their class calls."""
-    modules = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in kinds]
     found: list[ast.FunctionDef] = []
-    for module in modules:
+    for module in (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in kinds):
         methods = [node for node in module.body if isinstance(node, ast.FunctionDef)]
         called = {part.attr for part in ast.walk(module) if isinstance(part, ast.Attribute)}
         if any(method.name == "forward" for method in methods):
@@ -202,16 +195,7 @@ def _prepares(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef) and PREPROCESSING.search(node.name):
         return [f"{node.name}() prepares inputs outside the module"]
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-        called = node.value.func
-        name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-        if name in (
-            "Compose",
-            "Normalize",
-            "StandardScaler",
-            "MinMaxScaler",
-            "RobustScaler",
-            "Pipeline",
-            "make_pipeline",
-        ):
+        name = name_of(node.value.func)
+        if name in PIPELINES:
             return [f"{name} prepares inputs outside the module"]
     return []

@@ -49,15 +49,13 @@ class Names:
             return not isinstance(node.op, ast.Not) and self.tensor(node.operand)
         if isinstance(node, ast.Compare):
             plain = any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
-            return not plain and any(self.tensor(side) for side in [node.left, *node.comparators])
+            return not plain and any(map(self.tensor, [node.left, *node.comparators]))
         return isinstance(node, ast.IfExp) and (self.tensor(node.body) or self.tensor(node.orelse))
 
     def _called(self, call: ast.Call) -> bool:
-        given = any(self.tensor(argument) for argument in arguments(call))
+        given = any(map(self.tensor, arguments(call)))
         if isinstance(call.func, ast.Attribute):
-            if call.func.attr in ABOUT | VALUES:
-                return False
-            return given or self.tensor(call.func.value)
+            return call.func.attr not in ABOUT | VALUES and (given or self.tensor(call.func.value))
         return given and not (isinstance(call.func, ast.Name) and call.func.id in BUILTINS)
 
     def size(self, node: ast.AST) -> bool:
@@ -131,13 +129,10 @@ def inputs(function: Function) -> dict[str, Kind]:
 
 
 def _defaults(function: Function) -> dict[str, ast.expr | None]:
-    given = [*function.args.posonlyargs, *function.args.args]
-    late = function.args.defaults
-    paired = zip(given[len(given) - len(late) :], late, strict=True)
-    return {
-        **{parameter.arg: value for parameter, value in paired},
-        **{p.arg: value for p, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)},
-    }
+    given = function.args
+    late = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
+    named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
+    return {parameter.arg: value for parameter, value in (*late, *named)}
 
 
 def _plain(annotation: ast.expr | None) -> bool:
@@ -147,14 +142,12 @@ def _plain(annotation: ast.expr | None) -> bool:
         return _plain(annotation.left) or _plain(annotation.right)
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return annotation.value.split("[")[0] in PLAIN
-    name = (
-        annotation.id
-        if isinstance(annotation, ast.Name)
-        else annotation.attr
-        if isinstance(annotation, ast.Attribute)
-        else ""
-    )
-    return name in PLAIN
+    return name_of(annotation) in PLAIN
+
+
+def name_of(node: ast.expr | None) -> str:
+    """`name` of `name` and of `module.name`; empty for anything else."""
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _number(default: ast.expr | None) -> bool:
@@ -176,12 +169,9 @@ def _used_as_tensors(function: Function) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr not in CONTAINER:
             yield node.value.id
-        if isinstance(node, ast.BinOp) and not isinstance(node.left, (ast.List, ast.Tuple)):
-            yield from (
-                side.id
-                for side in (node.left, node.right)
-                if isinstance(side, ast.Name) and not isinstance(node.right, (ast.List, ast.Tuple))
-            )
+        sides = [node.left, node.right] if isinstance(node, ast.BinOp) else []
+        if not any(isinstance(side, (ast.List, ast.Tuple)) for side in sides):
+            yield from (side.id for side in sides if isinstance(side, ast.Name))
 
 
 def _assigned(node: ast.AST, names: Names) -> Iterator[tuple[str, Kind]]:

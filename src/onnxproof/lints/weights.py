@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,16 +25,8 @@ SLOW: Severity = "note"
 
 def lint_weights(graph: Graph) -> list[Finding]:
     """One pass over the stored tensors."""
-    seen: dict[tuple[Any, ...], list[tuple[str, ir.TensorProtocol]]] = {}
-    notes: dict[str, list[str]] = {
-        "twice": [],
-        "giants": [],
-        "wide": [],
-        "integers": [],
-        "nan": [],
-        "infinite": [],
-        "denormal": [],
-    }
+    seen: dict[tuple[Any, ...], list[tuple[str, ir.TensorProtocol]]] = defaultdict(list)
+    notes: dict[str, list[str]] = defaultdict(list)
     wasted = 0
     for name, tensor in graph.tensors():
         array = graph.array(tensor)
@@ -41,7 +34,7 @@ def lint_weights(graph: Graph) -> list[Finding]:
             continue
         if array.size >= MANY:
             # Few tensors begin alike: only those are read as a whole, and again.
-            alike = seen.setdefault((array.dtype, array.shape, array.ravel()[:MANY].tobytes()), [])
+            alike = seen[array.dtype, array.shape, array.ravel()[:MANY].tobytes()]
             first = next((one for one, other in alike if np.array_equal(_bits(graph.array(other)), _bits(array))), None)
             if first is not None:
                 notes["twice"].append(f"{name} = {first}")
@@ -95,8 +88,7 @@ def _weight(array: NDArray[Any]) -> bool:
 
 
 def _told(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Finding]:
-    inputs = {value.dtype for value in graph.inputs}
-    wide = notes["wide"] if ir.DataType.DOUBLE not in inputs else []
+    wide = notes["wide"] if all(value.dtype != ir.DataType.DOUBLE for value in graph.inputs) else []
     return [
         *_listed("OX314", notes["twice"], f"{wasted / 1e6:.1f} MB of weights are stored twice"),
         *_listed("OX315", notes["giants"], "one value or one slice, repeated"),

@@ -13,7 +13,9 @@ from onnxproof.errors import TargetError
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
 from onnxproof.request.request import Request
-from onnxproof.subject.subject import Subject, load_target, make_subject, resolve
+from onnxproof.subject.assembly import make_subject
+from onnxproof.subject.subject import Subject
+from onnxproof.subject.target import load_target, resolve
 
 
 def seed_everything() -> None:

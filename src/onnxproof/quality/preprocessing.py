@@ -37,7 +37,7 @@ class Step:
 
 def load_steps(text: str, flag: str) -> tuple[list[Step], Any]:
     """The steps of the pipeline that a user means, and the object itself."""
-    from onnxproof.subject.subject import load_target
+    from onnxproof.subject.target import load_target
 
     value, name = load_target(text)
     if inspect.isclass(value):

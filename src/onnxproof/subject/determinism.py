@@ -7,22 +7,21 @@ the smallest and the largest number in its place: what depends on chance then sh
 from __future__ import annotations
 
 import random
-import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from onnxproof.findings.frames import user_frame
+from onnxproof.findings import Where
+from onnxproof.findings.frames import running_line
 
 LOW, HIGH = 0.0, 1 - 2**-24
 """The smallest and the largest number that generators of numbers between 0 and 1 give in float32."""
 UNIFORM = frozenset({"aten::rand", "aten::rand_like", "aten::uniform_", "aten::uniform"})
-
-Frame = Mapping[str, str]
 
 
 def generators() -> tuple[Any, ...]:
@@ -36,12 +35,12 @@ class Draws(TorchDispatchMode):
 
     def __init__(self, forced: float | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch does not type it
-        self.seen: list[tuple[str, Frame | None]] = []
+        self.seen: list[tuple[str, Where]] = []
         self.forced = forced
 
     def note(self, name: str) -> None:
         """Remember who draws."""
-        self.seen.append((name, user_frame("".join(traceback.format_stack()))))
+        self.seen.append((name, running_line()))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         drawn = func(*args, **(kwargs or {}))
@@ -56,15 +55,10 @@ class Draws(TorchDispatchMode):
 def watched(forced: float | None = None) -> Iterator[Draws]:
     """Every draw of the block is seen; with a number given, uniform draws give it."""
     watch = Draws(forced)
-    before = [(owner, name, getattr(owner, name)) for owner, names in SOURCES for name in names]
-    try:
-        for owner, name, function in before:
-            setattr(owner, name, _replaced(watch, owner, name, function))
-        with watch:
-            yield watch
-    finally:
-        for owner, name, function in before:
-            setattr(owner, name, function)
+    with ExitStack() as replaced, watch:
+        for owner, name in ((owner, name) for owner, names in SOURCES for name in names):
+            replaced.enter_context(patch.object(owner, name, _replaced(watch, owner, name)))
+        yield watch
 
 
 SOURCES: tuple[tuple[Any, tuple[str, ...]], ...] = (
@@ -73,8 +67,9 @@ SOURCES: tuple[tuple[Any, tuple[str, ...]], ...] = (
 )
 
 
-def _replaced(watch: Draws, owner: Any, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def _replaced(watch: Draws, owner: Any, name: str) -> Callable[..., Any]:
     """A function of a generator that says so when it is called."""
+    function = getattr(owner, name)
 
     def draw(*args: Any, **kwargs: Any) -> Any:
         watch.note(f"{owner.__name__}.{name}")

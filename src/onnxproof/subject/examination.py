@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxproof.findings import Finding, Where, found
-from onnxproof.findings.frames import user_frame
+from onnxproof.findings.frames import running_line
 from onnxproof.subject.determinism import HIGH, LOW, generators, watched
-from onnxproof.subject.mode import eval_mode, preserved, trained_submodules
+from onnxproof.subject.mode import at_rest, eval_mode, preserved, trained_submodules
 from onnxproof.subject.module_copy import twin
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
@@ -25,7 +23,7 @@ def examine(subject: Subject) -> list[Finding]:
     """What is wrong with the module itself, whatever the exporter does."""
     findings = _train_mode(subject)
     with eval_mode(subject.module), torch.no_grad():
-        before = _state(subject.module)
+        before = {name: tensor.detach().clone() for name, tensor in subject.module.named_buffers()}
         inputs = list(subject.inputs.tensors.values())
         fed = [tensor.clone() for tensor in inputs]
         chance = generators()
@@ -49,7 +47,7 @@ def _rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
 def _again(subject: Subject, forced: float | None = None) -> dict[str, torch.Tensor]:
     """Another run on the same inputs; with a number given, generators give it."""
     with preserved(subject.module), watched(forced) if forced is not None else nullcontext():
-        return _outputs(subject, [tensor.clone() for tensor in subject.inputs.tensors.values()])
+        return _outputs(subject, subject.copies())
 
 
 STATE = (
@@ -62,26 +60,20 @@ def _outputs(subject: Subject, leaves: Sequence[torch.Tensor]) -> dict[str, torc
     return {name: tensor.clone() for name, tensor in flatten(subject.call(leaves)).tensors.items()}
 
 
-def _state(module: nn.Module) -> dict[str, torch.Tensor]:
-    return {name: tensor.detach().clone() for name, tensor in module.named_buffers()}
-
-
-def same(a: torch.Tensor, b: torch.Tensor) -> bool:
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Equal in shape, dtype and every element; NaN equals NaN."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.is_floating_point() or a.is_complex():
-        return bool(((a == b) | ((a != a) & (b != b))).all())
-    return bool((a == b).all())
+    return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
 def _mutation(
     subject: Subject, before: dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], fed: Sequence[torch.Tensor]
 ) -> list[Finding]:
     names = list(subject.inputs.tensors)
-    changed = [name for name, a, b in zip(names, inputs, fed, strict=True) if not same(a, b)]
+    changed = [name for name, a, b in zip(names, inputs, fed, strict=True) if not _same(a, b)]
     now = dict(subject.module.named_buffers())
-    buffers = [name for name, tensor in before.items() if name not in now or not same(tensor, now[name])]
+    buffers = [name for name, tensor in before.items() if name not in now or not _same(tensor, now[name])]
     if not changed and not buffers:
         return []
     what = [f"input {name}" for name in changed] + [f"buffer {name}" for name in buffers]
@@ -96,11 +88,11 @@ def _written_at(subject: Subject, changed: Collection[str]) -> Where:
     watched = {**dict(subject.module.named_buffers()), **fed}
     watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
     try:
-        with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watch:
+        with at_rest(subject.module), watch:
             _outputs(subject, list(fed.values()))
     except Exception:
         return Where()  # torch.cond does not run while it is watched
-    return Where(file=watch.frame["file"], line=int(watch.frame["line"])) if watch.frame else Where()
+    return watch.place
 
 
 class _Writes(TorchDispatchMode):
@@ -109,7 +101,7 @@ class _Writes(TorchDispatchMode):
     def __init__(self, storages: Collection[int]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch does not type it
         self._storages = storages
-        self.frame: Mapping[str, str] | None = None
+        self.place = Where()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         written = [
@@ -117,8 +109,8 @@ class _Writes(TorchDispatchMode):
             for argument, value in zip(func._schema.arguments, args, strict=False)
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)
         ]
-        if self.frame is None and any(value.untyped_storage().data_ptr() in self._storages for value in written):
-            self.frame = user_frame("".join(traceback.format_stack()))
+        if self.place.file is None and any(value.untyped_storage().data_ptr() in self._storages for value in written):
+            self.place = running_line()
         return func(*args, **(kwargs or {}))
 
 
@@ -130,23 +122,17 @@ def _differing(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) 
 
 def _randomness(subject: Subject, differing: dict[str, dict[str, float]]) -> list[Finding]:
     """A finding for each of these outputs, with the line that draws random numbers, if one does."""
-    with eval_mode(subject.module), preserved(subject.module), torch.no_grad(), watched() as watch:
-        _outputs(subject, [tensor.clone() for tensor in subject.inputs.tensors.values()])
-    op, frame = watch.seen[0] if watch.seen else (None, None)
-    why = (
-        f"the module is random ({op} draws numbers)"
-        if op is not None
-        else "nothing draws random numbers, so it keeps state from call to call"
-    )
-    place = Where(file=frame["file"], line=int(frame["line"])) if frame else Where()
+    with at_rest(subject.module), watched() as watch:
+        _outputs(subject, subject.copies())
+    if watch.seen:
+        (op, place), help = watch.seen[0], None
+        why = f"the module is random ({op} draws numbers)"
+    else:
+        place, help = Where(), STATE
+        why = "nothing draws random numbers, so it keeps state from call to call"
+    told = "eager runs in eval mode on the same input differ in"
     return [
-        found(
-            "OX103",
-            f"eager runs in eval mode on the same input differ in {name}: {why}",
-            where=replace(place, output=name),
-            evidence=distance,
-            help=None if op is not None else STATE,
-        )
+        found("OX103", f"{told} {name}: {why}", where=replace(place, output=name), evidence=distance, help=help)
         for name, distance in differing.items()
     ]
 
@@ -159,7 +145,7 @@ def _distance(a: torch.Tensor, b: torch.Tensor | None) -> dict[str, float]:
 
 def _far(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Differing by more than threads summing in another order could explain."""
-    if same(a, b):
+    if _same(a, b):
         return False
     if not a.is_floating_point():
         return True
@@ -168,35 +154,29 @@ def _far(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a.double() - b.double()).abs().nan_to_num(nan=float("inf")) > slack).any())
 
 
+HANDED_OVER = "the module was handed over in train mode"
+
+
 def _train_mode(subject: Subject) -> list[Finding]:
     trained = trained_submodules(subject.module)
     if not trained:
         return []
-    matters = mode_matters(subject)
-    message = (
-        "the module was handed over in train mode, where it answers differently; it was exported and verified in eval mode"
-        if matters
-        else "the module was handed over in train mode; it makes no difference for this module"
-    )
-    return [
-        found(
-            "OX102",
-            message,
-            severity="review" if matters else "note",
-            evidence={"submodules": trained[:20], "count": len(trained)},
-        )
-    ]
+    evidence = {"submodules": trained[:20], "count": len(trained)}
+    if _mode_matters(subject):
+        message = ", where it answers differently; it was exported and verified in eval mode"
+        return [found("OX102", HANDED_OVER + message, severity="review", evidence=evidence)]
+    message = "; it makes no difference for this module"
+    return [found("OX102", HANDED_OVER + message, severity="note", evidence=evidence)]
 
 
-def mode_matters(subject: Subject) -> bool:
+def _mode_matters(subject: Subject) -> bool:
     """Whether a copy of the module answers differently as it was handed over than in eval mode."""
     try:
         other = twin(subject.module)
-        leaves = [tensor.clone() for tensor in subject.inputs.tensors.values()]
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            trained = flatten(subject.call([leaf.clone() for leaf in leaves], other)).tensors
+            trained = flatten(subject.call(subject.copies(), other)).tensors
             with eval_mode(other):
-                calm = flatten(subject.call(leaves, other)).tensors
+                calm = flatten(subject.call(subject.copies(), other)).tensors
     except Exception:
         return True  # it cannot even run in train mode (batch of one, for instance), so the mode matters
     return any(_far(calm[name], trained[name]) for name in calm if name in trained)

@@ -26,6 +26,13 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
+def at_rest(module: nn.Module) -> Iterator[None]:
+    """The module in eval mode, without gradients, and its buffers as they were after."""
+    with eval_mode(module), preserved(module), torch.no_grad():
+        yield
+
+
+@contextmanager
 def preserved(module: nn.Module) -> Iterator[None]:
     """The module's buffers as they were, whatever a forward does to them."""
     before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]

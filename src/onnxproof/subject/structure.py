@@ -61,14 +61,13 @@ Parts = tuple[list[tuple[str, Any]], Callable[[list[Any]], Any]]
 
 
 def _parts(value: Any, path: str) -> Parts | None:
+    kind = type(value)
     if isinstance(value, Mapping):
         return _mapping_parts(value, path)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        cls = type(value)
-        return [(_attribute(path, n), getattr(value, n)) for n in value._fields], lambda parts: cls(*parts)
+        return [(_attribute(path, n), getattr(value, n)) for n in value._fields], lambda parts: kind(*parts)
     if isinstance(value, (list, tuple)):
-        kind = type(value)
-        return [(_item(path, i), v) for i, v in enumerate(value)], lambda parts: kind(parts)
+        return [(_item(path, i), v) for i, v in enumerate(value)], kind
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return _dataclass_parts(value, path)
     return _pytree_parts(value, path)
@@ -86,12 +85,9 @@ def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
 
 
 def _dataclass_parts(value: Any, path: str) -> Parts:
-    names = [field.name for field in dataclasses.fields(value)]
-    fixed = {field.name for field in dataclasses.fields(value) if not field.init}
-    cls = type(value)
-    children = [(_attribute(path, name), getattr(value, name)) for name in names if name not in fixed]
-    kept = [name for name in names if name not in fixed]
-    return children, lambda parts: cls(**dict(zip(kept, parts, strict=True)))
+    names = [field.name for field in dataclasses.fields(value) if field.init]
+    children = [(_attribute(path, name), getattr(value, name)) for name in names]
+    return children, lambda parts: type(value)(**dict(zip(names, parts, strict=True)))
 
 
 def _pytree_parts(value: Any, path: str) -> Parts | None:
@@ -101,15 +97,9 @@ def _pytree_parts(value: Any, path: str) -> Parts | None:
     leaves, spec = _pytree.tree_flatten_with_path(value)
     if len(leaves) == 1 and leaves[0][1] is value:
         return None
-    children = [(path + _key_path(keys, bool(path)), leaf) for keys, leaf in leaves]
+    names = [path + _pytree.keystr(keys).replace("['", ".").replace("']", "") for keys, _ in leaves]
+    children = [(name if path else name.lstrip("."), leaf) for name, (_, leaf) in zip(names, leaves, strict=True)]
     return children, lambda parts: _pytree.tree_unflatten(parts, spec)
-
-
-def _key_path(keys: Any, rooted: bool) -> str:
-    from torch.utils import _pytree
-
-    text: str = _pytree.keystr(keys).replace("['", ".").replace("']", "")
-    return text if rooted else text.lstrip(".")
 
 
 def _key(path: str, key: Any) -> str:

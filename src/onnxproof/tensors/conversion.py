@@ -34,9 +34,3 @@ def to_torch(array: NDArray[Any]) -> torch.Tensor:
         if array.dtype == narrow:
             return torch.from_numpy(np.array(array, copy=True).view(seen)).view(dtype)
     return torch.from_numpy(np.array(array, copy=True, order="C"))
-
-
-def torch_dtype(name: str) -> torch.dtype:
-    """torch's dtype for numpy's name of it."""
-    dtype: torch.dtype = getattr(torch, {"bool": "bool"}.get(name, name))
-    return dtype

@@ -19,7 +19,7 @@ CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
 
 def custom(texts: Sequence[str], scores: Scores, measured: Measured, seed: int = 0) -> None:
     """Metrics of the user: `function(labels, scores) -> float`, on both sides and with a bootstrap where that is cheap."""
-    from onnxproof.subject.subject import load_target
+    from onnxproof.subject.target import load_target
 
     for text in texts:
         function, name = load_target(text)

@@ -13,7 +13,7 @@ from torch import nn
 
 import source_helpers
 from onnxproof.lints.module import lint_module
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 
 def lines(module, inputs=None):

@@ -8,7 +8,6 @@ import torch
 import models
 from onnxproof.errors import InputError
 from onnxproof.subject.structure import flatten
-from onnxproof.subject.subject import flatten_call, make_subject
 
 
 def test_paths_and_the_way_back():
@@ -37,23 +36,3 @@ def test_dataclasses():
 def test_something_else_is_refused_with_its_path():
     with pytest.raises(InputError, match=r"a\[0\] is a builtins.object"):
         flatten({"a": [object()]})
-
-
-def test_inputs_are_named_after_parameters():
-    module, inputs = models.structured()
-    flat = flatten_call(module, (), inputs)
-    assert list(flat.tensors) == ["x", "state.bias", "state.more[0]"]
-    args, kwargs = flat.rebuild(list(flat.tensors.values()))
-    assert args == ()
-    assert kwargs["scale"] == 3.0
-
-
-def test_the_batch_is_dynamic_where_sizes_agree():
-    module, inputs = models.lookup()
-    assert make_subject(module, inputs).dynamic == {"ids": {0: "batch"}, "attention_mask": {0: "batch"}}
-    assert make_subject(module, inputs, dynamic={}).dynamic == {}
-
-
-def test_a_module_without_inputs_says_how_to_give_them():
-    with pytest.raises(InputError, match="--input name:4x3x224x224:float32"):
-        make_subject(torch.nn.Linear(2, 2), None)

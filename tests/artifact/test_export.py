@@ -107,7 +107,8 @@ def test_saved_targets(tmp_path):
     torch.export.save(
         torch.export.export(module, inputs, dynamic_shapes=({0: torch.export.Dim("batch")},)), tmp_path / "m.pt2"
     )
-    from onnxproof.subject.subject import load_target, make_subject, resolve
+    from onnxproof.subject.assembly import make_subject
+    from onnxproof.subject.target import load_target, resolve
 
     loaded, inputs_again = resolve(*load_target(str(tmp_path / "m.pt2")))
     assert make_subject(loaded, inputs_again).inputs.tensors["input"].shape == (4, 10)

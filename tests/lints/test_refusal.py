@@ -25,7 +25,7 @@ from onnxproof.findings import found
 from onnxproof.lints.module import lint_module
 from onnxproof.lints.refusal import refusal
 from onnxproof.request.session import SessionSettings
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 BF16, DOUBLE, FLOAT = TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT
 

@@ -1,0 +1,167 @@
+"""A module and inputs → Subject: every name, dimension and range checked against the module's inputs."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parameter import UninitializedParameter
+
+from onnxproof.errors import InputError, TargetError, listed
+from onnxproof.request.specs import InputSpec, Range
+from onnxproof.subject.module_copy import twin
+from onnxproof.subject.subject import Dims, Subject, parameters, script_names
+from onnxproof.subject.target import split_inputs
+
+
+def make_subject(
+    module: nn.Module,
+    inputs: Any,
+    *,
+    name: str = "model",
+    specs: Sequence[InputSpec] = (),
+    dynamic: Mapping[str, Mapping[int, str]] | None = None,
+    ranges: Mapping[str, Range] | None = None,
+) -> Subject:
+    """Put a subject together and check every name against the module's inputs."""
+    if specs:
+        args, kwargs = _as_call(module, _inputs_from_specs(module, specs, ranges or {}))
+    elif inputs is None:
+        raise InputError(
+            f"{name} comes without example inputs: return (module, example_inputs), or give each input with "
+            "--input name:4x3x224x224:float32"
+        )
+    else:
+        args, kwargs = split_inputs(inputs, module)
+    subject = Subject(module, args, kwargs, name=name)
+    known = subject.inputs.tensors
+    if not known:
+        raise InputError(f"{name} has no tensor among its example inputs: there is nothing to feed")
+    _check_dense(known)
+    _check_shaped(module, name)
+    unknown = set(dynamic or {}) - set(known)
+    if unknown:
+        raise InputError(f"--dynamic: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}")
+    subject = replace(
+        _cast(subject),
+        asked_dynamic=dynamic is not None,
+        dynamic=_checked(dynamic, known) if dynamic is not None else _default_dynamic(known),
+    )
+    return _ranged(subject, ranges or {})
+
+
+NESTED = "nested", "it padded, with a mask or the lengths"
+QUANTISED = "quantised", "its float values, `tensor.dequantize()`"
+
+
+def _check_dense(inputs: Mapping[str, torch.Tensor]) -> None:
+    """A graph takes arrays: what has no shape of its own cannot be fed."""
+    for name, tensor in inputs.items():
+        if tensor.is_nested or tensor.is_quantized:
+            kind, instead = NESTED if tensor.is_nested else QUANTISED
+            message = f"the example input {name} is a {kind} tensor, which an ONNX graph cannot take: give {instead}"
+            raise InputError(message)
+
+
+def _check_shaped(module: nn.Module, name: str) -> None:
+    """Lazy modules have no weights before their first call."""
+    lazy = [path for path, p in module.named_parameters() if isinstance(p, UninitializedParameter)]
+    if lazy:
+        raise TargetError(
+            f"{name} has parameters without a shape, {listed(lazy[:3])} (a lazy module): call it once with the example inputs, "
+            "then load its weights, before it is handed over"
+        )
+
+
+def _ranged(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
+    """A range is one of an input's values or, where it has the name of a dynamic dimension, one of sizes."""
+    inputs, sizes = subject.inputs.tensors, subject.sizes()
+    unknown = sorted(set(ranges) - set(inputs) - set(sizes))
+    if unknown:
+        also = f", its dynamic dimensions {listed(sizes)}" if sizes else ""
+        raise InputError(f"--range: the model has no input {listed(unknown)}; its inputs are {listed(inputs)}{also}")
+    limits = {name: (int(r.low), int(r.high)) for name, r in ranges.items() if name not in inputs}
+    for name, (low, high) in limits.items():
+        if not 0 <= low <= sizes[name] <= high:
+            raise InputError(
+                f"--range {name}:{low},{high}: expected sizes around the example's, whose {name} is {sizes[name]}"
+            )
+    return replace(subject, ranges={name: r for name, r in ranges.items() if name in inputs}, limits=limits)
+
+
+def _cast(subject: Subject) -> Subject:
+    """Float inputs in the dtype of the weights, where the module rejects the example's dtype and takes that one."""
+    weights = {p.dtype for p in subject.module.parameters() if p.is_floating_point()}
+    leaves = list(subject.inputs.tensors.values())
+    given = {leaf.dtype for leaf in leaves if leaf.is_floating_point()}
+    if len(weights) != 1 or not given or given == weights or isinstance(subject.module, torch.jit.ScriptModule):
+        return subject
+    dtype = next(iter(weights))
+    fitting = [leaf.to(dtype) if leaf.is_floating_point() else leaf for leaf in leaves]
+    # Copies: a forward may change whatever hangs on a module.
+    if subject.accepts(leaves, twin(subject.module)) or not subject.accepts(fitting, twin(subject.module)):
+        return subject
+    args, kwargs = subject.inputs.rebuild(fitting)
+    return replace(subject, args=args, kwargs=kwargs, cast=str(dtype).removeprefix("torch."))
+
+
+def _as_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Named inputs as a call: a scripted module takes them by position, in the order of its schema."""
+    order = script_names(module)
+    if order and set(values) == set(order[: len(values)]):
+        return tuple(values[name] for name in order[: len(values)]), {}
+    return (), values
+
+
+def _checked(dynamic: Mapping[str, Mapping[int, str]], known: Mapping[str, torch.Tensor]) -> Dims:
+    checked: dict[str, dict[int, str]] = {}
+    for name, dims in dynamic.items():
+        rank = known[name].ndim
+        for dim in dims:
+            if not -rank <= dim < rank:
+                raise InputError(f"--dynamic {name}:{dim}: expected a dimension below {rank}, the rank of {name}")
+        checked[name] = {dim % rank: size for dim, size in dims.items()}
+    return checked
+
+
+def _default_dynamic(tensors: Mapping[str, torch.Tensor]) -> Dims:
+    """The first dimension of every input that shares the first input's size there."""
+    sizes = {name: tensor.shape[0] for name, tensor in tensors.items() if tensor.ndim}
+    return {name: {0: "batch"} for name, size in sizes.items() if size == next(iter(sizes.values()))}
+
+
+def _inputs_from_specs(module: nn.Module, specs: Sequence[InputSpec], ranges: Mapping[str, Range]) -> dict[str, Any]:
+    accepted = _keyword_names(module)
+    generator = torch.Generator().manual_seed(0)
+    values: dict[str, Any] = {}
+    for spec in specs:
+        if accepted is not None and spec.name not in accepted:
+            raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {listed(accepted)}")
+        values[spec.name] = _example(spec, ranges.get(spec.name), generator)
+    return values
+
+
+def _keyword_names(module: nn.Module) -> list[str] | None:
+    if isinstance(module, torch.jit.ScriptModule):
+        return script_names(module)
+    known = parameters(module)
+    return None if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known) else [p.name for p in known]
+
+
+def _example(spec: InputSpec, valid: Range | None, generator: torch.Generator) -> torch.Tensor:
+    dtype = getattr(torch, spec.dtype, None)
+    if not isinstance(dtype, torch.dtype):
+        raise InputError(f"--input {spec.name}: {spec.dtype!r} is not a dtype; expected float32, int64, bool, …")
+    if dtype == torch.bool:
+        return torch.randint(0, 2, spec.shape, generator=generator).bool()
+    if not dtype.is_floating_point and not dtype.is_complex:
+        low, high = (int(valid.low), int(valid.high)) if valid else (0, 1)
+        return torch.randint(low, high + 1, spec.shape, generator=generator).to(dtype)
+    if valid:
+        unit = torch.rand(spec.shape, generator=generator, dtype=torch.float64)
+        return (valid.low + unit * (valid.high - valid.low)).to(dtype)
+    return torch.randn(spec.shape, generator=generator).to(dtype)

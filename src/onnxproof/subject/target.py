@@ -1,0 +1,100 @@
+"""TARGET → the object that it names → a module and its example inputs."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from onnxproof.errors import TargetError, condensed
+from onnxproof.request.python_objects import load_object
+from onnxproof.request.specs import parse_target
+from onnxproof.subject.subject import parameters
+
+SAVED = {".pt2": "an exported program (torch.export.save)"}
+
+
+def load_target(target: str) -> tuple[Any, str]:
+    """The object TARGET names, and a short name for it."""
+    path, attribute = parse_target(target)
+    return load_object(target) if attribute is not None else (_load_file(Path(path)), Path(path).stem)
+
+
+def _load_file(path: Path) -> Any:
+    if path.suffix == ".onnx":
+        from onnxproof.subject.onnx_module import GraphModule, example_inputs
+
+        return GraphModule(str(path)), example_inputs(str(path))
+    try:
+        if path.suffix != ".pt2":
+            return torch.jit.load(str(path), map_location="cpu")
+        program = torch.export.load(path)
+        example = program.example_inputs
+        return (program.module(), example) if example is not None else (program.module(),)
+    except Exception as error:
+        kind = SAVED.get(path.suffix, "a TorchScript module (torch.jit.save)")
+        raise TargetError(
+            f"{path} cannot be loaded as {kind}: {condensed(error)}. A file of plain weights needs its code: "
+            "use file.py:name with a function that builds the module and loads them"
+        ) from error
+
+
+def resolve(value: Any, name: str) -> tuple[nn.Module, Any]:
+    """A module and its example inputs (None when it has none) from a module, a class, a function or a pair."""
+    if callable(value) and not isinstance(value, (nn.Module, torch.Tensor)):
+        value = _build(value, name)
+    if isinstance(value, nn.Module):
+        return value, None
+    if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], nn.Module):
+        return value[0], value[1]
+    got = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"a {type(value).__name__}"
+    raise TargetError(
+        f"{name} gave {got}; expected a torch.nn.Module, or (module, example_inputs) where example_inputs is a tuple of "
+        "positional inputs or a dict of keyword inputs"
+    )
+
+
+def _build(factory: Callable[[], Any], name: str) -> Any:
+    try:
+        return factory()
+    except (Exception, SystemExit) as error:
+        raise TargetError(
+            f"{name}() raised {type(error).__name__}: {condensed(error)}{_raised_at(error)}. "
+            "TARGET is called without arguments and returns a module or (module, example_inputs)"
+        ) from error
+
+
+def _raised_at(error: BaseException) -> str:
+    """The innermost line of the user's own code, else of any."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = Path(__file__).parents[1]
+    foreign = [f for f in frames if "site-packages" in f.filename or Path(f.filename).is_relative_to(ours)]
+    mine = [f for f in frames if f not in foreign] or list(frames)
+    return f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine else ""
+
+
+def split_inputs(inputs: Any, module: nn.Module) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Example inputs as (positional, keyword): a tuple or list is positional, a dict is keyword, a tensor is the only one.
+
+    A pair (args, kwargs) is understood where forward() does not take such a pair as its two inputs.
+    """
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if not isinstance(inputs, (tuple, list)) or hasattr(inputs, "_fields"):
+        return (inputs,), {}
+    pair = len(inputs) == 2 and isinstance(inputs[0], tuple) and isinstance(inputs[1], dict)
+    return (inputs[0], dict(inputs[1])) if pair and not _binds(module, inputs) else (tuple(inputs), {})
+
+
+def _binds(module: nn.Module, args: Sequence[Any]) -> bool:
+    """Whether forward() takes exactly these positional inputs."""
+    try:
+        inspect.signature(module.forward).bind(*args)
+    except (TypeError, ValueError):
+        return False
+    return all(p.kind is not inspect.Parameter.VAR_POSITIONAL for p in parameters(module))

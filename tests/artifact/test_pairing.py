@@ -1,0 +1,65 @@
+"""Which input and output of the graph is which of the module."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxproof.artifact.pairing import pair_inputs, pair_outputs
+from onnxproof.proof.artifact import Port
+
+
+def ports(*names: str, dtype: str = "float32") -> list[Port]:
+    return [Port(name, dtype, ("batch", 4)) for name in names]
+
+
+def told(pairing) -> list[tuple[str, str]]:
+    return [(finding.code, finding.severity) for finding in pairing.findings]
+
+
+FLOATS = {"a": "float32", "b": "float32"}
+
+
+def test_inputs_by_name():
+    pairing = pair_inputs(FLOATS, ports("a", "b"))
+    assert (pairing.pairs, pairing.findings, pairing.blocking) == ({"a": "a", "b": "b"}, (), None)
+    assert [code for code, _ in told(pair_inputs(FLOATS, ports("b", "a")))] == ["OX213"]
+
+
+def test_inputs_by_position_and_by_shape():
+    pairing = pair_inputs(FLOATS, ports("x", "y"))
+    assert pairing.reverse == {"x": "a", "y": "b"}
+    assert told(pairing) == [("OX217", "review")]
+    assert told(pair_inputs({"a": "float32"}, ports("x"))) == [("OX217", "note")]
+    wide, narrow = Port("wide", "float32", ("n", 8)), Port("narrow", "float32", ("n", 4))
+    fitting = pair_inputs(FLOATS, [wide, narrow], {"a": (None, 4), "b": (None, 8)})
+    assert fitting.pairs == {"a": "narrow", "b": "wide"}
+    assert "paired by shape" in fitting.findings[0].message
+
+
+def test_inputs_that_are_missing_unknown_or_of_another_type():
+    assert [code for code, _ in told(pair_inputs(FLOATS, ports("a")))] == ["OX226"]
+    unknown = pair_inputs({"a": "float32"}, ports("a", "more"))
+    assert unknown.blocking is not None
+    assert unknown.blocking.code == "OX218"
+    typed = pair_inputs({"a": "int64"}, ports("a"))
+    assert typed.findings[0].evidence == {"input": "a", "module": "int64", "artifact": "float32"}
+    assert pair_inputs({"a": "int64"}, ports("a", dtype="unknown")).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("expected", "names", "promised", "named", "pairs", "codes"),
+    [
+        (["p", "q"], ["p", "q"], None, True, {"p": "p", "q": "q"}, []),
+        (["p", "q"], ["q", "p"], None, True, {"p": "p", "q": "q"}, ["OX213"]),
+        (["p", "q"], ["1", "2"], None, False, {"p": "1", "q": "2"}, []),
+        (["p", "q"], ["1"], None, False, {"p": "1"}, ["OX210"]),
+        (["p"], ["1", "2"], None, False, {"p": "1"}, ["OX211"]),
+        (["p", "q"], ["p", "other"], None, True, {"p": "p", "q": "other"}, ["OX212"]),
+        (["p", "q"], ["p", "r", "s"], None, True, {"p": "p"}, ["OX210", "OX211", "OX211"]),
+        (["p", "q"], ["p_out", "q"], ["p_out", "q"], False, {"p": "p_out", "q": "q"}, []),
+    ],
+)
+def test_outputs(expected, names, promised, named, pairs, codes):
+    pairing = pair_outputs(expected, ports(*names), promised, named=named)
+    assert pairing.pairs == pairs
+    assert [code for code, _ in told(pairing)] == codes

@@ -1,0 +1,31 @@
+"""Flat tensors in, flat tensors out."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from onnxproof.artifact.wrapper import FlatModule, resized
+from onnxproof.subject.assembly import make_subject
+
+
+class Nested(nn.Module):
+    def forward(self, pair, scale=1.0):
+        return {"sum": (pair["a"] + pair["b"]) * scale, "parts": [pair["a"], None, 3]}
+
+
+def test_the_structure_stays_outside():
+    subject = make_subject(Nested(), ({"a": torch.ones(2), "b": torch.ones(2)}, 3.0))
+    flat = FlatModule(subject)
+    answer = flat(torch.full((2,), 1.0), torch.full((2,), 2.0))
+    assert [tensor.tolist() for tensor in answer] == [[9.0, 9.0], [1.0, 1.0]]
+    assert not flat.training
+
+
+def test_dimensions_grow_and_shrink_by_what_is_there():
+    rows = torch.tensor([[1, 2, 3], [4, 5, 6]])
+    grown, shrunk, same, empty = resized([rows, rows, rows, rows[:0]], [{0: 3}, {1: 2}, {0: 2}, {0: 4}])
+    assert grown.tolist() == [[1, 2, 3], [4, 5, 6], [1, 2, 3]]
+    assert shrunk.tolist() == [[1, 2], [4, 5]]
+    assert same is rows
+    assert empty.shape == (0, 3)

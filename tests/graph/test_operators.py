@@ -1,0 +1,77 @@
+"""The faster operators answer what the reference ones do, also where they hand over to them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
+
+from onnxproof.graph.operators import FAITHFUL_OPS, FAST_OPS
+
+GENERATOR = np.random.default_rng(0)
+X = GENERATOR.normal(size=(2, 4, 9, 9))
+W = GENERATOR.normal(size=(6, 2, 3, 3))
+UP = GENERATOR.normal(size=(4, 3, 3, 3))
+BIAS = GENERATOR.normal(size=6)
+POOL = {"kernel_shape": [3, 3], "strides": [2, 2]}
+
+
+def model(op, *inputs, **attributes):
+    names = [f"i{place}" for place in range(len(inputs))]
+    kinds = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in inputs]
+    ends = [helper.make_tensor_value_info(n, k, a.shape) for n, k, a in zip(names, kinds, inputs, strict=True)]
+    node = helper.make_node(op, names, ["y"], **attributes)
+    graph = helper.make_graph([node], "g", ends, [helper.make_tensor_value_info("y", kinds[0], None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)]), dict(zip(names, inputs, strict=True))
+
+
+def both(op, *inputs, **attributes):
+    made, feed = model(op, *inputs, **attributes)
+    return [ReferenceEvaluator(made, new_ops=ops).run(None, feed)[0] for ops in (FAST_OPS, None)]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attributes"),
+    [
+        ("Conv", (X, W, BIAS), {"group": 2, "pads": [1, 0, 2, 1], "strides": [2, 1], "dilations": [1, 2]}),
+        ("Conv", (X, W), {"group": 2, "auto_pad": "SAME_UPPER"}),
+        ("Conv", (X[..., 0], UP[:, :, 0].repeat(2, 1)[:, :4]), {}),
+        ("MaxPool", (X,), {**POOL, "pads": [1, 1, 1, 1]}),
+        ("MaxPool", (X,), {**POOL, "ceil_mode": 1}),
+        ("MaxPool", (X,), {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"}),
+        ("AveragePool", (X,), {**POOL, "pads": [1, 1, 1, 1], "count_include_pad": 1}),
+        ("AveragePool", (X,), {**POOL, "pads": [1, 1, 1, 1]}),
+        ("AveragePool", (X,), {**POOL, "ceil_mode": 1}),
+        ("ConvTranspose", (X, UP), {"strides": [2, 2], "pads": [1, 1, 1, 1]}),
+        ("ConvTranspose", (X, UP), {"strides": [2, 2], "pads": [1, 0, 1, 1]}),
+    ],
+)
+def test_the_same_numbers(op, inputs, attributes):
+    fast, slow = both(op, *inputs, **attributes)
+    assert fast.shape == slow.shape
+    assert fast.dtype == np.float64
+    np.testing.assert_allclose(fast, slow, rtol=1e-12)
+
+
+def test_erf_and_gelu_keep_the_digits_of_float64():
+    x = np.linspace(-2, 2, 9)
+    erf, _ = both("Erf", x)
+    gelu, _ = both("Gelu", x)
+    np.testing.assert_allclose(gelu, x * (1 + both("Erf", x / np.sqrt(2))[0]) / 2, rtol=1e-14)
+    assert erf[-1] == pytest.approx(0.9953222650189527, abs=1e-16)
+
+
+def test_a_maximum_keeps_nan_in_the_graphs_own_dtype():
+    x = np.zeros((1, 1, 4, 4), np.float32)
+    x[0, 0, 0, 0] = np.nan
+    made, feed = model("MaxPool", x, **POOL)
+    assert np.isnan(ReferenceEvaluator(made, new_ops=FAITHFUL_OPS).run(None, feed)[0]).any()
+
+
+@pytest.mark.parametrize("mode", ["linear", "bilinear", "cubic", "nearest"])
+def test_a_grid_is_sampled_by_any_opsets_names(mode):
+    grid = np.stack(np.meshgrid(np.linspace(-1, 1, 9), np.linspace(-1, 1, 9)), -1)[None].repeat(2, 0)
+    made, feed = model("GridSample", X, grid, mode=mode, align_corners=1)
+    sampled = ReferenceEvaluator(made, new_ops=FAST_OPS).run(None, feed)[0]
+    np.testing.assert_allclose(sampled, X, atol=1e-12)

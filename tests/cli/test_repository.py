@@ -1,0 +1,34 @@
+"""A whole repository at once: what is passed on, and the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from onnxproof.cli.repository import Outcome, _passed_on, prove_all, table
+from onnxproof.errors import UserError
+
+
+def test_flags_of_this_call_go_to_every_subject_but_its_own():
+    given = ["--all", "--jobs", "2", "--out=x", "--budget", "4s", "-q", "--heal"]
+    assert _passed_on(given) == ["--budget", "4s", "--heal"]
+
+
+def test_the_worst_comes_first():
+    outcomes = [
+        Outcome("good", 0, "ship", "all well"),
+        Outcome("bad", 1, "block", "far\n off"),
+        Outcome("gone", 2, "error", "no file"),
+    ]
+    lines = table(outcomes, "out").splitlines()
+    assert lines[0] == "ERROR  3 subjects: 1 SHIP, 1 BLOCK, 1 failed"
+    assert [line.split()[1] for line in lines[1:4]] == ["gone", "bad", "good"]
+    assert "far off" in lines[2]
+
+
+def test_without_subjects_or_with_one_file_for_all_nothing_is_proved(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="no configuration lists subjects"):
+        prove_all([], {})
+    (tmp_path / "onnxproof.toml").write_text('[subjects.a]\ntarget = "m.py:f"\n')
+    with pytest.raises(UserError, match="--json names one file"):
+        prove_all([], {"json": "p.json"})

@@ -13,6 +13,7 @@ from torch import nn
 
 import source_helpers
 from onnxproof.lints.module import lint_module
+from onnxproof.lints.source import fixed_spots, preprocessing_spots
 from onnxproof.subject.assembly import make_subject
 
 
@@ -275,3 +276,36 @@ def test_installed_packages_are_not_followed(tmp_path, monkeypatch):
         sys.modules.pop(name), sys.modules.pop(f"calls_{name}")
     assert len(found["ours_145"]) == 1
     assert found["theirs_145"] == []
+
+
+class Branches(nn.Module):
+    def forward(self, x):
+        if self.training and x.sum() > 0:
+            x = x * x.max().item()
+        while not x.abs().max() < 1:
+            x = x / 2
+        return x.view(4, -1)
+
+
+def test_a_spot_has_its_line_and_what_it_does():
+    spots = fixed_spots(Branches.forward, Branches(), batch=4)
+    assert [spot.what for spot in spots] == [
+        "`while` decides on a tensor's value (.max())",
+        ".view(4, …) writes the example's batch size into the graph",
+    ]
+    assert spots[1].text == "return x.view(4, -1)"
+    assert Path(__file__).read_text().splitlines()[spots[1].line - 1].strip() == spots[1].text
+    assert [spot.what for spot in fixed_spots(Branches.forward, Branches(), batch=1)] == [spots[0].what]
+    assert fixed_spots(len, None, batch=4) == []
+
+
+def test_what_prepares_inputs_beside_the_module(tmp_path):
+    (tmp_path / "m.py").write_text(
+        "scaler = sklearn.StandardScaler()\nother = Thing()\ndef normalize_rows(x): ...\ndef train(x): ...\n"
+        "class Net:\n    def forward(self, x): return self.standardise(x)\n    def standardise(self, x): ...\n    def preprocess(self, x): ...\n"
+    )
+    whats = [spot.what for spot in preprocessing_spots(tmp_path / "m.py", {"Net"})]
+    names = ["StandardScaler", "normalize_rows()", "preprocess()"]
+    assert whats == [f"{name} prepares inputs outside the module" for name in names]
+    assert len(preprocessing_spots(tmp_path / "m.py", {"Other"})) == 2
+    assert preprocessing_spots(tmp_path / "none.py", {"Net"}) == []

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import onnx
 import onnxruntime
 
 from onnxproof.candidates import exchange, serve
@@ -93,7 +92,9 @@ def node_times(events: Iterable[Any]) -> list[NodeTime]:
 def _results(written: Path) -> dict[str, list[str]]:
     if not written.is_file():
         return {}
-    return {node.name: list(node.output) for node in onnx.load(str(written), load_external_data=False).graph.node}
+    from onnxproof.graph.view import Graph, names  # it takes a moment to import, and only a profile asks
+
+    return {node.name or "": names(node.outputs) for node in Graph.read(written).nodes}
 
 
 class OnnxruntimeSession:

@@ -9,8 +9,6 @@ from onnx import helper
 from torch import nn
 
 import onnxproof
-from onnxproof.policy.refusals import refusals
-from onnxproof.proof.case_result import CaseResult
 
 
 class Ties(nn.Module):
@@ -89,19 +87,6 @@ def test_ox114_a_graph_that_the_reference_cannot_evaluate(mutated, verify, expor
 
     assert "OX114" in codes(verify("mlp", mutated("mlp", foreign), budget=2.0))
     assert "OX114" not in codes(verify("mlp", exported("mlp"), budget=2.0))
-
-
-def test_ox221_a_refusal_that_says_nothing_about_its_node():
-    odd = CaseResult("batch=1/normal", "normal", True, "failed", message="it did not want to")
-    assert [f.code for f in refusals([odd])] == ["OX221"]
-    known = CaseResult(
-        "batch=1/normal",
-        "normal",
-        True,
-        "failed",
-        message="Non-zero status code returned while running Squeeze node. Name:'s'",
-    )
-    assert [f.code for f in refusals([known])] == ["OX223"]
 
 
 class Ignores(nn.Module):

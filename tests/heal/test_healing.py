@@ -70,7 +70,7 @@ def test_a_branch_on_a_length_is_healed_by_limiting_it_to_what_was_captured(tmp_
     )
     assert proof.verdict == "ship"
     assert proof.healing.limits == {"seq": (1, 20)}
-    lengths = {case.inputs["x"]["shape"][1] for case in proof.cases}
+    lengths = {case.inputs["x"].shape[1] for case in proof.cases}
     assert max(lengths) == 20
     note = next(f for f in proof.findings if f.code == "OX008")
     assert "--range seq:1,20" in note.help

@@ -14,7 +14,7 @@ from onnxproof.heal.remedies import LARGEST, Remedy, options_of, remedies
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.healing import Healing
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
-from onnxproof.request.request import ExportOptions, Request, VerifyOptions
+from onnxproof.request.request import ExportOptions, Request, VerifySettings
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.specs import ProviderSpec, Range
 from proofs import make_case, make_proof
@@ -62,12 +62,12 @@ def test_a_session_is_tried_with_less_optimisation_and_without_what_is_to_blame(
     ]
     blamed = replace(FIXED, blame={c: Blame("optimize", rewrite="Pad_Fusion") for c in "ab"})
     assert offered(blamed, given) == ["onnxruntime's rewrite Pad_Fusion off"]
-    less = replace(given, verify=VerifyOptions(session=SessionSettings(optimization="basic")))
+    less = replace(given, verify=VerifySettings(session=SessionSettings(optimization="basic")))
     assert offered(request=less, runtime=candidate(rewrites=True)) == ["optimization disable"]
 
 
 def test_other_providers_are_tried_the_cpus_first():
-    npu = Request(onnx="m.onnx", verify=VerifyOptions(session=SessionSettings(providers=(ProviderSpec(NPU),))))
+    npu = Request(onnx="m.onnx", verify=VerifySettings(session=SessionSettings(providers=(ProviderSpec(NPU),))))
     runtime = candidate("AzureExecutionProvider", "XExecutionProvider", NPU, CPU)
     found = remedies(npu, FIXED, runtime)
     assert [remedy.what for remedy in found] == ["the CPU provider", "the X provider"]

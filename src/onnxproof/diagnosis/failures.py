@@ -69,8 +69,8 @@ def diagnose_running(text: str) -> Finding | None:
 def refused_size(text: str) -> tuple[str, str, str] | None:
     """The input, the dimension and the size that a file fixes, where onnxruntime was fed another; None for any other message."""
     known = first_rule(text, ("onnxruntime_feed",))
-    caught = known[1].groupdict() if known is not None and known[0].code == "OX222" else {}
-    return (caught["name"], caught["dimension"], caught["fixed"]) if "name" in caught else None
+    caught = known[1].groupdict() if known is not None else {}
+    return (caught["name"], caught["dimension"], caught["fixed"]) if {"name", "fixed"} <= caught.keys() else None
 
 
 def diagnose_text(text: str) -> Finding | None:

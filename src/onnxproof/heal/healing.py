@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from timeit import timeit
 from typing import Any
 
 from onnxproof.candidates import candidate_of
@@ -69,12 +69,8 @@ def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried
         artifact = _put_in_place(Path(request.out), artifact)
     wrong = _faults(before)[0]
     record = remedy.record(Healing(True, tuple(tried), before=wrong, cost=cost))
-    note = found(
-        "OX008",
-        f"healed by {remedy.what}{_priced(cost)}; before: {wrong.message}",
-        evidence=plain(record),
-        help=remedy.recipe(),
-    )
+    message = f"healed by {remedy.what}{_priced(cost)}; before: {wrong.message}"
+    note = found("OX008", message, evidence=plain(record), help=remedy.recipe())
     return replace(after, artifact=artifact, findings=(*after.findings, note), healing=record)
 
 
@@ -153,10 +149,6 @@ def _ratio(first: Callable[[], Any], second: Callable[[], Any], rounds: int = 60
     """Median time of the second by that of the first; taken in turns, so that drift hits both alike."""
     import numpy as np
 
-    times = np.empty((rounds, 2))
-    for row in times:
-        for column, call in enumerate((first, second)):
-            began = time.perf_counter_ns()
-            call()
-            row[column] = time.perf_counter_ns() - began
-    return float(np.median(times[:, 1]) / np.median(times[:, 0]))
+    times = [[timeit(call, number=1) for call in (first, second)] for _ in range(rounds)]
+    before, after = np.median(times, axis=0)
+    return float(after / before)

@@ -201,11 +201,9 @@ def _interval(
 
 def _of_export(proof: Proof) -> list[Remedy]:
     made = proof.artifact
-    exporter = made.exporter if made is not None else "dynamo"
-    other = "torchscript" if exporter == "dynamo" else "dynamo"
-    opsets = [
-        opset for opset in OPSETS if (made is None or opset != made.opset) and (exporter == "dynamo" or opset <= 20)
-    ]
+    exporter, used = (made.exporter, made.opset) if made is not None else ("dynamo", None)
+    other, newest = ("torchscript", max(OPSETS)) if exporter == "dynamo" else ("dynamo", 20)
+    opsets = [opset for opset in OPSETS if opset != used and opset <= newest]
     translate = ("translate", "kernel")
     return [
         Remedy("the exporter's optimiser off", export={"optimize": False}, stages=("simplify",)),

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from onnxproof.findings import Finding, Severity, found
 from onnxproof.proof.codec import plain
 from onnxproof.proof.quality import Quality
-from onnxproof.proof.traps import InputFacts, Near, TrainingFacts
+from onnxproof.proof.traps import InputFacts, Ring, TrainingFacts
 
 LEAK = 0.99
 """Strength from which a single feature gives the label away."""
@@ -108,23 +108,19 @@ def _duplicates(t: TrainingFacts) -> Iterable[Finding]:
     if beyond_chance(exact.count, exact.of, exact.train_twins or 0.0, 0.0):
         share = f"{exact.count} of {exact.of} test rows ({exact.count / exact.of:.1%})"
         yield found("OX601", f"{share} are training rows, such as row {exact.rows[0]}", evidence=plain(exact))
-    if near is not None:
-        yield from _near(near)
+    closest = near and next((ring for ring in near.by_radius if _too_near(ring, near.probes)), None)
+    if near and closest:
+        share = f"{closest.count} of {closest.of} test rows looked at"
+        distance = f"{closest.radius:g} times the usual distance"
+        message = f"{share} are nearer to a training row than {distance}, such as row {near.rows[0]}"
+        yield found("OX602", message, evidence=plain(near))
     if ids is not None and ids.count:
         message = f"{ids.count} of {ids.of} ids are in the training data too, such as that of row {ids.rows[0]}"
         yield found("OX603", message, evidence=plain(ids))
 
 
-def _near(near: Near) -> Iterable[Finding]:
-    for ring in near.by_radius:
-        chance = beyond_chance(ring.count, ring.of, ring.train_share, 0.25 / max(near.probes, 1))
-        if chance and ring.count > 1:
-            message = (
-                f"{ring.count} of {ring.of} test rows looked at are nearer to a training row than {ring.radius:g} times the usual "
-                f"distance, such as row {near.rows[0]}"
-            )
-            yield found("OX602", message, evidence=plain(near))
-            break
+def _too_near(ring: Ring, probes: int) -> bool:
+    return ring.count > 1 and beyond_chance(ring.count, ring.of, ring.train_share, 0.25 / max(probes, 1))
 
 
 def _gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:

@@ -6,11 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxproof.diagnosis import diagnose_running
+from onnxproof.diagnosis import diagnose_running, refused_size
 from onnxproof.findings import Finding, found
 from onnxproof.proof.case_result import CaseResult
-
-FIXED = re.compile(r"Got invalid dimensions for input: (\S+).*?index: (\d+) Got: (\d+) Expected: (\d+)", re.S)
 
 
 def refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[Finding]:
@@ -25,10 +23,8 @@ def refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[F
 
 def _reason(message: str) -> tuple[str, ...]:
     """What cases refused for the same reason have in common."""
-    fixed = FIXED.search(message)
-    if fixed:
-        return (fixed.group(1), fixed.group(2), fixed.group(4))
-    return (re.sub(r"\d+", "#", message.splitlines()[0] if message else "")[:200],)
+    line = message.splitlines()[0] if message else ""
+    return refused_size(message) or (re.sub(r"\d+", "#", line)[:200],)
 
 
 def _refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Finding:
@@ -45,9 +41,9 @@ def _refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Find
 
 def _told(error: str, count: int, baseline: str) -> Finding:
     """What an error of onnxruntime's says that so many cases have in common."""
-    fixed = FIXED.search(error)
-    if fixed:
-        name, dim, _, size = fixed.groups()
+    fixed = refused_size(error)
+    if fixed is not None:
+        name, dim, size = fixed
         refused = f"onnxruntime refuses {count} cases of other sizes that {baseline} answers"
         return found("OX222", f"the artifact fixes dimension {dim} of {name} to {size}: {refused}")
     known = diagnose_running(error)

@@ -44,45 +44,35 @@ def _elsewhere(profile: Profile, latency: Latency) -> Iterator[Reason]:
     wanted = next(iter(latency.settings.providers), "CPUExecutionProvider")
     share = sum(value for name, value in profile.providers.items() if name and name != wanted)
     if share > WORTH:
-        yield Reason(
-            f"{share:.0%} of the time is spent on other providers than {wanted}",
-            "Look which operators fall back (OX305); another opset or formulation may be supported.",
-        )
+        text = f"{share:.0%} of the time is spent on other providers than {wanted}"
+        yield Reason(text, "Look which operators fall back (OX305); another opset or formulation may be supported.")
 
 
 def _threads(runs: list[Run], latency: Latency) -> Iterator[Reason]:
-    for run in runs:
-        p50, crowded = run.milliseconds("p50"), latency.machine.others or 0.0
-        if (run.threads or 1) > 1 and crowded > 0.5:
-            yield Reason(
-                f"{run.threads} threads share {latency.machine.cores} cores with other processes",
-                "Measure on a quiet machine, or with `--threads 1`.",
-            )
-        elif (run.threads or 1) > 1 and p50 is not None and p50 < SMALL_MS:
-            yield Reason(
-                f"{run.threads} threads for a call of {p50:.3g} ms: more than batch {run.batch} can feed",
-                "Try `--threads 1`.",
-            )
+    for run in (run for run in runs if (run.threads or 1) > 1):
+        p50 = run.milliseconds("p50")
+        if (latency.machine.others or 0.0) > 0.5:
+            text = f"{run.threads} threads share {latency.machine.cores} cores with other processes"
+            yield Reason(text, "Measure on a quiet machine, or with `--threads 1`.")
+        elif p50 is not None and p50 < SMALL_MS:
+            text = f"{run.threads} threads for a call of {p50:.3g} ms: more than batch {run.batch} can feed"
+            yield Reason(text, "Try `--threads 1`.")
 
 
 def _calls(runs: list[Run]) -> Iterator[Reason]:
     for run in runs:
         p50 = run.milliseconds("p50")
         if p50 is not None and p50 < TINY_MS:
-            yield Reason(
-                f"a call of {p50 * 1e3:.0f} µs is mostly the cost of calling",
-                "Send larger batches, or bind inputs and outputs.",
-            )
+            text = f"a call of {p50 * 1e3:.0f} µs is mostly the cost of calling"
+            yield Reason(text, "Send larger batches, or bind inputs and outputs.")
 
 
 def _moving(profile: Profile) -> Iterator[Reason]:
     shares = {op: profile.ops[op].share for op in MOVING if op in profile.ops}
     if sum(shares.values()) > WORTH:
         told = ", ".join(f"{int(profile.ops[op].nodes)} {op}" for op in sorted(shares, key=lambda op: -shares[op])[:3])
-        yield Reason(
-            f"{sum(shares.values()):.0%} of the time only moves or converts data ({told})",
-            "Keep one layout and one dtype through the model.",
-        )
+        text = f"{sum(shares.values()):.0%} of the time only moves or converts data ({told})"
+        yield Reason(text, "Keep one layout and one dtype through the model.")
 
 
 def _unfused(profile: Profile) -> Iterator[Reason]:

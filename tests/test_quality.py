@@ -209,7 +209,7 @@ def test_multiclass_metrics_are_scikit_learns():
     }
     values = measured.values["candidate"]
     assert {name: values[name] for name in expected} == pytest.approx(expected, rel=1e-5)
-    assert measured.confusion["candidate"] == sk.confusion_matrix(labels, decided).tolist()
+    assert measured.confusion.candidate == sk.confusion_matrix(labels, decided).tolist()
     for name, ends in measured.intervals.items():
         assert ends["candidate"][0] <= values[name] + 0.01, name
         assert ends["candidate"][1] >= values[name] - 0.01, name

@@ -7,6 +7,8 @@ import pytest
 from sklearn import metrics as sk
 
 from onnxproof.quality.metrics import measure
+from onnxproof.quality.metrics.decisions import averaged
+from onnxproof.quality.task import Plan
 from quality.scored import binary, scores_of
 
 
@@ -100,3 +102,14 @@ def test_calibration_is_the_distance_of_probability_and_share_per_bin(several):
     assert [one.count for one in measured.calibration["candidate"]] == np.bincount(places).tolist()
     low, high = measured.intervals["ece"]["candidate"]
     assert low < measured.values["candidate"]["ece"] < high
+
+
+@pytest.mark.parametrize("rate", ["precision", "recall", "f1"])
+@pytest.mark.parametrize("average", ["micro", "macro", "weighted"])
+def test_averages_of_counts_are_scikit_learns(rate, average):
+    generator = np.random.default_rng(2)
+    labels, decided = generator.integers(0, 4, (2, 200))
+    counts = [np.bincount(labels[labels == decided], minlength=4), np.bincount(decided), np.bincount(labels)]
+    plan = Plan("multiclass", "y", "logit", 4, tuple("abcd"), (0, 1, 2, 3))
+    value = averaged(rate, average, plan)(np.concatenate(counts)[None].astype(float))
+    assert value == pytest.approx([getattr(sk, f"{rate}_score")(labels, decided, average=average)])

@@ -15,7 +15,6 @@ from onnxproof.findings import Finding
 from onnxproof.quality.accumulate import Shard
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Rows
-from onnxproof.quality.shardrun import ShardRun
 from onnxproof.quality.shards import Piece, Work
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject
@@ -43,7 +42,7 @@ def run_on_ray(
     shards: list[Shard] = []
     waiting: dict[Any, int] = {}
     try:
-        orders = _stream(rows.source, size) if rows.source.sequential else _ranges(pieces)
+        orders = _stream(rows.source, size) if rows.source.sequential else ((piece, None) for piece in pieces)
         for piece, table in orders:
             kept = work.kept(piece.index)
             if kept is not None:
@@ -89,11 +88,6 @@ def _knock(address: str) -> None:
             raise InputError(f"--ray {address}: no cluster answers there: {error}") from error
 
 
-def _ranges(pieces: Sequence[Piece]) -> Iterator[tuple[Piece, Any]]:
-    """Shards whose worker reads its own rows."""
-    return ((piece, None) for piece in pieces)
-
-
 def _stream(source: Source, size: int) -> Iterator[tuple[Piece, Any]]:
     """Shards of a source that only this process can read: their rows travel with them."""
     start = 0
@@ -122,20 +116,14 @@ def _next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], N
 
 def _run(work: Work, piece: Piece, table: Any, load: Callable[[Request], Subject]) -> Shard | Finding:
     """In a worker: one shard, with one thread, as a local process would."""
-    if work.mark not in _engines:
-        _engines.clear()
-        engine = replace(work, threads=1).engine(load(work.request))
-        _engines[work.mark] = (engine, None)
-    engine, rows = _engines[work.mark]
     try:
-        if table is not None:
-            part = engine.open(ArraySource(table, f"--data {work.settings.data}", "", piece.start))
-            return ShardRun(engine, work.plan, piece.start).run(
-                part.batches(piece.start, engine.batch), None, lambda n: None
-            )
-        if rows is None:
-            rows = engine.open(open_source(work.settings.data))
-            _engines[work.mark] = (engine, rows)
+        if work.mark not in _engines:
+            _engines.clear()
+            engine = replace(work, threads=1).engine(load(work.request))
+            _engines[work.mark] = engine, engine.open(open_source(work.settings.data)) if table is None else None
+        engine, rows = _engines[work.mark]
+        if rows is None:  # they came with the order
+            rows = engine.open(ArraySource(table, f"--data {work.settings.data}", "", piece.start))
         return work.run(engine, rows, piece, lambda n: None)
     except FindingError as error:
         return error.finding  # an exception of ours would lose it on the way

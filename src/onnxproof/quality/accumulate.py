@@ -17,6 +17,8 @@ from onnxproof.quality.task import UNKNOWN, Plan, decide, probabilities
 
 Array = NDArray[Any]
 SIDES = ("baseline", "candidate")
+SUMMARY = ("decision", "true", "confidence", "square")
+"""What is kept of a side where its scores are not."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,7 @@ class Shard:
 
     def save(self, path: Path, fingerprint: str) -> None:
         """Write the shard; a file is either complete or not there."""
-        meta = {
-            "fingerprint": fingerprint,
-            "start": self.start,
-            "rows": self.rows,
-            "flips": list(self.flips),
-            "flipped": self.flipped,
-            "facts": self.facts,
-            "seconds": dict(self.seconds),
-        }
+        meta = {name: value for name, value in vars(self).items() if name != "columns"} | {"fingerprint": fingerprint}
         path.parent.mkdir(parents=True, exist_ok=True)
         trying = path.with_suffix(f".{os.getpid()}.tmp")
         with trying.open("wb") as stream:
@@ -58,14 +52,12 @@ class Shard:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 meta = json.loads(str(archive["meta"]))
-                if meta["fingerprint"] != fingerprint:
+                if meta.pop("fingerprint") != fingerprint:
                     return None
                 columns = {n.removeprefix("column/"): archive[n] for n in archive.files if n.startswith("column/")}
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
             return None  # half a file of a run that was killed while it wrote
-        return Shard(
-            meta["start"], meta["rows"], columns, meta["flips"], meta["flipped"], meta["facts"], meta["seconds"]
-        )
+        return Shard(columns=columns, **meta)
 
 
 @dataclass(frozen=True)
@@ -122,11 +114,7 @@ def merge(shards: Sequence[Shard], plan: Plan) -> Scores:
     if "sample_rows" in columns:
         columns["sample_rows"] = np.concatenate(_places(ordered))
     sides = {side: _side(columns, side, plan) for side in SIDES if side in columns or f"{side}_decision" in columns}
-    used = {
-        "labels",
-        *SIDES,
-        *(f"{side}_{part}" for side in SIDES for part in ("decision", "true", "confidence", "square")),
-    }
+    used = {"labels", *SIDES, *(f"{side}_{part}" for side in SIDES for part in SUMMARY)}
     return Scores(
         plan=plan,
         n=sum(shard.rows for shard in ordered),
@@ -136,7 +124,7 @@ def merge(shards: Sequence[Shard], plan: Plan) -> Scores:
         flipped=sum(shard.flipped for shard in ordered),
         facts=merge_facts([shard.facts for shard in ordered]),
         columns={name: column for name, column in columns.items() if name not in used},
-        seconds=_added([shard.seconds for shard in ordered]),
+        seconds=merge_facts([shard.seconds for shard in ordered]),
     )
 
 
@@ -171,15 +159,11 @@ def measurable(scores: Scores) -> Scores:
     if not lost.any():
         return scores
     kept = ~lost
-    sides = {
-        name: Side(*(None if part is None else part[kept] for part in _parts(side)))  # type: ignore[arg-type]  # decisions are always there
-        for name, side in scores.sides.items()
-    }
+    sides = {}
+    for name, side in scores.sides.items():
+        parts: dict[str, Any] = {part: None if v is None else v[kept] for part, v in vars(side).items()}
+        sides[name] = Side(**parts)
     return replace(scores, n=int(kept.sum()), labels=scores.labels[kept], sides=sides)
-
-
-def _parts(side: Side) -> tuple[Array | None, ...]:
-    return (side.decisions, side.scores, side.true, side.confidence, side.square)
 
 
 def _places(ordered: Sequence[Shard]) -> list[Array]:
@@ -192,21 +176,7 @@ def _side(columns: Mapping[str, Array], side: str, plan: Plan) -> Side:
     if side in columns:
         scores = columns[side]
         return Side(decide(scores, plan) if plan.classification else scores, scores)
-    return Side(
-        columns[f"{side}_decision"],
-        None,
-        columns[f"{side}_true"],
-        columns[f"{side}_confidence"],
-        columns[f"{side}_square"],
-    )
-
-
-def _added(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    total: dict[str, float] = {}
-    for part in parts:
-        for name, value in part.items():
-            total[name] = total.get(name, 0.0) + value
-    return total
+    return Side(columns[f"{side}_decision"], None, *(columns[f"{side}_{part}"] for part in SUMMARY[1:]))
 
 
 def merge_facts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

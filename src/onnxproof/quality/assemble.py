@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import found
 from onnxproof.proof.codec import decode, plain
 from onnxproof.proof.quality import (
-    Bin,
     ClassFacts,
-    Confusion,
     Equivalence,
     FarExample,
     Flip,
@@ -27,12 +26,12 @@ from onnxproof.proof.quality import (
     Tests,
     Unanswered,
 )
-from onnxproof.proof.thresholds import Chosen, Current, Curve, GoalResult, Rates, Thresholds
+from onnxproof.proof.thresholds import Chosen, Current, Curve, GoalResult, Thresholds
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 from onnxproof.quality.accumulate import SIDES, Scores, measurable, missing_answers, missing_labels
 from onnxproof.quality.flips import changed
 from onnxproof.quality.intervals import clean_examples_needed, examples_needed, mcnemar, tango, upper_bound, wilson
-from onnxproof.quality.metrics import Measured, custom, measure
+from onnxproof.quality.metrics import custom, measure
 from onnxproof.quality.task import Plan, raw_threshold
 from onnxproof.quality.thresholds import Sweep
 from onnxproof.request.evaluation import EvaluateSettings, Goal
@@ -71,13 +70,13 @@ def assemble(
         candidate=measured.values.get("candidate", {}),
         intervals={name: decode(entry, MetricInterval) for name, entry in measured.intervals.items()},
         per_class={name: ClassFacts(**entry) for name, entry in measured.per_class.items()},
-        confusion=_confusion(measured),
+        confusion=measured.confusion,
         flips=_listed(scores.flips),
         flip_count=scores.flipped,
         flip_rate=_flip_rate(scores),
         tests=_tests(answered, scores, settings.delta),
         thresholds=find_thresholds(answered, settings),
-        calibration=_calibration(measured),
+        calibration=measured.calibration,
         traps=traps,
         preprocessing=preprocessing,
         classes=plan.classes,
@@ -97,20 +96,10 @@ def assemble(
     )
 
 
-def _confusion(measured: Measured) -> Confusion | None:
-    return None if measured.confusion is None else decode(measured.confusion, Confusion)
-
-
-def _calibration(measured: Measured) -> dict[str, tuple[Bin, ...]] | None:
-    if measured.calibration is None:
-        return None
-    return {side: tuple(Bin(**one) for one in bins) for side, bins in measured.calibration.items()}
-
-
 def _listed(flips: Sequence[Mapping[str, Any]]) -> tuple[Flip, ...]:
     """Unexplained ones first, the surest of them first."""
     order = {False: 0, None: 1, True: 2}
-    ranked = sorted(flips, key=lambda f: (order[f["explained"]], -abs(f["margin"] or 0.0)))
+    ranked = sorted(flips, key=lambda f: (order[f.get("explained")], -abs(f.get("margin") or 0.0)))
     return tuple(Flip(**flip) for flip in ranked[:MOST_FLIPS])
 
 
@@ -142,10 +131,9 @@ def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Unanswered, ba
 def _flip_rate(scores: Scores) -> Rate | None:
     if not scores.plan.classification:
         return None
-    interval = wilson(scores.flipped, scores.n)
-    low = 0.0 if scores.flipped == 0 else interval.low
-    high = upper_bound(0, scores.n) if scores.flipped == 0 else interval.high
-    return Rate(scores.flipped / max(scores.n, 1), low, high)
+    if not scores.flipped:
+        return Rate(0.0, 0.0, upper_bound(0, scores.n))
+    return Rate(*wilson(scores.flipped, scores.n))
 
 
 def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
@@ -180,14 +168,9 @@ def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
 # --- thresholds ---------------------------------------------------------------------------------------------------
 
 
-def goals_of(settings: EvaluateSettings) -> list[Goal]:
-    """The goals that a user gave."""
-    return [*settings.goals, *([settings.cost] if settings.cost else [])]
-
-
 def find_thresholds(scores: Scores, settings: EvaluateSettings) -> Thresholds | None:
     """The trade-off over all thresholds on both sides, and the thresholds for the user's goals."""
-    plan, goals = scores.plan, goals_of(settings)
+    plan, goals = scores.plan, [*settings.goals, *([settings.cost] if settings.cost else [])]
     sided = {side: s.scores for side, s in scores.sides.items() if s.scores is not None}
     if plan.task != "binary" or plan.scale == "decision" or not sided:
         if goals:
@@ -195,16 +178,14 @@ def find_thresholds(scores: Scores, settings: EvaluateSettings) -> Thresholds | 
                 f"--goal and --cost choose a threshold for binary scores; the task is {plan.task} ({plan.scale})"
             )
         return None
-    known = scores.labels >= 0
-    positive = scores.labels[known] == plan.positive
-    sweeps = {side: Sweep.of(values[known], positive) for side, values in sided.items()}
+    sweeps = {side: Sweep.of(values, scores.labels == plan.positive) for side, values in sided.items()}
     cut = raw_threshold(plan.cut, plan)
     return Thresholds(
         scale="probability",
         current=Current(plan.cut, cut, sweeps["baseline"].at(cut), sweeps["candidate"].at(cut)),
         baseline=_curve(sweeps["baseline"], plan),
         candidate=_curve(sweeps["candidate"], plan),
-        goals=tuple(_chosen(goal, sweeps, plan, {s: v[known] for s, v in sided.items()}) for goal in goals),
+        goals=tuple(_chosen(goal, sweeps, plan, sided) for goal in goals),
         chosen=Chosen(plan.cut),
     )
 
@@ -215,14 +196,16 @@ def _curve(sweep: Sweep, plan: Plan) -> Curve:
 
 
 def _probability(raw: float, plan: Plan) -> float:
-    return raw if plan.scale == "probability" else float(1.0 / (1.0 + np.exp(-np.clip(raw, -700, 700))))
+    return raw if plan.scale == "probability" else float(expit(raw))
 
 
 def _chosen(goal: Goal, sweeps: Mapping[str, Sweep], plan: Plan, sided: Mapping[str, Any]) -> GoalResult:
     """The threshold that each side would choose, how far it moved, and what the baseline's does on the candidate."""
     raw = {side: sweep.choose(goal) for side, sweep in sweeps.items()}
     ends = {
-        side: None if cut is None else replace(_at(sweeps[side], cut, goal), threshold=_probability(cut, plan), raw=cut)
+        side: None
+        if cut is None
+        else replace(sweeps[side].at(cut, goal.costs), threshold=_probability(cut, plan), raw=cut)
         for side, cut in raw.items()
     }
     result = GoalResult(goal.text, goal.kind, goal.metric, goal.value, ends["baseline"], ends["candidate"])
@@ -234,13 +217,5 @@ def _chosen(goal: Goal, sweeps: Mapping[str, Sweep], plan: Plan, sided: Mapping[
         result,
         moved=_probability(theirs, plan) - _probability(cut, plan),
         moved_raw=theirs - cut,
-        transferred=replace(_at(sweeps["candidate"], cut, goal), flips=flips),
+        transferred=replace(sweeps["candidate"].at(cut, goal.costs), flips=flips),
     )
-
-
-def _at(sweep: Sweep, threshold: float, goal: Goal) -> Rates:
-    rates = sweep.at(threshold)
-    if goal.kind != "cost":
-        return rates
-    total = sum(goal.costs.get(name, 0.0) * getattr(rates, name) for name in ("fn", "fp", "tp", "tn"))
-    return replace(rates, cost=total / max(sweep.positives + sweep.negatives, 1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,6 @@ from onnxproof.findings import Finding, found
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
-from onnxproof.quality.accumulate import SIDES
 from onnxproof.quality.preprocessing import Preprocessing
 from onnxproof.quality.rows import Rows, layout_finding
 from onnxproof.quality.task import Plan, make_plan
@@ -47,13 +47,10 @@ class Engine:
         *,
         candidate: Candidate | None = None,
         stateful: bool = False,
-        sides: tuple[str, ...] = SIDES,
     ) -> None:
         self.subject, self.artifact, self.settings = subject, artifact, settings
-        self.sides = sides
-        tensors = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
-        self.examples = tensors
-        dtypes = {name: array.dtype.name for name, array in tensors.items()}
+        self.examples = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
+        dtypes = {name: array.dtype.name for name, array in self.examples.items()}
         self.inputs = pair_inputs(dtypes, artifact.inputs, subject.shapes())
         if self.inputs.blocking is not None:
             raise FindingError(self.inputs.blocking)
@@ -65,16 +62,13 @@ class Engine:
         self.preprocessing = Preprocessing(
             settings.preprocess, settings.serve_preprocess, apply=not settings.with_preprocess
         )
-        self._outputs: Mapping[str, str] | None = None
-        self._double: DoubleRunner | None = None
-        self._double_known = False
         self.findings: list[Finding] = []
 
     def _fixed_batch(self) -> int | None:
         """The artifact's batch, where it is a number."""
-        sizes = [port.shape[0] for port in self.artifact.inputs if port.shape and isinstance(port.shape[0], int)]
-        rows = [port for port in self.artifact.inputs if port.shape]
-        return int(sizes[0]) if sizes and len(sizes) == len(rows) else None
+        sizes = [port.shape[0] for port in self.artifact.inputs if port.shape]
+        known = [size for size in sizes if isinstance(size, int)]
+        return known[0] if known and len(known) == len(sizes) else None
 
     def _batch_size(self) -> int:
         if self.fixed is not None:
@@ -128,10 +122,8 @@ class Engine:
 
     def _padded(self, run: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
         """A batch of the artifact's fixed size; the last row fills up."""
-        if self.fixed is None:
-            return run(inputs)
         rows = length({name: a for name, a in inputs.items() if a.ndim})
-        missing = self.fixed - rows
+        missing = 0 if self.fixed is None else self.fixed - rows
         if missing <= 0:
             return run(inputs)
         filled = {
@@ -139,29 +131,29 @@ class Engine:
         }
         return {n: a[:rows] if a.ndim and len(a) == self.fixed else a for n, a in run(filled).items()}
 
+    @cached_property
+    def _outputs(self) -> Mapping[str, str]:
+        """Outputs of the module → those of the graph."""
+        some, artifact = self.eager.run(self.examples), self.artifact
+        pairing = pair_outputs(list(some), artifact.outputs, artifact.promised_outputs, named=self.eager.named)
+        self.findings += pairing.findings
+        return pairing.pairs
+
     def graph_output(self, name: str) -> str:
         """The graph's name of an output of the module."""
-        if self._outputs is None:
-            some = self.eager.run(self.examples)
-            pairing = pair_outputs(
-                list(some), self.artifact.outputs, self.artifact.promised_outputs, named=self.eager.named
-            )
-            self.findings += pairing.findings
-            self._outputs = pairing.pairs
         if name not in self._outputs:
             raise FindingError(found("OX210", f"the artifact has no output {name}, which holds the scores"))
         return self._outputs[name]
 
+    @cached_property
     def double(self) -> DoubleRunner | None:
         """The module in float64, made when the first flip asks for it."""
-        if not self._double_known:
-            self._double_known = True
-            try:
-                self._double = DoubleRunner(self.subject)
-                self._double.run(self.examples)
-            except Unavailable:
-                self._double = None
-        return self._double
+        try:
+            double = DoubleRunner(self.subject)
+            double.run(self.examples)
+        except Unavailable:
+            return None
+        return double
 
     # --- shards
 

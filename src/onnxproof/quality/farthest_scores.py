@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.data.source import Table
-from onnxproof.quality.flips import SIDES, Explainer
+from onnxproof.quality.accumulate import SIDES
+from onnxproof.quality.flips import Explainer
 from onnxproof.quality.rows import Batch
 
 Array = NDArray[Any]
@@ -36,8 +37,10 @@ class Far:
 class Farthest:
     """The examples of a shard with the largest differences."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch: int | None) -> None:
+        """`batch`: the one that the module fixes; it is filled with the same row."""
         self._far: list[Far] = []
+        self._copies = batch or 1
 
     def see(self, batch: Batch, kept: Mapping[str, Array], apart: Array) -> None:
         """Look at the differences of a batch; a few rows of it may be kept. Most batches cost one maximum."""
@@ -49,30 +52,21 @@ class Farthest:
             return
         for row in np.argsort(-rows, kind="stable")[:EXAMINED].tolist():
             if _notable(rows, kept["baseline"], row, least):
-                inputs = {name: a[row : row + 1].copy() if a.ndim else a for name, a in batch.inputs.items()}
-                sides = {side: kept[side][row : row + 1].copy() for side in SIDES}
+                rows_alike = np.full(self._copies, row)
+                inputs = {name: a[rows_alike] if a.ndim else a for name, a in batch.inputs.items()}
+                sides = {side: kept[side][rows_alike] for side in SIDES}
                 self._far.append(Far(float(rows[row]), batch.start + row, batch.name(row), inputs, sides))
         self._far = sorted(self._far, key=lambda far: -far.apart)[:EXAMINED]
 
-    def examine(self, make: Callable[[], Explainer], fixed: int | None) -> dict[str, dict[str, Any]]:
+    def examine(self, make: Callable[[], Explainer]) -> dict[str, dict[str, Any]]:
         """Row → how far apart the sides are, and how many times what rounding may do that is."""
-        if not self._far:
-            return {}
-        explainer = make()
-        return {
-            str(far.row): {"id": far.name, "difference": far.apart, "times_rounding": _times(far, explainer, fixed)}
-            for far in self._far
-        }
+        found: dict[str, dict[str, Any]] = {}
+        for far in self._far:
+            times = make().times_rounding(far.inputs, far.sides)
+            found[str(far.row)] = {"id": far.name, "difference": far.apart, "times_rounding": times}
+        return found
 
 
 def _notable(apart: Array, scores: Array, row: int, least: float) -> bool:
     unit = np.finfo(scores.dtype).eps * float(np.abs(scores[row]).max(initial=0.0))
     return bool(np.isfinite(apart[row]) and apart[row] > max(least, NOTABLE * unit))
-
-
-def _times(far: Far, explainer: Explainer, fixed: int | None) -> float | None:
-    """A batch that the module fixes is filled with the same row."""
-    if fixed is None:
-        return explainer.times_rounding(far.inputs, far.sides)
-    filled = {name: np.repeat(a, fixed, axis=0) if a.ndim else a for name, a in far.inputs.items()}
-    return explainer.times_rounding(filled, {side: np.repeat(a, fixed, axis=0) for side, a in far.sides.items()})

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from onnxproof.errors import Rejected
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
-from onnxproof.quality.task import Plan, raw_threshold, score_columns
+from onnxproof.quality.accumulate import SIDES
+from onnxproof.quality.task import Plan, margins, score_columns
 from onnxproof.tensors.arrays import Arrays
 
 Array = NDArray[Any]
-SIDES = ("baseline", "candidate")
 SAMPLES = 8
 FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
 """Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed."""
@@ -29,16 +29,19 @@ class Explained:
     """Per flipped row: the baseline's margin, the margin in float64, what rounding may do to it, and the conclusion."""
 
     margin: NDArray[np.float64]
-    truth: NDArray[np.float64]
+    truth_margin: NDArray[np.float64]
     allowed: NDArray[np.float64]
     explained: NDArray[np.bool_]
+
+    def of(self, row: int) -> dict[str, Any]:
+        """What is known about one of the rows."""
+        return {name: values[row].item() for name, values in vars(self).items()}
 
 
 def changed(baseline: Array, candidate: Array) -> NDArray[np.bool_]:
     """Rows whose decision differs, in any label."""
     different = baseline != candidate
-    result: NDArray[np.bool_] = different.any(axis=1) if different.ndim == 2 else different
-    return result
+    return np.asarray(different.any(axis=1) if different.ndim == 2 else different)
 
 
 def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> NDArray[np.float64]:
@@ -49,9 +52,8 @@ def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> NDArray[n
     if plan.task == "multiclass":
         rows = np.arange(len(wide))
         return np.asarray(wide[rows, decided] - wide[rows, other])
-    distance = wide - raw_threshold(plan.cut, plan)
-    chosen = 1 if plan.task == "multilabel" else plan.positive
-    toward = np.where(decided == chosen, distance, -distance)
+    distance = margins(scores, plan)
+    toward = np.where(decided == plan.positive, distance, -distance)
     if plan.task == "multilabel":
         return np.asarray(np.where(decided != other, toward, -np.inf).max(axis=1))
     return toward
@@ -68,8 +70,7 @@ class Explainer:
         b, c = decisions["baseline"], decisions["candidate"]
         own = margin(sides["baseline"], self._plan, b, c)
         theirs = margin(sides["candidate"], self._plan, b, c)
-        lost = (b == -1) | (c == -1)
-        lost = lost.any(axis=1) if lost.ndim == 2 else lost
+        lost = ((b == -1) | (c == -1)).reshape(len(b), -1).any(axis=1)
         truth = self._scores(inputs)
         samples = self._samples(inputs, doubled=truth is not None)
         centre = own if truth is None else margin(truth, self._plan, b, c)
@@ -77,16 +78,16 @@ class Explainer:
             legal = [centre, *(margin(s, self._plan, c, b) * -1 for s in samples)]
             explained = np.any([m <= 0 for m in legal], axis=0) & ~lost
             return Explained(own, centre, np.where(explained, 1.0, 0.0), explained)
-        spread = np.array([margin(s, self._plan, b, c) - centre for s in samples]).reshape(len(samples), -1)
-        allowed = self._allowance(sides, spread, len(own))
+
+        def allowance() -> NDArray[np.float64]:
+            spread = np.array([margin(s, self._plan, b, c) - centre for s in samples]).reshape(len(samples), -1)
+            return self._allowance(sides, spread, len(own))
+
+        allowed = allowance()
         baseline_error = np.abs(own - centre)
         if truth is not None and (baseline_error > INCREDIBLE * allowed).any():
-            samples = self._samples(inputs, doubled=False)
-            centre, spread = (
-                own,
-                np.array([margin(s, self._plan, b, c) - own for s in samples]).reshape(len(samples), -1),
-            )
-            allowed = self._allowance(sides, spread, len(own))
+            centre, samples = own, self._samples(inputs, doubled=False)
+            allowed = allowance()
         else:
             allowed = np.maximum(allowed, FARTHEST * baseline_error)
         with np.errstate(invalid="ignore"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,14 +22,10 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 def features_of(array: Array) -> Array:
     """Rows as float32 vectors of at most FEATURES values, always the same ones."""
     flat = array.reshape(len(array), -1)
-    if flat.shape[1] > FEATURES:
-        flat = flat[:, feature_places(flat.shape[1])]
+    width = flat.shape[1]
+    if width > FEATURES:
+        flat = flat[:, np.sort(np.random.default_rng(width).choice(width, FEATURES, replace=False))]
     return flat.astype(np.float32)
-
-
-def feature_places(width: int) -> Array:
-    """Which values of a long row are kept."""
-    return np.sort(np.random.default_rng(width).choice(width, FEATURES, replace=False))
 
 
 def hash_rows(inputs: Mapping[str, Array]) -> NDArray[np.uint64]:
@@ -60,7 +58,6 @@ def _words(array: Array) -> NDArray[np.uint64]:
 
 def hash_ids(ids: Array) -> NDArray[np.uint64]:
     """A 64-bit hash of every id, the same for 7, 7.0 and "7"."""
-    import hashlib
 
     def text(value: Any) -> str:
         return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -75,36 +72,31 @@ class Sampler:
     def __init__(self) -> None:
         self._step = 1
         self._seen = 0
-        self._rows: list[Array] = []
-        self._parts: dict[str, list[Array]] = {}
+        self._parts: defaultdict[str, list[Array]] = defaultdict(list)
 
     def see(self, inputs: Mapping[str, Array], rows: int, start: int) -> Array:
         """Take some of these rows; the places that were taken."""
         chosen = {name: a for name, a in inputs.items() if a.ndim and a.dtype.kind in "fiub"}
         width = max((features_of(a[:1]).shape[1] for a in chosen.values() if len(a)), default=0)
         limit = int(min(SAMPLE_ROWS, max(64, SAMPLE_VALUES // max(1, width))))
-        held = sum(len(part) for part in self._rows)
-        while held + len(taken := np.arange(-self._seen % self._step, rows, self._step)) > limit:
-            self._thin()  # before the rows are copied, most of which would be thrown away again
-            held = sum(len(part) for part in self._rows)
+        while len(taken := self._places(rows)) + sum(map(len, self._parts["sample_rows"])) > limit:
+            # Thinned before the rows are copied, most of which would be thrown away again.
+            for parts in filter(None, self._parts.values()):
+                parts[:] = [np.concatenate(parts)[::2]]
+            self._step *= 2
         self._seen += rows
+        self._parts["sample_rows"].append(taken + start)
         for name, array in chosen.items():
-            self._parts.setdefault(name, []).append(features_of(array[-(self._seen - rows) % self._step :: self._step]))
-        self._rows.append(taken + start)
+            self._parts[f"sample/{name}"].append(features_of(array[taken]))
         return taken
 
-    def _thin(self) -> None:
-        if self._rows:
-            self._rows = [np.concatenate(self._rows)[::2]]
-            self._parts = {name: [np.concatenate(parts)[::2]] for name, parts in self._parts.items()}
-        self._step *= 2
+    def _places(self, rows: int) -> Array:
+        return np.arange(-self._seen % self._step, rows, self._step)
 
     def close(self, keep: Callable[[str, Array], None]) -> None:
         """Hand the sample over."""
-        if self._rows:
-            keep("sample_rows", np.concatenate(self._rows))
-            for name, parts in self._parts.items():
-                keep(f"sample/{name}", np.concatenate(parts))
+        for name, parts in self._parts.items():
+            keep(name, np.concatenate(parts))
 
 
 class Watch:
@@ -112,11 +104,10 @@ class Watch:
 
     def __init__(self, *, hashed: bool) -> None:
         self._hashed = hashed
-        self._facts: dict[str, dict[str, Any]] = {}
+        self.facts: dict[str, dict[str, Any]] = {}
+        """Input → what was noted."""
         self._sampler = Sampler()
-        self._hashes: list[Array] = []
-        self._ids: list[Array] = []
-        self._seen: int | None = None
+        self._hashes: defaultdict[str, list[Array]] = defaultdict(list)
 
     def see(self, inputs: Mapping[str, Array], ids: Array | None, start: int = 0) -> None:
         """Note a batch."""
@@ -126,12 +117,12 @@ class Watch:
             if array.ndim and array.dtype.kind in "fiu":
                 self._note(name, array, taken)
         if self._hashed:
-            self._hashes.append(hash_rows(inputs))
+            self._hashes["hash"].append(hash_rows(inputs))
             if ids is not None:
-                self._ids.append(hash_ids(ids))
+                self._hashes["id_hash"].append(hash_ids(ids))
 
     def _note(self, name: str, array: Array, taken: Array) -> None:
-        fact = self._facts.setdefault(name, {"rows": 0, "nonfinite_rows": 0, "nonfinite": 0, "low": None, "high": None})
+        fact = self.facts.setdefault(name, {"rows": 0, "nonfinite_rows": 0, "nonfinite": 0, "low": None, "high": None})
         fact["rows"] += len(array)
         if not array.size:
             return
@@ -151,14 +142,8 @@ class Watch:
             fact["sum_channels"] = [a + float(b) for a, b in zip(before, sums, strict=True)]
             fact["channel_values"] = fact.get("channel_values", 0) + len(taken) * array.shape[2] * array.shape[3]
 
-    def facts(self) -> dict[str, Any]:
-        """Input → what was noted."""
-        return self._facts
-
     def close(self, keep: Callable[[str, Array], None]) -> None:
         """Hand over what is kept per row."""
         self._sampler.close(keep)
-        if self._hashes:
-            keep("hash", np.concatenate(self._hashes))
-        if self._ids:
-            keep("id_hash", np.concatenate(self._ids))
+        for name, parts in self._hashes.items():
+            keep(name, np.concatenate(parts))

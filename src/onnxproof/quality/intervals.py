@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +21,20 @@ MOST_EXAMPLES = 1 << 40
 Sums = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A value with the ends of its interval."""
 
     value: float
     low: float
     high: float
-    method: str
 
 
 def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Wilson's score interval of a proportion; from 0 to 1 where there is no example."""
     if n == 0:
-        return Interval(math.nan, 0.0, 1.0, "wilson")
+        return Interval(math.nan, 0.0, 1.0)
     ends = stats.binomtest(int(successes), int(n)).proportion_ci(confidence, method="wilson")
-    return Interval(successes / n, float(ends.low), float(ends.high), "wilson")
+    return Interval(successes / n, float(ends.low), float(ends.high))
 
 
 def upper_bound(events: int, n: int, confidence: float = CONFIDENCE) -> float:
@@ -77,17 +74,13 @@ def tango(gained: float, lost: float, n: float, confidence: float = CONFIDENCE) 
     edge = 1.0 - 1e-12
 
     def end(target: float, far: float) -> float:
-        if _beyond(_score(far, gained, lost, n), target):
+        if abs(score := _score(far, gained, lost, n)) >= abs(target) and score * target > 0:
             return float(brentq(lambda d: _score(d, gained, lost, n) - target, *sorted((centre, far)), xtol=1e-12))
         return float(np.sign(far))
 
     low = -1.0 if centre <= -edge else end(z, -edge)
     high = 1.0 if centre >= edge else end(-z, edge)
     return low, high
-
-
-def _beyond(score: float, target: float) -> bool:
-    return score >= target if target > 0 else score <= target
 
 
 def examples_needed(gained: int, lost: int, n: int, delta: float) -> int | None:
@@ -140,13 +133,11 @@ class Bootstrap:
         self._light = counts.astype(np.float32)
 
     def sums(self, cells: NDArray[Any], weights: NDArray[Any] | None, width: int) -> Sums:
-        """Per block, the weights (or the count) of the examples in each cell; a negative cell is left out."""
-        blocks = np.arange(len(cells), dtype=np.int64) if self.assignment is None else self.assignment.astype(np.int64)
-        flat = blocks * width + cells
-        keep = cells >= 0
-        if not keep.all():
-            flat, weights = flat[keep], None if weights is None else weights[keep]
-        counted = np.bincount(flat, weights=weights, minlength=self.blocks * width)
+        """Per block, the weights (or the count) of what examples have in each cell, one or several; negative ones are left out."""
+        blocks = np.arange(len(cells)) if self.assignment is None else self.assignment.astype(np.int64)
+        flat, keep = blocks.reshape(-1, *[1] * (cells.ndim - 1)) * width + cells, cells >= 0
+        weights = None if weights is None else weights[keep]
+        counted = np.bincount(flat[keep], weights, self.blocks * width)
         return counted.reshape(self.blocks, width).astype(np.float64)
 
     def totals(self, sums: Sums) -> Sums:
@@ -160,6 +151,14 @@ Statistic = Callable[[Sums], NDArray[np.float64]]
 """Rows of sums → one number per row."""
 
 
+class Resampled:
+    """Sums of each side: over all examples in one row, and of every replicate."""
+
+    def __init__(self, bootstrap: Bootstrap, sums: Mapping[str, Sums]) -> None:
+        self.whole = {side: mine.sum(axis=0, keepdims=True) for side, mine in sums.items()}
+        self.replicates = {side: bootstrap.totals(mine) for side, mine in sums.items()}
+
+
 def percentile(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> tuple[float, float]:
     """The interval that holds the middle of some replicates; NaN where none is finite."""
     finite = values[np.isfinite(values)]
@@ -170,9 +169,8 @@ def percentile(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> t
     return float(low), float(high)
 
 
-def paired(totals: Mapping[str, Sums], statistic: Statistic) -> dict[str, tuple[float, float]]:
-    """Intervals of a statistic on each side and of their difference (candidate − baseline), from the replicates' sums."""
-    replicates = {side: statistic(sums) for side, sums in totals.items()}
+def paired(replicates: Mapping[str, NDArray[np.float64]]) -> dict[str, tuple[float, float]]:
+    """Intervals of a statistic on each side and of their difference (candidate − baseline)."""
     found = {side: percentile(values) for side, values in replicates.items()}
     if {"baseline", "candidate"} <= replicates.keys():
         found["difference"] = percentile(replicates["candidate"] - replicates["baseline"])

@@ -5,14 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from onnxproof.data.source import Table
 from onnxproof.errors import InputError
 from onnxproof.proof.traps import PreprocessingFacts
+from onnxproof.subject.target import load_target
 
 Array = NDArray[Any]
 COMPARED_ROWS = 2048
@@ -37,8 +42,6 @@ class Step:
 
 def load_steps(text: str, flag: str) -> tuple[list[Step], Any]:
     """The steps of the pipeline that a user means, and the object itself."""
-    from onnxproof.subject.target import load_target
-
     value, name = load_target(text)
     if inspect.isclass(value):
         value = value()
@@ -60,7 +63,7 @@ def _steps(value: Any, name: str) -> list[Step]:
         value = inner
     if isinstance(value, (list, tuple)):
         return [step for i, part in enumerate(value) for step in _steps(part, _name(part, i))]
-    if _is_module(value):
+    if isinstance(value, nn.Module):
         children = list(value.named_children()) if type(value).__name__ == "Sequential" else []
         return [Step(str(n), _torch(part), True) for n, part in children] or [Step(name, _torch(value), True)]
     return [Step(name, value, _wants_batch(value))] if callable(value) else []
@@ -70,15 +73,7 @@ def _name(part: Any, place: int) -> str:
     return str(getattr(part, "__name__", None) or f"{type(part).__name__}[{place}]")
 
 
-def _is_module(value: Any) -> bool:
-    from torch import nn
-
-    return isinstance(value, nn.Module)
-
-
-def _torch(module: Any) -> Callable[[Any], Any]:
-    import torch
-
+def _torch(module: nn.Module) -> Callable[[Any], Any]:
     def call(value: Any) -> Any:
         with torch.inference_mode():
             if isinstance(value, Mapping):
@@ -104,12 +99,15 @@ def to_record(table: Table) -> Any:
     return next(iter(table.values())) if len(table) == 1 else dict(table)
 
 
-def _rows(value: Any) -> int:
-    return len(next(iter(value.values()))) if isinstance(value, Mapping) else len(value)
+def _each(function: Callable[..., Any], *values: Any) -> Any:
+    """A function of arrays, for every field where there are several."""
+    if isinstance(values[0], Mapping):
+        return {name: function(*(value[name] for value in values)) for name in values[0]}
+    return function(*values)
 
 
 def _row(value: Any, i: int) -> Any:
-    return {n: a[i] for n, a in value.items()} if isinstance(value, Mapping) else value[i]
+    return _each(lambda a: a[i], value)
 
 
 def plain(value: Any) -> Any:
@@ -125,7 +123,7 @@ def plain(value: Any) -> Any:
 
 def apply_step(step: Step, value: Any) -> Any:
     """A step on many records: at once where it takes them so, else one by one."""
-    rows = _rows(value)
+    rows = len(next(iter(value.values())) if isinstance(value, Mapping) else value)
     if step.batched:
         return _checked(step, plain(step.call(value)), rows)
     together = _tried(lambda: _checked(step, plain(step.call(value)), rows))
@@ -140,7 +138,8 @@ def apply_step(step: Step, value: Any) -> Any:
         and _same(_row(together, rows - 1), plain(step.call(_row(value, rows - 1))))
     ):
         return together
-    return _stacked([single, *(plain(step.call(_row(value, i))) for i in range(1, rows))])
+    others = (plain(step.call(_row(value, i))) for i in range(1, rows))
+    return _each(lambda *parts: np.stack(parts), single, *others)
 
 
 def _tried(work: Callable[[], Any]) -> Any:
@@ -151,7 +150,8 @@ def _tried(work: Callable[[], Any]) -> Any:
 
 
 def _checked(step: Step, value: Any, rows: int) -> Any:
-    if np.ndim(next(iter(value.values()), 0) if isinstance(value, Mapping) else value) == 0 or _rows(value) != rows:
+    first = np.asarray(next(iter(value.values()), 0) if isinstance(value, Mapping) else value)
+    if first.shape[:1] != (rows,):
         raise InputError(
             f"preprocessing step {step.name} made {np.shape(value)} of {rows} records: expected one row for each"
         )
@@ -167,12 +167,6 @@ def _same(a: Any, b: Any) -> bool:
     if a.shape != b.shape or a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
         return bool(a.shape == b.shape and (a == b).all())
     return bool(np.allclose(a, b, rtol=1e-5, atol=1e-7, equal_nan=True))
-
-
-def _stacked(values: Sequence[Any]) -> Any:
-    if isinstance(values[0], Mapping):
-        return {n: np.stack([np.asarray(v[n]) for v in values]) for n in values[0]}
-    return np.stack(values)
 
 
 class Preprocessing:
@@ -204,41 +198,27 @@ class Preprocessing:
     def compare(self, table: Table) -> PreprocessingFacts:
         """Where the two part on some records."""
         raw = to_record({n: a[:COMPARED_ROWS] for n, a in table.items()})
-        stages = {"training": _stages(self._training, raw), "serving": _stages(self._serving, raw)}
-        count = min(len(self._training), len(self._serving))
-        even = len(self._training) == len(self._serving)
-        for i in range(count):
-            last = i == count - 1
-            if not even and last:
-                break
-            found = difference(stages["training"][i], stages["serving"][i])
+        ours, theirs = _stages(self._training, raw), _stages(self._serving, raw)
+        # Steps are compared one by one as far as they go together; the results of the last ones always are.
+        together = min(len(ours), len(theirs)) - 1
+        for i, j in [*((i, i) for i in range(together)), (len(ours) - 1, len(theirs) - 1)]:
+            found = difference(ours[i], theirs[j])
             if found is not None:
-                return self._told(i, i, found)
-        found = difference(stages["training"][-1], stages["serving"][-1])
-        if found is None:
-            return PreprocessingFacts(same=True, steps=self._names())
-        return self._told(len(self._training) - 1, len(self._serving) - 1, found)
-
-    def _told(self, i: int, j: int, found: Mapping[str, Any]) -> PreprocessingFacts:
-        names = {"training": self._training[i].name, "serving": self._serving[j].name}
-        return PreprocessingFacts(same=False, step=i, names=names, steps=self._names(), **found)
+                names = {"training": self._training[i].name, "serving": self._serving[j].name}
+                return PreprocessingFacts(same=False, step=i, names=names, steps=self._names(), **found)
+        return PreprocessingFacts(same=True, steps=self._names())
 
     def _names(self) -> dict[str, tuple[str, ...]]:
         return {"training": tuple(s.name for s in self._training), "serving": tuple(s.name for s in self._serving)}
 
 
 def _stages(steps: Sequence[Step], raw: Any) -> list[Any]:
-    values, value = [], raw
-    for step in steps:
-        value = apply_step(step, value)
-        values.append(value)
-    return values
+    """The records after each step."""
+    return list(accumulate(steps, lambda value, step: apply_step(step, value), initial=raw))[1:]
 
 
 def _run(steps: Sequence[Step], table: Table) -> Table:
-    value: Any = to_record(table)
-    for step in steps:
-        value = apply_step(step, value)
+    value = reduce(lambda value, step: apply_step(step, value), steps, to_record(table))
     return dict(value) if isinstance(value, Mapping) else {"X": np.asarray(value)}
 
 
@@ -251,22 +231,11 @@ def difference(a: Any, b: Any) -> dict[str, Any] | None:
         return _of_fields(a, b)
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape:
-        return {
-            "field": None,
-            "what": f"shape {list(a.shape[1:])} against {list(b.shape[1:])}",
-            "hint": _shape_hint(a, b),
-        }
+        told = f"shape {list(a.shape[1:])} against {list(b.shape[1:])}"
+        return {"field": None, "what": told, "hint": _shape_hint(a, b)}
     if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
-        wrong = a != b
-        return (
-            {
-                "field": None,
-                "what": "values differ",
-                "rows_differing": int(wrong.any(axis=tuple(range(1, a.ndim))).sum()),
-            }
-            if wrong.any()
-            else None
-        )
+        rows = int((a != b).any(axis=tuple(range(1, a.ndim))).sum())
+        return {"field": None, "what": "values differ", "rows_differing": rows} if rows else None
     return _of_numbers(a.astype(np.float64), b.astype(np.float64))
 
 
@@ -285,11 +254,9 @@ def _of_fields(a: Any, b: Any) -> dict[str, Any] | None:
 def _of_numbers(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, Any] | None:
     axes = _field_axes(a)
     with np.errstate(invalid="ignore"):
-        apart = np.where(np.isnan(a) & np.isnan(b), 0.0, np.abs(a - b))
-    apart = np.where(np.isnan(apart), np.inf, apart)
-    scale = np.sqrt(np.nanmean(np.where(np.isfinite(a), a, 0.0) ** 2, axis=axes, keepdims=True)) + np.nanmean(
-        np.abs(np.where(np.isfinite(a), a, 0.0))
-    )
+        apart = np.where(np.isnan(a) & np.isnan(b), 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf, posinf=np.inf))
+    known = np.where(np.isfinite(a), a, 0.0)
+    scale = np.sqrt((known**2).mean(axis=axes, keepdims=True)) + np.abs(known).mean()
     wrong = apart > ROUNDING * np.maximum(np.abs(a), scale) + 1e-12
     if not wrong.any():
         return None
@@ -345,8 +312,8 @@ def _hint(a: NDArray[np.float64], b: NDArray[np.float64]) -> str | None:
 
 
 def _shape_hint(a: Array, b: Array) -> str | None:
-    if a.ndim == b.ndim == 4 and (a.shape[0], a.shape[3], a.shape[1], a.shape[2]) == b.shape:
+    if a.ndim == b.ndim == 4 and np.moveaxis(a, 3, 1).shape == b.shape:
         return "training is channels last (NHWC), serving channels first (NCHW)"
-    if a.ndim == b.ndim == 4 and (a.shape[0], a.shape[2], a.shape[3], a.shape[1]) == b.shape:
+    if a.ndim == b.ndim == 4 and np.moveaxis(a, 1, 3).shape == b.shape:
         return "training is channels first (NCHW), serving channels last (NHWC)"
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +16,20 @@ if TYPE_CHECKING:
     from onnxproof.quality.engine import Engine
 
 
+@dataclass(frozen=True)
 class Batch:
     """One batch, taken apart."""
 
-    def __init__(self, start: int, inputs: Table, labels: Array, ids: Array | None, served: Table | None) -> None:
-        self.start, self.inputs, self.labels, self.ids, self.served = start, inputs, labels, ids, served
-        self.rows = len(labels)
+    start: int
+    inputs: Table
+    labels: Array
+    ids: Array | None
+    served: Table | None
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.labels)
 
     def name(self, row: int) -> Any:
         """The id of a row: the data's own, or its number."""

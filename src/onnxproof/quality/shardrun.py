@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -16,7 +16,7 @@ from onnxproof.data.read_ahead import read_ahead
 from onnxproof.data.source import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
-from onnxproof.quality.accumulate import Shard, summary_columns
+from onnxproof.quality.accumulate import SIDES, Shard, summary_columns
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.farthest_scores import Farthest
 from onnxproof.quality.flips import Explainer, changed
@@ -35,14 +35,14 @@ class ShardRun:
 
     def __init__(self, engine: Engine, plan: Plan, start: int) -> None:
         self._engine, self._plan, self._start = engine, plan, start
-        self._kept: dict[str, list[Array]] = {}
+        self._kept: defaultdict[str, list[Array]] = defaultdict(list)
         self._flips: list[dict[str, Any]] = []
         self._flipped = 0
         self._examined = 0
-        self._seconds: dict[str, float] = {}
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._watch = Watch(hashed=engine.settings.train_data is not None)
         self._graph = engine.graph_output(plan.output)
-        self._farthest = Farthest()
+        self._farthest = Farthest(engine.fixed)
         self._apart = [0, 0.0, 0.0]
         """Scores compared, the sum of their differences, the largest."""
 
@@ -50,7 +50,7 @@ class ShardRun:
         """Take up to `count` batches (all of them without a count)."""
         began, rows = time.perf_counter(), 0
         for batch in read_ahead(self._watched(islice(batches, count))):
-            self._seconds["data"] = self._seconds.get("data", 0.0) + time.perf_counter() - began
+            self._seconds["data"] += time.perf_counter() - began
             self._take(batch)
             rows += batch.rows
             tell(batch.rows)
@@ -58,8 +58,8 @@ class ShardRun:
         self._watch.close(self._keep)
         columns = {name: np.concatenate(parts) for name, parts in self._kept.items()}
         facts = {
-            "inputs": self._watch.facts(),
-            "farthest": self._farthest.examine(self._explainer, self._engine.fixed),
+            "inputs": self._watch.facts,
+            "farthest": self._farthest.examine(self._explainer),
             "apart": {"compared": self._apart[0], "total": self._apart[1], "worst": self._apart[2]},
         }
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
@@ -71,22 +71,20 @@ class ShardRun:
             yield batch
 
     def _keep(self, name: str, values: Array) -> None:
-        self._kept.setdefault(name, []).append(np.asarray(values))
+        self._kept[name].append(np.asarray(values))
 
     def _timed(self, role: str, work: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
         began = time.perf_counter()
-        try:
-            return work(inputs)
-        finally:
-            self._seconds[told(role)] = self._seconds.get(told(role), 0.0) + time.perf_counter() - began
+        outputs = work(inputs)
+        self._seconds[told(role)] += time.perf_counter() - began
+        return outputs
 
     def _take(self, batch: Batch) -> None:
         plan, engine = self._plan, self._engine
-        raw: dict[str, Array] = {}
-        if BASELINE in engine.sides:
-            raw[BASELINE] = self._timed(BASELINE, engine.baseline, batch.inputs)[plan.output]
-        if CANDIDATE in engine.sides:
-            raw[CANDIDATE] = self._timed(CANDIDATE, engine.candidate, batch.inputs)[self._graph]
+        raw = {
+            BASELINE: self._timed(BASELINE, engine.baseline, batch.inputs)[plan.output],
+            CANDIDATE: self._timed(CANDIDATE, engine.candidate, batch.inputs)[self._graph],
+        }
         _same_shape(raw, engine.subject.baseline)
         codes = encode(batch.labels, plan)
         self._keep("labels", codes)
@@ -97,12 +95,11 @@ class ShardRun:
             else:
                 for name, column in summary_columns(scores, codes, plan).items():
                     self._keep(f"{side}_{name}", column)
-        if len(kept) == 2:
-            apart = self._compare(kept)
-            if plan.scale != "decision" and plan.task != "custom":
-                self._farthest.see(batch, kept, apart)
-            if plan.classification:
-                self._find_flips(batch, kept, codes)
+        apart = self._compare(kept)
+        if plan.scale != "decision" and plan.task != "custom":
+            self._farthest.see(batch, kept, apart)
+        if plan.classification:
+            self._find_flips(batch, kept, codes)
         if batch.served is not None:
             served = self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph]
             scores = score_columns(served, plan)
@@ -121,71 +118,37 @@ class ShardRun:
         decisions = {side: decide(scores, self._plan) for side, scores in kept.items()}
         places = np.flatnonzero(changed(decisions["baseline"], decisions["candidate"]))
         self._flipped += len(places)
-        if not len(places) or len(self._flips) >= LISTED_PER_SHARD:
+        if len(self._flips) >= LISTED_PER_SHARD:
             return
-        room = max(0, EXPLAINED_PER_SHARD - self._examined)
-        looked = places[:room]
+        looked = places[: max(0, EXPLAINED_PER_SHARD - self._examined)]
         self._examined += len(looked)
-        explained = self._explain(batch, kept, decisions, looked) if len(looked) else None
-        for i, row in enumerate(places.tolist()):
-            self._flips.append(self._flip(batch, kept, decisions, codes, row, explained, i))
+        notes = self._explain(batch, kept, decisions, looked) if len(looked) else {}
+        for row in places.tolist():
+            flip = {"id": batch.name(row), "row": batch.start + row, "label": self._named(codes[row])}
+            for side in SIDES:
+                flip[side] = self._named(decisions[side][row])
+                flip[f"{side}_score"] = _score_of(kept[side][row], decisions[side][row])
+            self._flips.append(flip | notes.get(row, {}))
 
     def _explainer(self) -> Explainer:
-        return Explainer(self._engine.eager, self._engine.double(), self._plan)
+        return Explainer(self._engine.eager, self._engine.double, self._plan)
 
-    def _explain(self, batch: Batch, kept: Mapping[str, Array], decisions: Mapping[str, Array], looked: Array) -> Any:
-        engine, explainer = self._engine, self._explainer()
-        if engine.fixed is not None:  # the module may want its whole batch: explain all rows, then choose
-            every = np.arange(batch.rows)
-            return _chosen(self._explain_rows(explainer, batch, kept, decisions, every), looked)
-        return self._explain_rows(explainer, batch, kept, decisions, looked)
-
-    def _explain_rows(
-        self, explainer: Explainer, batch: Batch, kept: Mapping[str, Array], decisions: Mapping[str, Array], rows: Array
-    ) -> Any:
+    def _explain(
+        self, batch: Batch, kept: Mapping[str, Array], decisions: Mapping[str, Array], looked: Array
+    ) -> dict[int, dict[str, Any]]:
+        """What is known about some rows. A module may want its whole batch: then all of it is asked about."""
+        rows = looked if self._engine.fixed is None else np.arange(batch.rows)
         inputs = {name: a[rows] if a.ndim else a for name, a in batch.inputs.items()}
-        return explainer.explain(
-            inputs, {s: v[rows] for s, v in kept.items()}, {s: v[rows] for s, v in decisions.items()}
-        )
-
-    def _flip(
-        self,
-        batch: Batch,
-        kept: Mapping[str, Array],
-        decisions: Mapping[str, Array],
-        codes: Array,
-        row: int,
-        explained: Any,
-        place: int,
-    ) -> dict[str, Any]:
-        looked = explained is not None and place < len(explained.explained)
-        b, c = decisions["baseline"][row], decisions["candidate"][row]
-        return {
-            "id": batch.name(row),
-            "row": batch.start + row,
-            "label": self._named(codes[row]),
-            "baseline": self._named(b),
-            "candidate": self._named(c),
-            "baseline_score": _score_of(kept["baseline"][row], b),
-            "candidate_score": _score_of(kept["candidate"][row], c),
-            "margin": float(explained.margin[place]) if looked else None,
-            "truth_margin": float(explained.truth[place]) if looked else None,
-            "allowed": float(explained.allowed[place]) if looked else None,
-            "explained": bool(explained.explained[place]) if looked else None,
-        }
+        sides, decided = ({side: v[rows] for side, v in part.items()} for part in (kept, decisions))
+        explained = self._explainer().explain(inputs, sides, decided)
+        return {row: explained.of(place) for place, row in enumerate(rows.tolist())}
 
     def _named(self, decision: Any) -> Any:
         """A decision in the user's words; null for none."""
         names = self._plan.classes
         if np.ndim(decision):
-            if (decision == UNKNOWN).any():
-                return None
-            return [names[i] for i in np.flatnonzero(decision)]
+            return None if (decision == UNKNOWN).any() else [names[i] for i in np.flatnonzero(decision)]
         return names[int(decision)] if 0 <= int(decision) < len(names) else None
-
-
-def _chosen(explained: Any, rows: Array) -> Any:
-    return replace(explained, **{name: getattr(explained, name)[rows] for name in explained.__dataclass_fields__})
 
 
 def _score_of(scores: Any, decision: Any) -> Any:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit, softmax
 
 from onnxproof.errors import InputError, listed
 from onnxproof.request.evaluation import TASKS, EvaluateSettings
@@ -64,7 +65,7 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     scores = outputs[name]
     if scores.dtype.kind in "iub":
         return _checked(_decisions_plan(name, scores, labels, settings), settings)
-    columns = 1 if scores.ndim == 1 else int(np.prod(scores.shape[1:]))
+    columns = _matrix(scores).shape[1]
     task = settings.task or infer_task(scores, labels)
     scale = _scale(task, _matrix(scores))
     if task in ("regression", "custom"):
@@ -75,7 +76,7 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
                 f"--task multilabel: the labels have the shape {list(labels.shape)} and the output {name} {columns} columns; "
                 "expected several of both, one for each label"
             )
-        names = tuple(settings.classes) or tuple(str(i) for i in range(columns))
+        names = _names(settings, range(columns))
         return _checked(Plan(task, name, scale, columns, names, (0, 1), threshold=settings.threshold), settings)
     plan = Plan(task, name, scale, columns, threshold=settings.threshold, keep_scores=columns <= KEPT_COLUMNS)
     return _checked(_with_classes(plan, labels, settings), settings)
@@ -93,7 +94,7 @@ def _known(labels: Array) -> Array:
 
 def infer_task(scores: Array, labels: Array) -> str:
     """The task that scores of this shape and labels of these values make."""
-    columns = 1 if scores.ndim == 1 else int(np.prod(scores.shape[1:]))
+    columns = _matrix(scores).shape[1]
     if scores.ndim > 2 and columns > 1 and labels.shape != scores.shape:
         return "custom"
     if labels.ndim == 2 and labels.shape[1] > 1:
@@ -118,10 +119,11 @@ def _score_output(outputs: Mapping[str, Array], labels: Array, settings: Evaluat
         return settings.output
     rows = next((len(v) for v in outputs.values() if v.ndim), 0)
     fitting = {name: v for name, v in outputs.items() if v.ndim and len(v) == rows and v.ndim <= 2}
-    floats = [name for name, v in fitting.items() if v.dtype.kind == "f" and _fits(v, labels)]
+    misfits = {name: _misfit(v, labels) for name, v in fitting.items() if v.dtype.kind == "f"}
+    floats = {name: misfit for name, misfit in misfits.items() if misfit is not None}
     whole = [name for name, v in fitting.items() if v.dtype.kind in "iub" and v.size == rows]
     if floats or whole:
-        return min(floats, key=lambda name: _misfit(fitting[name], labels)) if floats else whole[0]
+        return min(floats, key=floats.__getitem__) if floats else whole[0]
     if settings.metrics or settings.task == "custom":
         return next(name for name, v in outputs.items() if v.ndim)
     told = ", ".join(f"{name} {list(v.shape)} {v.dtype}" for name, v in outputs.items())
@@ -131,26 +133,18 @@ def _score_output(outputs: Mapping[str, Array], labels: Array, settings: Evaluat
     )
 
 
-def _fits(scores: Array, labels: Array) -> bool:
-    """Whether an output can be scores for these labels: enough columns for the classes, or the labels' own shape."""
-    columns = 1 if scores.ndim == 1 else scores.shape[1]
-    if labels.ndim == 2 and labels.shape[1] > 1:
-        return bool(columns == labels.shape[1])
-    flat = labels.reshape(len(labels))
-    if columns == 1 or flat.dtype.kind not in "iub":
-        return columns <= 2 or flat.dtype.kind not in "f" or _whole(flat)
-    return columns >= min(len(np.unique(flat)), 2)
+def _misfit(scores: Array, labels: Array) -> int | None:
+    """0 for as many columns as the labels have classes (or values), more where an output is less likely to be the scores.
 
-
-def _misfit(scores: Array, labels: Array) -> int:
-    """0 for as many columns as the labels have classes (or values), more where an output is less likely to be the scores."""
-    columns = 1 if scores.ndim == 1 else int(scores.shape[1])
+    None where it cannot be: other columns than the labels, or several for labels that are numbers.
+    """
+    columns = _matrix(scores).shape[1]
     if labels.ndim == 2 and labels.shape[1] > 1:
-        return 0
+        return 0 if columns == labels.shape[1] else None
     flat = labels.reshape(len(labels))
-    values = np.unique(flat)
     if flat.dtype.kind == "f" and not _whole(flat):
-        return int(columns > 1)
+        return columns - 1 if columns <= 2 else None
+    values = np.unique(flat)
     classes = len(values)
     if flat.dtype.kind in "fiub" and values.size and values[0] >= 0:
         classes = max(classes, int(values[-1]) + 1)
@@ -164,15 +158,11 @@ def _decisions_plan(name: str, scores: Array, labels: Array, settings: EvaluateS
     flat = labels.reshape(len(labels))
     if settings.task == "regression" or not (_whole(flat) or flat.dtype.kind not in "fiub"):
         return Plan("regression", name, "value", 1)
-    known = np.unique(np.concatenate([np.unique(scores.ravel()), _codes_of(flat)]))
-    values = tuple(range(int(known.max()) + 1))
-    names = tuple(settings.classes) or tuple(str(v) for v in values)
+    codes = flat.astype(np.int64) if flat.dtype.kind in "fiub" else np.arange(len(np.unique(flat)))
+    values = tuple(range(int(max(scores.max(), codes.max())) + 1))
+    names = _names(settings, values)
     task = settings.task or ("binary" if len(values) <= 2 else "multiclass")
     return Plan(task, name, "decision", len(values), names, values)
-
-
-def _codes_of(labels: Array) -> Array:
-    return labels.astype(np.int64) if labels.dtype.kind in "fiub" else np.arange(len(np.unique(labels)))
 
 
 def _scale(task: str, scores: Array) -> str:
@@ -197,17 +187,17 @@ def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan
         raise InputError(f"--task multiclass: the output {plan.output} has one column; expected one for each class")
     if plan.columns > 2 and plan.task == "binary":
         raise InputError(f"--task binary: the output {plan.output} has {plan.columns} columns, expected one or two")
+    numbered = replace(plan, classes=_names(settings, range(count)), labels=tuple(range(count)))
     if labels.ndim == 2 and labels.shape[1] > 1:
-        names = tuple(settings.classes) or tuple(str(i) for i in range(count))
-        return replace(plan, classes=names, labels=tuple(range(count)))
+        return numbered
     flat = labels.reshape(len(labels))
+    numeric = flat.dtype.kind in "fiub"
     values = [v for v in np.unique(flat).tolist() if v == v]
-    if settings.classes and flat.dtype.kind not in "fiub" and set(values) <= set(settings.classes):
+    if settings.classes and not numeric and set(values) <= set(settings.classes):
         return replace(plan, classes=settings.classes, labels=settings.classes)
-    if flat.dtype.kind in "fiub" and all(float(v).is_integer() and 0 <= v < count for v in values):
-        names = tuple(settings.classes) or tuple(str(i) for i in range(count))
-        return replace(plan, classes=names, labels=tuple(range(count)))
-    if len(values) > count or (flat.dtype.kind in "fiub" and not _whole(flat)):
+    if numeric and all(float(v).is_integer() and 0 <= v < count for v in values):
+        return numbered
+    if len(values) > count or (numeric and not _whole(flat)):
         raise InputError(
             f"the labels have {len(values)} values ({listed(values[:6])}, …) and the output {plan.output} has {count} classes; "
             "choose another column with --labels or another output with --output, or give --task"
@@ -217,12 +207,18 @@ def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan
             f"the labels are {listed(values[:10])} and the output {plan.output} has {count} classes: which is which? "
             "Give all names in the order of the columns with --classes A,B,C"
         )
-    if settings.classes or flat.dtype.kind in "fiub":
-        return replace(plan, classes=tuple(settings.classes) or tuple(map(str, values)), labels=tuple(values))
+    named = replace(plan, classes=_names(settings, values), labels=tuple(values))
+    if settings.classes or numeric:
+        return named
     if plan.columns == 1 and settings.positive in values:  # one score: it speaks for the class that was called positive
         values = [value for value in values if value != settings.positive] + [settings.positive]
         return replace(plan, classes=tuple(values), labels=tuple(values))
-    return replace(plan, classes=tuple(map(str, values)), labels=tuple(values), guessed=True)
+    return replace(named, guessed=True)
+
+
+def _names(settings: EvaluateSettings, values: Iterable[Any]) -> tuple[str, ...]:
+    """The names that the user gave the classes, or their values."""
+    return tuple(settings.classes) or tuple(map(str, values))
 
 
 def _checked(plan: Plan, settings: EvaluateSettings) -> Plan:
@@ -271,11 +267,8 @@ def encode(labels: Array, plan: Plan) -> Array:
     flat = labels.reshape(len(labels))
     numeric = flat.dtype.kind in "fiub"
     if numeric and plan.labels == tuple(range(len(plan.labels))):
-        codes = (
-            np.where(np.isfinite(flat), flat, -1).astype(np.int64) if flat.dtype.kind == "f" else flat.astype(np.int64)
-        )
-        wrong = codes[(codes >= len(plan.labels)) | (codes < -1)]
-        _refuse(wrong, plan)
+        codes = np.where(np.isfinite(flat), flat, -1).astype(np.int64)
+        _refuse(codes[(codes >= len(plan.labels)) | (codes < -1)], plan)
         return codes.astype(np.int32)
     places = {value: i for i, value in enumerate(plan.labels)}
     known, where = np.unique(flat, return_inverse=True)
@@ -317,31 +310,25 @@ def decide(scores: Array, plan: Plan) -> Array:
     if plan.scale == "decision":
         return scores.astype(np.int32)
     if plan.task == "multiclass":
-        decided = np.argmax(scores, axis=1).astype(np.int32)
         lost = np.isnan(scores).any(axis=1)
-        return np.asarray(np.where(lost, np.int32(-1), decided))
-    if plan.task == "multilabel":
-        return (margins(scores, plan) >= 0).astype(np.uint8)
+        return np.where(lost, -1, np.argmax(scores, axis=1)).astype(np.int32)
     distance = margins(scores, plan)
+    if plan.task == "multilabel":
+        return (distance >= 0).astype(np.uint8)
     # Without a threshold of the user's, two columns are decided as argmax does: the first wins a tie.
     strict = plan.columns == 2 and plan.threshold is None and plan.positive == 1
     hit = distance > 0 if strict else distance >= 0
-    decided = np.where(hit, np.int32(plan.positive), np.int32(1 - plan.positive))
-    return np.asarray(np.where(np.isnan(distance), np.int32(-1), decided))
+    return np.where(np.isnan(distance), -1, np.where(hit, plan.positive, 1 - plan.positive)).astype(np.int32)
 
 
 def margins(scores: Array, plan: Plan) -> NDArray[np.float64]:
     """How far scores are from the threshold, on the scores' own scale."""
-    wide = np.asarray(scores, np.float64)
-    return wide - raw_threshold(plan.cut, plan)
+    return np.asarray(scores, np.float64) - raw_threshold(plan.cut, plan)
 
 
 def raw_threshold(probability: float, plan: Plan) -> float:
     """A probability as a value on the scale of the kept scores."""
-    if plan.scale == "probability":
-        return float(probability)
-    with np.errstate(divide="ignore"):
-        return float(np.log(probability) - np.log1p(-probability))
+    return float(probability if plan.scale == "probability" else logit(probability))
 
 
 def probabilities(scores: Array, plan: Plan) -> NDArray[np.float64]:
@@ -349,14 +336,7 @@ def probabilities(scores: Array, plan: Plan) -> NDArray[np.float64]:
     wide = np.asarray(scores, np.float64)
     if plan.scale == "probability":
         return wide
-    if plan.task == "multiclass":
-        with np.errstate(invalid="ignore"):
-            raised = np.exp(wide - wide.max(axis=1, keepdims=True))
-            total: NDArray[np.float64] = raised / raised.sum(axis=1, keepdims=True)
-        return total
-    with np.errstate(over="ignore"):
-        result: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-wide))
-    return result
+    return np.asarray(softmax(wide, axis=1) if plan.task == "multiclass" else expit(wide))
 
 
 def contradicts(scores: Array, plan: Plan) -> bool:

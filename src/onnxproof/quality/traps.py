@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import kolmogi
+from scipy.stats import ks_2samp, spearmanr
+from sklearn.neighbors import NearestNeighbors
 
 from onnxproof.data.source import rechunk
 from onnxproof.errors import InputError
 from onnxproof.proof.traps import Duplicates, Gap, InputFacts, Leak, Near, Ring, Shift, TrainingFacts
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.engine import Engine
-from onnxproof.quality.inputs import Sampler, features_of, hash_ids, hash_rows
+from onnxproof.quality.inputs import Watch, features_of
 from onnxproof.quality.intervals import wilson
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.task import decide, encode, score_columns
@@ -55,10 +59,15 @@ def look_at_inputs(
         if name in ranges:
             entry["declared"] = (ranges[name].low, ranges[name].high)
         if noted.get("channel_values"):
-            entry["channels"] = tuple(s / noted["channel_values"] for s in noted["sum_channels"])
+            entry["channels"] = channel_means(noted)
             entry["image"] = True
         found[name] = InputFacts(**entry)
     return found
+
+
+def channel_means(noted: Mapping[str, Any]) -> tuple[float, ...]:
+    """Of an input that is images; nothing for others."""
+    return tuple(s / noted["channel_values"] for s in noted.get("sum_channels", ()))
 
 
 def find_leaks(scores: Scores) -> tuple[Leak, ...]:
@@ -96,8 +105,6 @@ def _purity(feature: Array, labels: Array) -> float:
 
 
 def _monotone(feature: Array, labels: Array) -> float:
-    from scipy.stats import spearmanr
-
     known = np.isfinite(feature) & np.isfinite(labels)
     if known.sum() < 30 or np.ptp(feature[known]) == 0 or np.ptp(labels[known]) == 0:
         return 0.0
@@ -112,55 +119,44 @@ class Training:
 
     def __init__(self, engine: Engine, rows: Rows, scores: Scores) -> None:
         self._engine, self._rows, self._scores = engine, rows, scores
-        self._hashes: list[Array] = []
-        self._ids: list[Array] = []
-        self._sampler = Sampler()
-        self._facts: dict[str, list[Array]] = {}
-        self._channels: dict[str, Array] = {}
-        self._right, self._seen = 0, 0
-        self._error, self._labels = 0.0, 0.0
+        self._watch = Watch(hashed=True)
+        self._columns: dict[str, Array] = {}
+        """What is kept of the training rows, as of the test rows."""
+        self._right, self._seen, self._error = 0, 0, 0.0
         self.count = 0
 
     def compare(self) -> TrainingFacts:
         """Duplicates, shared ids, the gap, the shift."""
         self._first_pass()
-        sample: dict[str, Array] = {}
-        self._sampler.close(sample.__setitem__)
+        self._watch.close(self._columns.__setitem__)
         return TrainingFacts(
             train_rows=self.count,
             duplicates=self._duplicates(),
-            near=self._near(sample),
-            ids=self._shared_ids(),
+            near=self._near(),
+            ids=self._shared("id_hash") if "id_hash" in self._columns.keys() & self._scores.columns else None,
             gap=self._gap(),
-            shift=self._shift(sample),
-            channels={name: tuple(total.tolist()) for name, total in self._channels.items()},
+            shift=self._shift(),
+            channels={
+                name: means for name, noted in self._watch.facts.items() if len(means := channel_means(noted)) == 3
+            },
         )
 
     def _first_pass(self) -> None:
         known = self._rows.source.rows
         step = max(1, -(-known // GAP_ROWS)) if known else 1
         for batch in self._rows.batches(0, self._engine.batch):
-            self._hashes.append(hash_rows(batch.inputs))
-            if batch.ids is not None:
-                self._ids.append(hash_ids(batch.ids))
-            taken = self._sampler.see(batch.inputs, batch.rows, batch.start)
-            self._note_channels(batch.inputs, taken)
+            self._watch.see(batch.inputs, batch.ids, batch.start)
             if self._rows.labelled and self._seen < GAP_ROWS:
                 self._measure(batch, step)
             self.count += batch.rows
         if not self.count:
             raise InputError("--train-data has no rows")
 
-    def _note_channels(self, inputs: Mapping[str, Array], taken: Array) -> None:
-        for name, array in inputs.items():
-            if array.ndim == 4 and array.shape[1] == 3 and len(taken) and name not in self._channels:
-                self._channels[name] = array[taken].astype(np.float64).mean(axis=(0, 2, 3))
-
     def _measure(self, batch: Any, step: int) -> None:
         """How well the candidate does on the data it was trained on."""
         plan = self._scores.plan
         places = np.arange(-batch.start % step, batch.rows, step)
-        if not len(places) or plan.task in ("custom",):
+        if not len(places) or plan.task == "custom":
             return
         inputs = {name: a[places] if a.ndim else a for name, a in batch.inputs.items()}
         kept = score_columns(self._engine.candidate(inputs)[self._engine.graph_output(plan.output)], plan)
@@ -171,35 +167,28 @@ class Training:
             self._right += int((right.all(axis=1) if right.ndim == 2 else right).sum())
         else:
             self._error += float(np.nansum(np.abs(kept.reshape(len(places), -1) - codes.reshape(len(places), -1))))
-            self._labels += float(np.nansum(np.abs(codes)))
 
     # --- duplicates
 
     def _duplicates(self) -> Duplicates:
         """Test rows that are training rows, and how many training rows have a twin among themselves."""
-        own, theirs = self._scores.columns["hash"], np.concatenate(self._hashes)
-        double = np.isin(own, theirs)
-        counts = np.unique(theirs, return_counts=True)[1]
-        twins = int(counts[counts > 1].sum())
-        rows = tuple(np.flatnonzero(double)[:SHOWN].tolist())
-        return Duplicates(int(double.sum()), len(own), rows, twins / max(len(theirs), 1))
+        counts = np.unique(self._columns["hash"], return_counts=True)[1]
+        return replace(self._shared("hash"), train_twins=int(counts[counts > 1].sum()) / max(self.count, 1))
 
-    def _shared_ids(self) -> Duplicates | None:
-        own = self._scores.columns.get("id_hash")
-        if own is None or not self._ids:
-            return None
-        shared = np.isin(own, np.concatenate(self._ids))
+    def _shared(self, column: str) -> Duplicates:
+        own = self._scores.columns[column]
+        shared = np.isin(own, self._columns[column])
         return Duplicates(int(shared.sum()), len(own), tuple(np.flatnonzero(shared)[:SHOWN].tolist()))
 
-    def _near(self, sample: Mapping[str, Array]) -> Near | None:
+    def _near(self) -> Near | None:
         """Test rows that almost are training rows: nearer than training rows are to each other."""
-        name = next((n for n in sample if n.startswith("sample/")), None)
-        test = self._scores.columns.get(name) if name is not None else None
-        if name is None or test is None or self.count < 50 or test.shape[1] < 2:
+        field = next((n.removeprefix("sample/") for n in self._columns if n.startswith("sample/")), "")
+        test = self._scores.columns.get(f"sample/{field}")
+        if test is None or self.count < 50 or test.shape[1] < 2:
             return None
-        probes, places = sample[name][:: max(1, len(sample[name]) // PROBES)], sample["sample_rows"]
-        places = places[:: max(1, len(sample[name]) // PROBES)]
-        space, field = _Space(sample[name]), name.removeprefix("sample/")
+        sample = self._columns[f"sample/{field}"]
+        chosen = slice(None, None, max(1, len(sample) // PROBES))
+        probes, places, space = sample[chosen], self._columns["sample_rows"][chosen], _Space(sample)
         batches = self._rows.batches(0, self._engine.batch)
         rows = rechunk(({"rows": space.of(features_of(batch.inputs[field]))} for batch in batches), CHUNK)
         queries, own = np.concatenate([test, probes]), np.concatenate([np.full(len(test), -1), places])
@@ -208,9 +197,9 @@ class Training:
         usual = float(np.median(probe_near))
         if not np.isfinite(usual) or usual <= 0:
             return None
-        exact = np.isin(self._scores.columns["hash"][self._scores.columns["sample_rows"]], np.concatenate(self._hashes))
-        ratios, natural = test_near[~exact] / usual, probe_near / usual
-        near = self._scores.columns["sample_rows"][~exact]
+        tested = self._scores.columns["sample_rows"]
+        exact = np.isin(self._scores.columns["hash"][tested], self._columns["hash"])
+        ratios, natural, near = test_near[~exact] / usual, probe_near / usual, tested[~exact]
         rings = tuple(Ring(r, int((ratios < r).sum()), len(ratios), float((natural < r).mean())) for r in RADII)
         closest = np.argsort(ratios, kind="stable")[:SHOWN]
         return Near(usual, rings, tuple(near[closest].tolist()), tuple(ratios[closest].tolist()), len(natural))
@@ -226,10 +215,10 @@ class Training:
             return Gap("accuracy", interval.value, self._seen, interval.low, interval.high)
         return Gap("mae", self._error / self._seen, self._seen)
 
-    def _shift(self, sample: Mapping[str, Array]) -> tuple[Shift, ...]:
+    def _shift(self) -> tuple[Shift, ...]:
         """Features whose distribution differs most: the largest distance of the two distribution functions."""
         found = []
-        for name, train in sample.items():
+        for name, train in self._columns.items():
             test = self._scores.columns.get(name)
             if not name.startswith("sample/") or test is None or test.shape[1] != train.shape[1]:
                 continue
@@ -254,8 +243,7 @@ class _Space:
     """Rows on a common scale, and in fewer dimensions where there are many."""
 
     def __init__(self, sample: Array) -> None:
-        spread = np.nanstd(sample.astype(np.float64), axis=0)
-        self._centre = np.nanmean(sample.astype(np.float64), axis=0)
+        spread, self._centre = np.nanstd(sample, axis=0, dtype=np.float64), np.nanmean(sample, axis=0, dtype=np.float64)
         self._scale = np.where(spread > 0, 1.0 / np.maximum(spread, 1e-30), 0.0)
         width = sample.shape[1]
         self._matrix: Array | None = None
@@ -273,8 +261,6 @@ class _Space:
 
 def nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
     """The distance of every query to the nearest row that is not its own (by number, −1 for none)."""
-    from sklearn.neighbors import NearestNeighbors
-
     best, start = np.full(len(queries), np.inf), 0
     for rows in chunks:
         model = NearestNeighbors(n_neighbors=min(2, len(rows)), algorithm="brute").fit(rows)
@@ -287,14 +273,10 @@ def nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
 
 def shift_of(a: Array, b: Array) -> float:
     """Kolmogorov–Smirnov's distance of what is finite in two samples."""
-    from scipy.stats import ks_2samp
-
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     return float(ks_2samp(a, b, method="asymp").statistic) if len(a) and len(b) else 0.0
 
 
 def critical_shift(n: int, m: int, features: int, level: float = 1e-3) -> float:
     """The distance that chance exceeds with probability `level` in any of the features."""
-    from scipy.special import kolmogi
-
     return float(kolmogi(level / max(features, 1)) * np.sqrt((n + m) / (n * m)))

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from onnxproof.quality.intervals import wilson
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.proof.quality import Bin, Confusion
+from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, paired, wilson
+
+Array = NDArray[Any]
 
 
 @dataclass
@@ -19,8 +24,8 @@ class Measured:
     intervals: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Metric → side (and `difference`) → low, high; and the method."""
     per_class: dict[str, dict[str, Any]] = field(default_factory=dict)
-    confusion: dict[str, Any] | None = None
-    calibration: dict[str, Any] | None = None
+    confusion: Confusion | None = None
+    calibration: dict[str, tuple[Bin, ...]] | None = None
 
     def put(self, side: str, metric: str, value: float) -> None:
         """Note a value."""
@@ -28,13 +33,33 @@ class Measured:
 
     def proportion(self, side: str, metric: str, successes: int, n: int) -> None:
         """Note a share with Wilson's interval."""
-        interval = wilson(successes, n)
-        self.put(side, metric, 0.0 if math.isnan(interval.value) else interval.value)
-        self._interval(metric, side, (interval.low, interval.high), "wilson")
+        self.put(side, metric, successes / max(n, 1))
+        self._interval(metric, side, wilson(successes, n)[1:], "wilson")
 
-    def bootstrapped(self, metric: str, ends: Mapping[str, tuple[float, float]]) -> None:
+    def evaluate(self, metric: str, sums: Resampled, statistic: Statistic) -> None:
+        """Note a statistic of all examples."""
+        for side, whole in sums.whole.items():
+            self.put(side, metric, statistic(whole)[0])
+
+    def estimate(self, metric: str, sums: Resampled, statistic: Statistic) -> None:
+        """Note a statistic of all examples, and its intervals."""
+        self.evaluate(metric, sums, statistic)
+        self.bootstrapped(metric, {side: statistic(mine) for side, mine in sums.replicates.items()})
+
+    def means(self, values: Mapping[str, Mapping[str, Array]], bootstrap: Bootstrap) -> None:
+        """Note means of numbers per example (side → metric → numbers), of those that are finite."""
+        for name in next(iter(values.values()), {}):
+            sums = {}
+            for side, mine in values.items():
+                cells = np.where(np.isfinite(mine[name]), 0, -1)
+                sums[side] = np.concatenate([bootstrap.sums(cells, w, 1) for w in (mine[name], None)], axis=1)
+            if all(both[:, 1].any() for both in sums.values()):
+                mean = Resampled(bootstrap, sums)
+                self.estimate(name, mean, lambda s: np.asarray(s[:, 0] / np.maximum(s[:, 1], 1)))
+
+    def bootstrapped(self, metric: str, replicates: Mapping[str, NDArray[np.float64]]) -> None:
         """Note the intervals of a paired bootstrap; a share keeps Wilson's and gets the difference."""
-        for side, pair in ends.items():
+        for side, pair in paired(replicates).items():
             if side == "difference" or self.intervals.get(metric, {}).get("method") != "wilson":
                 self._interval(metric, side, pair, "bootstrap")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn import metrics as sk
 
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
-from onnxproof.quality.intervals import Bootstrap, Sums, paired
+from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, Sums
 from onnxproof.quality.metrics.measured import Measured
 
 Array = NDArray[Any]
@@ -27,8 +26,6 @@ def of_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None
             raise InputError(
                 f"the scores have {given.shape[1]} columns and the labels {labels.shape[1]}: expected as many"
             )
-        if not len(labels):
-            continue
         mae = sk.mean_absolute_error(labels, given)
         measured.put(side, "mae", mae)
         measured.put(side, "rmse", float(np.sqrt(sk.mean_squared_error(labels, given))))
@@ -37,10 +34,10 @@ def of_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None
         if labels.any():
             measured.put(side, "relative_error", mae / float(np.abs(labels).mean()))
         sums[side] = _error_sums(labels, given, bootstrap)
-    totals = {side: bootstrap.totals(mine) for side, mine in sums.items()}
+    counts = Resampled(bootstrap, sums)
     for metric, statistic in _ERRORS.items():
-        if all(metric in measured.values.get(side, {}) for side in totals):
-            measured.bootstrapped(metric, paired(totals, statistic))
+        if metric in measured.values["baseline"]:
+            measured.bootstrapped(metric, {side: statistic(mine) for side, mine in counts.replicates.items()})
 
 
 def _error_sums(labels: Array, given: Array, bootstrap: Bootstrap) -> Sums:
@@ -56,7 +53,7 @@ def _r2(s: Sums) -> NDArray[np.float64]:
     return np.asarray(1.0 - s[:, 2] / np.maximum(spread, 1e-300))
 
 
-_ERRORS: dict[str, Callable[[Sums], NDArray[np.float64]]] = {
+_ERRORS: dict[str, Statistic] = {
     "mae": lambda s: np.asarray(s[:, 1] / np.maximum(s[:, 0], 1)),
     "rmse": lambda s: np.asarray(np.sqrt(s[:, 2] / np.maximum(s[:, 0], 1))),
     "relative_error": lambda s: np.asarray(s[:, 1] / np.maximum(s[:, 3], 1e-300)),

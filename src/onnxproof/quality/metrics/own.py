@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
-from onnxproof.quality.intervals import percentile
 from onnxproof.quality.metrics.measured import Measured
 
 Array = NDArray[Any]
@@ -42,16 +41,11 @@ def _called(function: Callable[..., Any], text: str, labels: Array, scores: Arra
         raise InputError(f"--metric {text} raised {type(error).__name__}: {error}") from error
 
 
-def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, tuple[float, float]]:
+def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, NDArray[np.float64]]:
     generator = np.random.default_rng(seed)
-    replicates: dict[str, list[float]] = {side: [] for side in scores.sides}
-    for _ in range(CUSTOM_REPLICATES):
-        rows = generator.integers(0, scores.n, scores.n)
-        for side, answers in scores.sides.items():
-            assert answers.scores is not None  # _called has checked it
-            replicates[side].append(_called(function, text, scores.labels[rows], answers.scores[rows]))
-    values = {side: np.array(list_) for side, list_ in replicates.items()}
-    ends = {side: percentile(v) for side, v in values.items()}
-    if len(values) == 2:
-        ends["difference"] = percentile(values["candidate"] - values["baseline"])
-    return ends
+    draws = [generator.integers(0, scores.n, scores.n) for _ in range(CUSTOM_REPLICATES)]
+    return {
+        side: np.array([_called(function, text, scores.labels[rows], answers.scores[rows]) for rows in draws])
+        for side, answers in scores.sides.items()
+        if answers.scores is not None  # _called has checked it
+    }

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import onnxproof
+from onnxproof.data.arrays import ArraySource
 from onnxproof.errors import UserError
+from onnxproof.integrations.ray import _stream
 
 ray = pytest.importorskip("ray")
 
@@ -150,3 +152,10 @@ def test_rows_that_only_the_driver_can_read_travel_to_the_workers(cluster, files
 def test_an_address_where_nobody_is_is_told(files, tmp_path):
     with pytest.raises(UserError, match="no cluster answers"):
         run(files, tmp_path, ray="127.0.0.1:1")
+
+
+def test_rows_travel_in_shards_that_know_their_place():
+    source = ArraySource({"X": np.arange(10)}, "--data rows", "mark")
+    orders = list(_stream(source, 4))
+    assert [(piece.index, piece.start, piece.stop) for piece, _ in orders] == [(0, 0, 4), (1, 4, 8), (2, 8, 10)]
+    assert np.concatenate([table["X"] for _, table in orders]).tolist() == list(range(10))

@@ -1,0 +1,88 @@
+"""Two pipelines on the same records: how steps are applied, and where they part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from onnxproof.errors import InputError
+from onnxproof.quality.preprocessing import Preprocessing, Step, apply_step, difference
+
+ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
+
+
+def step(call, batched=None):
+    return Step("step", call, batched)
+
+
+def test_a_step_gets_its_records_as_it_wants_them():
+    assert (apply_step(step(lambda x: x * 2), ROWS) == ROWS * 2).all()
+    centred = apply_step(step(lambda x: x - x.mean()), ROWS)  # at once it would take the mean of all rows
+    assert np.allclose(centred, ROWS - ROWS.mean(axis=1, keepdims=True))
+    lengths = apply_step(step(lambda record: {"n": len(record["text"])}), {"text": np.array(["a", "bcd"])})
+    assert lengths["n"].tolist() == [1, 3]
+    assert apply_step(step(torch.relu, True), torch.tensor(ROWS)).min() == 0
+
+
+def test_a_step_that_fails_or_loses_rows_is_named():
+    with pytest.raises(InputError, match="step step raised ZeroDivisionError"):
+        apply_step(step(lambda x: 1 / 0), ROWS)
+    with pytest.raises(InputError, match="of 6 records: expected one row for each"):
+        apply_step(step(lambda batch: batch[:2], True), ROWS)
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (ROWS[:, ::-1], "opposite order (RGB against BGR)"),
+        (ROWS * 255, "255 times training"),
+        (ROWS + 0.5, "training + 0.5"),
+        (ROWS * 3, "training × 3"),
+        (ROWS**2, None),
+    ],
+)
+def test_a_simple_change_is_recognised(other, told):
+    found = difference(ROWS, other)
+    assert found["rows_differing"] == 6
+    assert found["hint"] is None if told is None else told in found["hint"]
+
+
+def test_rounding_is_no_difference_and_shapes_and_fields_are():
+    assert difference(ROWS, ROWS * (1 + 1e-7)) is None
+    assert difference({"a": ROWS}, {"a": ROWS, "b": ROWS})["what"] == "fields ['a'] against ['a', 'b']"
+    images = np.zeros((2, 5, 4, 3))
+    assert "channels last (NHWC)" in difference(images, images.transpose(0, 3, 1, 2))["hint"]
+    worse = ROWS.copy()
+    worse[4, 1] += 1
+    found = difference({"a": ROWS, "b": ROWS}, {"a": ROWS, "b": worse})
+    assert (found["field"], found["first_row"], found["rows_differing"]) == ("b[1]", 4, 1)
+    assert difference(np.array(["x", "y"]), np.array(["x", "z"]))["rows_differing"] == 1
+
+
+PIPELINES = """
+def double(batch):
+    return batch * 2
+
+def shift(batch):
+    return batch + 1
+
+def both(batch):
+    return batch * 2 + 1
+
+training, merged, other = [double, shift], [both], [shift, double]
+"""
+
+
+def test_pipelines_part_at_the_first_step_or_at_the_end(tmp_path):
+    (tmp_path / "steps.py").write_text(PIPELINES)
+
+    def compare(a, b):
+        return Preprocessing(*(f"{tmp_path / 'steps.py'}:{name}" for name in (a, b))).compare({"X": ROWS})
+
+    assert compare("training", "merged").same
+    parted = compare("training", "other")
+    assert (parted.same, parted.step, parted.names) == (False, 0, {"training": "double", "serving": "shift"})
+    assert compare("training", "double").names == {"training": "shift", "serving": "double"}
+    with pytest.raises(InputError, match="needs --preprocess too"):
+        Preprocessing(None, "steps.py:both")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import onnx
 
+from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.graph.view import Graph
-from onnxproof.request.request import SessionSettings
+from onnxproof.request.session import SessionSettings
 from onnxproof.search.graph_decisions import Decision, GraphWatcher, decisions
 
 
@@ -30,7 +31,7 @@ def test_comparisons_and_poles_of_constants_decide_nothing():
 
 def test_the_session_shows_deciding_values_by_the_names_of_the_case():
     graph = parsed("a = Neg(x) y = Clip(a, low)")
-    watcher = GraphWatcher(graph, SessionSettings(), {"x": "given"})
+    watcher = GraphWatcher(graph, Onnxruntime(), SessionSettings(), {"x": "given"})
     values = watcher.values({"given": np.float32([1, 3])})
     assert values["a"].tolist() == [-1, -3]
     assert [output.name for output in graph.proto.graph.output] == ["y"]

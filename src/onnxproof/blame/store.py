@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import tempfile
-from collections import OrderedDict
-from collections.abc import Iterator, MutableMapping
+from collections import ChainMap, OrderedDict
+from collections.abc import Iterator, Mapping, MutableMapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+Values = Mapping[str, NDArray[Any]]
 SMALL = 1 << 16
 """Bytes up to which a value always stays in memory."""
 
@@ -31,8 +33,7 @@ class Store(MutableMapping[str, NDArray[Any]]):
     def __setitem__(self, name: str, value: NDArray[Any]) -> None:
         if name in self:
             del self[name]
-        array = np.asarray(value)
-        self._held[name] = array
+        array = self._held[name] = np.asarray(value)
         self._sizes[name] = array.nbytes
         self._bytes += array.nbytes
         self._make_room(name)
@@ -47,9 +48,8 @@ class Store(MutableMapping[str, NDArray[Any]]):
     def __delitem__(self, name: str) -> None:
         if name in self._held:
             self._bytes -= self._held.pop(name).nbytes
-        file = self._files.pop(name, None)
-        if file is not None:
-            file.unlink()
+        else:
+            self._files.pop(name).unlink()
         del self._sizes[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -66,15 +66,43 @@ class Store(MutableMapping[str, NDArray[Any]]):
         return self._sizes[name]
 
     def _make_room(self, newest: str) -> None:
-        if self._bytes <= self._budget:
-            return
         waiting = [name for name, array in self._held.items() if array.nbytes > SMALL and name != newest]
-        for name in waiting:
-            if self._bytes <= self._budget:
-                return
+        for name in takewhile(lambda _: self._bytes > self._budget, waiting):
             array = self._held.pop(name)
             self._bytes -= array.nbytes
             file = Path(self._folder.name) / f"{len(self._files)}-{self.spilled}.npy"
             np.save(file, array, allow_pickle=False)
             self._files[name] = file
             self.spilled += array.nbytes
+
+
+class Layered(ChainMap[str, NDArray[Any]]):
+    """Several mappings, the first one that has a name wins; nothing is copied."""
+
+    def __init__(self, *layers: Values) -> None:
+        super().__init__(*layers)  # type: ignore[arg-type]  # nobody writes into it
+
+    def bytes_of(self, name: str) -> int:
+        """The size of a value, without fetching it where that would be dear."""
+        layer = next(layer for layer in self.maps if name in layer)
+        return layer.bytes_of(name) if isinstance(layer, (Store, Layered)) else layer[name].nbytes
+
+
+class Renamed(Mapping[str, NDArray[Any]]):
+    """A mapping seen through other names."""
+
+    def __init__(self, values: Values, names: Mapping[str, str]) -> None:
+        self._values = values
+        self._names = names
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._values[self._names[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

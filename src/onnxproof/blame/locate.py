@@ -156,19 +156,14 @@ class Locator:
         """The step that changes an output's dtype, where one is changed."""
         if self._captured is None:
             return None
-        eager = self._eager.run(inputs)
         ports = {name_of(output): output.dtype for output in self._graph.outputs}
-        changed = [
-            (i, ir.DataType.from_numpy(array.dtype))
-            for i, (module, array) in enumerate(eager.items())
-            if (graph := self._outputs.get(module, "")) in ports and ports[graph] != ir.DataType.from_numpy(array.dtype)
-        ]
-        if not changed:
-            return None
-        place, wanted = changed[0]
-        translated = self._captured.translated.outputs[place].dtype
-        simplified = (self._captured.simplified or self._captured.translated).outputs[place].dtype
-        return "simplify" if translated == wanted != simplified else "translate"
+        for place, (module, array) in enumerate(self._eager.run(inputs).items()):
+            wanted = ir.DataType.from_numpy(array.dtype)
+            if ports.get(self._outputs.get(module, ""), wanted) != wanted:
+                translated = self._captured.translated.outputs[place].dtype
+                simplified = (self._captured.simplified or self._captured.translated).outputs[place].dtype
+                return "simplify" if translated == wanted != simplified else "translate"
+        return None
 
     def _aligned(self, inputs: Arrays, feed: Values) -> Aligned:
         """True values for as many values of the artifact as possible."""
@@ -184,13 +179,7 @@ class Locator:
         fresh = self._captured.simplified or self._captured.translated
         return self._aligned_with(fresh, self._fresh_feed(fresh, inputs), program, feed)
 
-    def _aligned_with(
-        self,
-        fresh: Graph,
-        own: Values,
-        program: Values,
-        feed: Values,
-    ) -> Aligned:
+    def _aligned_with(self, fresh: Graph, own: Values, program: Values, feed: Values) -> Aligned:
         """Values of a right graph, paired with the artifact's by name or by structure."""
         between = self._runtime.store()
         introduced = tuple(follow(self._exact(fresh), own, program, between))
@@ -217,11 +206,8 @@ class Locator:
             return self._traced_step(inputs)
         assert self._captured is not None  # names come from it
         pairs = zip(self._captured.outputs, list(truth), strict=False)
-        if any(
-            distance(self._program[value], truth[name]) > 1e-9
-            for value, name in pairs
-            if value in self._program and name in self._outputs
-        ):
+        both = [(v, name) for v, name in pairs if v in self._program and name in self._outputs]
+        if any(distance(self._program[value], truth[name]) > 1e-9 for value, name in both):
             return "capture"
         if self._captured.simplified is None:
             return "translate"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections import ChainMap, OrderedDict
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,39 +17,43 @@ SMALL = 1 << 16
 
 
 class Store(MutableMapping[str, NDArray[Any]]):
-    """A mapping from names to arrays; the ones not used for longest leave memory first."""
+    """A mapping from names to arrays; what comes first stays in memory."""
 
     def __init__(self, budget: int) -> None:
-        self._budget = budget
+        self._room = budget
         self._folder = tempfile.TemporaryDirectory(prefix="onnxproof-values-")
-        self._held: OrderedDict[str, NDArray[Any]] = OrderedDict()
+        self._held: dict[str, NDArray[Any]] = {}
         self._files: dict[str, Path] = {}
         self._sizes: dict[str, int] = {}
-        self._bytes = 0
         self.spilled = 0
         """Bytes that were written to disk."""
 
     def __setitem__(self, name: str, value: NDArray[Any]) -> None:
         if name in self:
             del self[name]
-        array = self._held[name] = np.asarray(value)
-        self._sizes[name] = array.nbytes
-        self._bytes += array.nbytes
-        self._make_room(name)
+        array = np.asarray(value)
+        size = self._sizes[name] = array.nbytes
+        if size <= max(SMALL, self._room):
+            self._held[name] = array
+            self._room -= size
+        else:
+            self._files[name] = Path(self._folder.name) / f"{self.spilled}.npy"
+            np.save(self._files[name], array, allow_pickle=False)
+            self.spilled += size
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name in self._held:
-            self._held.move_to_end(name)
             return self._held[name]
         array: NDArray[Any] = np.load(self._files[name], allow_pickle=False)
         return array
 
     def __delitem__(self, name: str) -> None:
+        size = self._sizes.pop(name)
         if name in self._held:
-            self._bytes -= self._held.pop(name).nbytes
+            del self._held[name]
+            self._room += size
         else:
             self._files.pop(name).unlink()
-        del self._sizes[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._sizes))
@@ -64,16 +67,6 @@ class Store(MutableMapping[str, NDArray[Any]]):
     def bytes_of(self, name: str) -> int:
         """The size of a value, without fetching it."""
         return self._sizes[name]
-
-    def _make_room(self, newest: str) -> None:
-        waiting = [name for name, array in self._held.items() if array.nbytes > SMALL and name != newest]
-        for name in takewhile(lambda _: self._bytes > self._budget, waiting):
-            array = self._held.pop(name)
-            self._bytes -= array.nbytes
-            file = Path(self._folder.name) / f"{len(self._files)}-{self.spilled}.npy"
-            np.save(file, array, allow_pickle=False)
-            self._files[name] = file
-            self.spilled += array.nbytes
 
 
 class Layered(ChainMap[str, NDArray[Any]]):

@@ -12,8 +12,6 @@ from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import models
 import onnxproof
-from onnxproof.blame.nodes import distance
-from onnxproof.blame.rewrites import REWRITES, healing_rewrite
 from test_faults import biased, one_percent, other_epsilon, tanh_gelu
 
 
@@ -98,28 +96,6 @@ def test_a_blame_survives_a_saved_proof(tmp_path):
     again = onnxproof.Proof.load(tmp_path / "proof.json")
     assert again.blame == proof.blame
     assert first(again.judged(again.policy)).where.line == first(proof).where.line
-
-
-def test_distance():
-    one = np.ones(3)
-    assert distance(one, one) == 0
-    assert distance(one * 1.1, one) == pytest.approx(0.05)
-    assert distance(np.array([np.nan, 1, 1]), one) == np.inf
-    assert distance(np.array([1, 2]), np.array([1, 3])) == 1
-    assert distance(np.ones((1, 3)), one) == 0
-    assert distance(np.ones(4), one) == np.inf
-
-
-def test_bisecting_the_rewrites_asks_few_questions():
-    asked = []
-
-    def healed(off: tuple[str, ...]) -> bool:
-        asked.append(off)
-        return "Pad_Fusion" in off
-
-    assert healing_rewrite(healed) == "Pad_Fusion"
-    assert len(asked) <= 2 * int(np.ceil(np.log2(len(REWRITES)))) + 1
-    assert healing_rewrite(lambda off: False) is None
 
 
 def test_the_command_line_shows_the_culprits(inside, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +15,6 @@ import torch
 import onnxproof
 import onnxproof.errors
 from onnxproof.cases import counterexample_files as keep
-from onnxproof.cases.domain import infer_domain
-from onnxproof.cases.roles import Use
-from onnxproof.request.specs import Range
-from onnxproof.search.goals import Coverage, numbers, off_half, split
-from onnxproof.search.shrink import Budget, Shrinker, in_full
 
 
 class DeadRow(torch.nn.Module):
@@ -194,82 +188,7 @@ def test_sizes_are_those_of_a_dynamic_dimension_and_around_the_example(tmp_path)
         onnxproof.prove(module, inputs, range={"batch": (3, 5)}, out=tmp_path)
 
 
-def test_goals_know_how_far_they_are():
-    seen = numbers("relu#0", np.array([[1.0, -2.0], [3.0, 4.0]]))
-    assert seen == {
-        "relu#0 above": 4.0,
-        "relu#0 below": 2.0,
-        "relu#0 row above": 3.0,
-        "relu#0 row below": -1.0,
-    }
-    three = numbers("clip#0", np.array([[5.0, -1.0, -2.0], [1.0, -3.0, 0.5]]))
-    assert three["clip#0 two above"] == 0.5
-    assert numbers("round#0=", off_half(np.array([0.5, 1.2])))["round#0= above"] > 0
-    assert numbers("round#0=", off_half(np.array([0.4999, 1.2])))["round#0= above"] < 0
-    assert split("relu#0 row below") == ("relu#0", "row below")
-    coverage = Coverage()
-    assert coverage.add(seen) == ["relu#0 above", "relu#0 below", "relu#0 row above"]
-    assert coverage.missing() == ["relu#0 row below"]
-
-
 # --- shrinking ------------------------------------------------------------------------------------------------------
-
-
-def floats(shape=(8, 6), declared=None):
-    return infer_domain("x", np.zeros(shape, np.float32), {0: "batch", 1: "time"}, declared, Use())
-
-
-def test_shrinking_leaves_one_short_number():
-    start = {"x": np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32) * 20}
-    small = Shrinker([floats()], lambda trial: bool((trial["x"] > 5.3).any())).shrink(start)
-    assert small["x"].shape == (1, 1)
-    assert 5.3 < small["x"][0, 0] <= 10
-    assert len(in_full(small)) <= len("x = [[10]]")
-
-
-def test_shrinking_keeps_what_it_needs():
-    rng = np.random.default_rng(1)
-    start = {"x": rng.standard_normal((8, 6)).astype(np.float32)}
-
-    def two_equal_rows_in_need(trial):
-        return trial["x"].shape[0] >= 2 and trial["x"].shape[1] >= 3 and bool((trial["x"][1] != 0).any())
-
-    small = Shrinker([floats()], two_equal_rows_in_need).shrink(start)
-    assert small["x"].shape == (2, 3)
-    assert np.count_nonzero(small["x"]) == 1
-    assert abs(small["x"]).max() == 1
-
-
-def test_shrinking_stays_in_the_declared_range():
-    start = {"x": np.full((4, 6), 7.7, np.float32)}
-    tried = []
-    small = Shrinker([floats(declared=Range(3, 9))], lambda t: tried.append(t["x"]) or t["x"].max() > 7).shrink(start)
-    assert all(t.min() >= 3 and t.max() <= 9 for t in tried)
-    assert small["x"].shape == (1, 1)
-
-
-def test_shrinking_stays_in_the_declared_sizes():
-    start = {"x": np.full((4, 6), 7.7, np.float32)}
-    domain = replace(floats(), limits={"batch": (3, 8)})
-    small = Shrinker([domain], lambda t: t["x"].max() > 7).shrink(start)
-    assert small["x"].shape == (3, 1)
-
-
-def test_shrinking_stops_with_its_budget():
-    count = []
-    Shrinker([floats()], lambda t: count.append(1) or False, Budget(evaluations=25)).shrink(
-        {"x": np.ones((8, 6), "f4")}
-    )
-    assert len(count) == 25
-
-
-def test_inputs_that_do_not_fit_one_line_are_not_shown():
-    assert in_full({"x": np.random.default_rng(0).standard_normal((100, 100))}) is None
-    assert in_full({"x": np.zeros((100, 100))}) == "x = 0 in [100, 100]"
-    sparse = np.zeros((2, 100))
-    sparse[1, 7] = 2.5
-    assert in_full({"x": sparse}) == "x = 0 in [2, 100] but 2.5 at [1, 7]"
-    assert in_full({"ids": np.array([[3, 4]]), "x": np.float32([0.1])}) == "ids = [[3, 4]], x = [0.1]"
 
 
 # --- keeping --------------------------------------------------------------------------------------------------------
@@ -436,23 +355,3 @@ def test_a_kept_nan_gates_only_where_nan_does(tmp_path):
     assert plain.cases[0].name.startswith("kept/")
     assert not plain.cases[0].fair
     assert plain.verdict == "ship"
-
-
-def test_kept_inputs_survive_names_and_dtypes(tmp_path):
-    import ml_dtypes
-
-    inputs = {"file": np.arange(3), "past[0].key": np.array([1.5, 2.0], ml_dtypes.bfloat16)}
-    keep.write(tmp_path / "a.npz", inputs)
-    domains = [infer_domain(name, array, {0: "batch"}, None, Use()) for name, array in inputs.items()]
-    back = keep.of_domains(keep.read(tmp_path / "a.npz"), domains)
-    assert keep.fits(back, domains)
-    assert not keep.fits(back, [replace(domain, limits={"batch": (4, 9)}) for domain in domains])
-    assert all(np.array_equal(back[name], inputs[name]) and back[name].dtype == inputs[name].dtype for name in inputs)
-
-
-def test_ranges_are_finite_and_whole_for_integers(tmp_path):
-    module, inputs = torch.nn.Linear(3, 2).eval(), (torch.randn(2, 3),)
-    with pytest.raises(onnxproof.errors.UserError, match="finite"):
-        onnxproof.prove(module, inputs, range={"input": (0, float("inf"))}, out=tmp_path)
-    ids = infer_domain("ids", np.array([1, 2]), {0: "batch"}, Range(0.5, 3.5), Use())
-    assert (ids.valid.low, ids.valid.high) == (1, 3)

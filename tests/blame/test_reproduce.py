@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 
@@ -45,3 +46,16 @@ def test_what_holds_a_subgraph_or_reads_unknown_values_does_not_stand_alone(tmp_
     for body, name, value in ((branch, "y", "y"), ("a = Abs(x) y = Neg(a)", "y", "y"), ("y = Abs(x)", "z", "z")):
         with pytest.raises(NotAlone):
             reproduce(parsed(body), name, value, KNOWN, np.zeros(2), tmp_path)
+
+
+def test_the_name_of_a_node_does_not_become_code(tmp_path):
+    evil = 'n"""\nimport pathlib; pathlib.Path("harmed").touch()\n"""'
+    graph = parsed("y = Abs(x)")
+    graph.proto.graph.node[0].name = evil
+    place = reproduce(Graph(graph.proto), evil, "y", {"x": np.ones((2, 2))}, np.ones((2, 2)), tmp_path)
+    done = subprocess.run(
+        [sys.executable, place / "reproduce.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert "expected 1.0 got 1.0" in done.stdout
+    assert not (tmp_path / "harmed").exists()
+    assert evil in ast.get_docstring(ast.parse((place / "reproduce.py").read_text()), clean=False)

@@ -38,17 +38,16 @@ def by_structure(
     `shapes` are those of `graph`'s own values; a fault changes values, seldom shapes.
     """
     mine = [(op, shapes.get(name), name) for op, name in _results(graph)]
-    theirs = [
-        (op, np.shape(other_values[name]) if name in other_values else None, name) for op, name in _results(other)
-    ]
+    known = {name: np.shape(other_values[name]) for _, name in _results(other) if name in other_values}
+    theirs = [(op, known.get(name), name) for op, name in _results(other)]
     matcher = SequenceMatcher(None, [str(one[:2]) for one in mine], [str(one[:2]) for one in theirs], autojunk=False)
-    pairs = {
-        mine[a + i][2]: theirs[b + i][2]
-        for a, b, size in matcher.get_matching_blocks()
-        for i in range(size)
-        if theirs[b + i][2] in other_values
-    }
-    pairs |= _changed_in_place(mine, theirs, matcher, other_values)
+    pairs = {}
+    for tag, a, b, c, d in matcher.get_opcodes():
+        # One node replaced by one node of the same shape (another operator) still computes the same value.
+        if tag == "equal" or (tag == "replace" and b - a == d - c):
+            for (_, shape, name), (_, other_shape, other_name) in zip(mine[a:b], theirs[c:d], strict=True):
+                if shape == other_shape and other_name in known:
+                    pairs[name] = other_name
     return pairs
 
 
@@ -56,19 +55,3 @@ def _results(graph: Graph) -> list[tuple[str, str]]:
     """Operators and their first results. Constants stand anywhere; they would only break the runs."""
     nodes = (node for node in graph.nodes if node.outputs and node.op_type not in ("Constant", "Identity"))
     return [(node.op_type, name_of(node.outputs[0])) for node in nodes]
-
-
-def _changed_in_place(
-    mine: list[tuple[str, tuple[int, ...] | None, str]],
-    theirs: list[tuple[str, tuple[int, ...] | None, str]],
-    matcher: SequenceMatcher[str],
-    other_values: Mapping[str, NDArray[np.generic]],
-) -> dict[str, str]:
-    """One node replaced by one node of the same shape (another operator) still computes the same value."""
-    pairs = {}
-    for tag, a, b, c, d in matcher.get_opcodes():
-        if tag == "replace" and b - a == d - c:
-            for i in range(b - a):
-                if mine[a + i][1] == theirs[c + i][1] and theirs[c + i][2] in other_values:
-                    pairs[mine[a + i][2]] = theirs[c + i][2]
-    return pairs

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -73,14 +74,13 @@ def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
         if node.op == "call_function":
             frame = user_frame(node.meta.get("stack_trace") or "")
             scopes = list((node.meta.get("nn_module_stack") or {}).values())
-            origins[node.name] = Origin(
-                module=unwrapped(scopes[-1][0]) if scopes else None,
-                cls=_class_name(scopes[-1][1]) if scopes else None,
-                file=frame["file"] if frame else None,
-                line=int(frame["line"]) if frame else None,
-                text=(frame["text"].strip() or None) if frame else None,
-                op=str(node.target),
-            )
+            origin = Origin(op=str(node.target))
+            if scopes:
+                origin = replace(origin, module=unwrapped(scopes[-1][0]), cls=_class_name(scopes[-1][1]))
+            if frame:
+                text = frame["text"].strip() or None
+                origin = replace(origin, file=frame["file"], line=int(frame["line"]), text=text)
+            origins[node.name] = origin
     return origins
 
 
@@ -88,82 +88,71 @@ def _class_name(cls: Any) -> str:
     return cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
 
 
-class _Recorder(torch.fx.Interpreter):
-    """Runs the program and keeps every tensor under its node's name."""
+class _Watched(torch.fx.Interpreter):
+    """Runs the program and shows the result of every node."""
 
-    def __init__(self, module: torch.nn.Module, values: Values) -> None:
-        super().__init__(module)
-        self.values = values
+    def __init__(self, program: torch.export.ExportedProgram, see: Callable[[torch.fx.Node, Any], None]) -> None:
+        super().__init__(program.graph_module)
+        self._see = see
 
     def run_node(self, n: torch.fx.Node) -> Any:
         result = super().run_node(n)
-        if isinstance(result, torch.Tensor):
-            self.values[n.name] = to_numpy(result)
-        elif isinstance(result, (int, float, bool)):
-            self.values[n.name] = np.asarray(result)
-        elif isinstance(result, (tuple, list)):
-            for i, value in enumerate(result):
-                if isinstance(value, torch.Tensor):
-                    self.values[f"{n.name}__{i}"] = to_numpy(value)
+        self._see(n, result)
         return result
 
 
 def true_values(captured: Captured, subject: Subject, inputs: Arrays, believed: torch.dtype, values: Values) -> Values:
     """Every value of the captured program, in float64, put into `values`."""
-    program = captured.program
-    leaves = iter([to_torch(inputs[name]) for name in subject.inputs.tensors])
-    arguments = [_argument(program, spec, leaves) for spec in program.graph_signature.input_specs]
-    recorder = _Recorder(program.graph_module, values)
+
+    def keep(node: torch.fx.Node, result: Any) -> None:
+        if isinstance(result, torch.Tensor):
+            values[node.name] = to_numpy(result)
+        elif isinstance(result, (int, float, bool)):
+            values[node.name] = np.asarray(result)
+        elif isinstance(result, (tuple, list)):
+            for i, value in enumerate(result):
+                if isinstance(value, torch.Tensor):
+                    values[f"{node.name}__{i}"] = to_numpy(value)
+
+    arguments = _arguments(captured.program, subject, inputs)
     try:
         with widened(believed):
-            recorder.run(*[a.to(torch.float64) if a.is_floating_point() else a for a in arguments])
+            wide = [a.to(torch.float64) if a.is_floating_point() else a for a in arguments]
+            _Watched(captured.program, keep).run(*wide)
     except Exception as error:
         raise Unavailable(f"{type(error).__name__}: {error}") from error
-    return recorder.values
-
-
-class _Birth(torch.fx.Interpreter):
-    """Runs the program in its own dtypes and notes the first node whose result is not finite."""
-
-    first: str | None = None
-
-    def run_node(self, n: torch.fx.Node) -> Any:
-        result = super().run_node(n)
-        candidate = self.first is None and n.op == "call_function" and isinstance(result, torch.Tensor)
-        if candidate and result.is_floating_point() and not bool(result.isfinite().all()):
-            self.first = n.name
-        return result
+    return values
 
 
 def first_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) -> str | None:
-    """The value of the captured program in which the first NaN or infinity appears, if one does."""
-    program = captured.program
-    leaves = iter([to_torch(inputs[name]) for name in subject.inputs.tensors])
-    arguments = [_argument(program, spec, leaves) for spec in program.graph_signature.input_specs]
-    birth = _Birth(program.graph_module)
-    try:
-        with torch.no_grad():
-            birth.run(*arguments)
-    except Exception:
-        return birth.first  # it refuses these sizes: what was seen until then counts
-    return birth.first
+    """The value of the captured program in which the first NaN or infinity appears in its own dtypes, if one does."""
+    found: list[str] = []
+
+    def look(node: torch.fx.Node, result: Any) -> None:
+        floats = node.op == "call_function" and isinstance(result, torch.Tensor) and result.is_floating_point()
+        if not found and floats and not bool(result.isfinite().all()):
+            found.append(node.name)
+
+    # Where it refuses these sizes, what was seen until then counts.
+    with suppress(Exception), torch.no_grad():
+        _Watched(captured.program, look).run(*_arguments(captured.program, subject, inputs))
+    return found[0] if found else None
 
 
 def traced_outputs(subject: Subject, inputs: Arrays) -> list[NDArray[Any]] | None:
     """What the module says after it was traced on its example, as the TorchScript exporter does; None where it cannot be."""
-    names = list(subject.inputs.tensors)
     try:
         with caught(), eval_mode(subject.module), preserved(subject.module), torch.no_grad():
             traced = torch.jit.trace(FlatModule(subject), tuple(subject.inputs.tensors.values()), check_trace=False)
-            outputs = traced(*[to_torch(inputs[name]) for name in names])
+            outputs = traced(*[to_torch(inputs[name]) for name in subject.inputs.tensors])
     except Exception:
         return None
     return [to_numpy(output) for output in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
-def _argument(program: torch.export.ExportedProgram, spec: Any, leaves: Any) -> torch.Tensor:
-    if spec.kind.name == "USER_INPUT":
-        return next(leaves)  # type: ignore[no-any-return]  # an iterator of tensors
-    held: Any = program.state_dict if spec.target in program.state_dict else program.constants
-    tensor: torch.Tensor = held[spec.target]
-    return tensor.detach()
+def _arguments(program: torch.export.ExportedProgram, subject: Subject, inputs: Arrays) -> list[torch.Tensor]:
+    """What the program takes: weights and constants that it holds, and the inputs."""
+    leaves = iter([to_torch(inputs[name]) for name in subject.inputs.tensors])
+    held: Any = {**program.constants, **program.state_dict}
+    specs = program.graph_signature.input_specs
+    return [next(leaves) if spec.kind.name == "USER_INPUT" else held[spec.target].detach() for spec in specs]

@@ -6,24 +6,19 @@ export of it), the node's result is compared with it and then replaced by it: er
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 from numpy.typing import NDArray
 
 from onnxproof.graph.evaluator import Evaluator, Stop
-from onnxproof.graph.sourcemap import Origin
-from onnxproof.graph.view import Graph, graphs_of, label, subgraphs
 from onnxproof.parity.comparison import as_float64, classify, local_scale, plain
-from onnxproof.proof.blame import Culprit
 
 Values = MutableMapping[str, NDArray[Any]]
 WORTH_TELLING = 3e-7
 """Introduced error above which a node is a suspect: float32 constants cost less."""
-SHOWN = 20
 LARGEST = 3.4e38
 SLAB = 1 << 20
 """Elements that are compared at once."""
@@ -138,60 +133,6 @@ def _slabs(value: NDArray[Any], true: NDArray[Any]) -> Iterator[tuple[NDArray[An
         yield rows_v[i : i + step], rows_t[i : i + step]
 
 
-def suspects(
-    found: list[Introduced],
-    graph: Graph,
-    origins: Mapping[str, Origin],
-    sources: Mapping[str, Origin],
-    least: float = WORTH_TELLING,
-) -> list[Culprit]:
-    """Nodes that introduce more than float32 constants explain; the largest first, the earlier one among equals."""
-    ranked = sorted((f for f in found if f.error > least), key=lambda f: -f.error)
-    nodes = {label(node): node for node in graph.nodes}
-    culprits: dict[str, Culprit] = {}
-    for one in ranked:
-        if one.node not in culprits and len(culprits) < SHOWN:
-            origin = sources.get(one.node) or origins.get(one.value) or Origin()
-            culprits[one.node] = _culprit(one, graph, nodes.get(one.node), origin)
-    return list(culprits.values())
-
-
-def _culprit(one: Introduced, graph: Graph, node: ir.Node | None, origin: Origin) -> Culprit:
-    border = node is not None and (graph.function(node) is not None or next(subgraphs(node), None) is not None)
-    return Culprit(
-        one.node,
-        one.op,
-        min(one.error, 1e300),
-        origin.module,
-        origin.file,
-        origin.line,
-        origin.text,
-        origin.cls,
-        one.value,
-        None,
-        _attributes(node) if node is not None else {},
-        one.expected,
-        one.got,
-        origin.rule,
-        border,
-    )
-
-
-def _attributes(node: ir.Node) -> dict[str, Any]:
-    """The attributes of a node as plain data, without its subgraphs."""
-    return {name: _plain(attribute) for name, attribute in node.attributes.items() if not graphs_of(attribute)}
-
-
-def _plain(attribute: ir.Attr) -> Any:
-    if attribute.type == ir.AttributeType.TENSOR:
-        return f"tensor of shape {list(attribute.as_tensor().shape)}"
-    return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value
-
-
-def dependents(graph: Graph, outputs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Node → the module's outputs that are computed from it."""
-    reached: dict[str, list[str]] = {}
-    for output, end in outputs.items():
-        for node in graph.before(graph.values[end]) if end in graph.values else ():
-            reached.setdefault(label(node), []).append(output)
-    return {name: tuple(ends) for name, ends in reached.items()}
+def worst_of(found: Iterable[Introduced]) -> float:
+    """The largest error."""
+    return max((one.error for one in found), default=0.0)

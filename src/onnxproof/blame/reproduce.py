@@ -3,56 +3,49 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
 
+from onnxproof.blame.store import Values
 from onnxproof.graph.view import Graph, label, name_of, names, subgraphs
+from onnxproof.proof.blame import Culprit
 
-SCRIPT = '''"""{title}
-
-Needs numpy and onnxruntime: python {name}
-"""
-
-import sys
-from pathlib import Path
-
-import numpy as np
-import onnxruntime
-
-HERE = Path(__file__).resolve().parent
-with np.load(HERE / "values.npz") as archive:
-    values = {{name: archive[name] for name in archive.files}}
-session = onnxruntime.InferenceSession(str(HERE / "node.onnx"), providers=["CPUExecutionProvider"])
-(got,) = session.run(["result"], {{i.name: values[i.name] for i in session.get_inputs()}})
-expected = values["expected"]
-print("expected    ", expected.dtype, list(expected.shape), expected.ravel()[:8])
-print("onnxruntime ", got.dtype, list(got.shape), got.ravel()[:8])
-if got.shape != expected.shape:
-    sys.exit("the shapes differ")
-with np.errstate(all="ignore"):
-    distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
-worst = np.unravel_index(int(np.nan_to_num(distance, nan=np.inf).argmax()), distance.shape) if distance.size else ()
-print("worst at", tuple(int(i) for i in worst), "expected", expected[worst], "got", got[worst])
-'''
+REPRODUCED = 3
+"""Culprits that are reproduced."""
 
 
 class NotAlone(Exception):
     """The node cannot stand alone."""
 
 
-def reproduce(
-    graph: Graph,
-    node_name: str,
-    value: str,
-    known: Mapping[str, NDArray[Any]],
-    expected: NDArray[Any],
-    folder: Path,
-) -> Path:
+def reproduced(
+    graph: Graph, culprits: Sequence[Culprit], truth: Values, fed: Values, folder: Path | None
+) -> tuple[Culprit, ...]:
+    """The culprits, the first ones with a model of one node each, ready to be attached to a report."""
+    if folder is None:
+        return tuple(culprits)
+    first = [replace(one, reproduction=_folder(graph, one, truth, fed, folder)) for one in culprits[:REPRODUCED]]
+    return (*first, *culprits[REPRODUCED:])
+
+
+def _folder(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: Path) -> str | None:
+    if culprit.value is None or culprit.value not in truth:
+        return None
+    with suppress(NotAlone, OSError, ValueError, TypeError):
+        return str(reproduce(graph, culprit.node, culprit.value, fed, truth[culprit.value], folder))
+    return None
+
+
+def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected: NDArray[Any], folder: Path) -> Path:
     """Write node.onnx, values.npz and reproduce.py into a folder of the node's own; raises `NotAlone`."""
     node = next((n for n in graph.nodes if label(n) == node_name and value in names(n.outputs)), None)
     if node is None or next(subgraphs(node), None) is not None:
@@ -69,8 +62,10 @@ def reproduce(
     target.mkdir(parents=True, exist_ok=True)
     ir.save(alone, target / "node.onnx")
     np.savez(target / "values.npz", allow_pickle=False, **feeds, expected=answer)
-    title = f"{node.op_type} node {node_name}, fed the true inputs"
-    (target / "reproduce.py").write_text(SCRIPT.format(title=title, name="reproduce.py"), encoding="utf-8")
+    script = Template(files("onnxproof.blame").joinpath("templates/reproduce.py.txt").read_text(encoding="utf-8"))
+    # As a literal: a node's name must not become code.
+    title = repr(f"{node.op_type} node {node_name}, fed the true inputs")
+    (target / "reproduce.py").write_text(script.substitute(title=title), encoding="utf-8")
     return target
 
 
@@ -80,9 +75,7 @@ def _numbered(alone: ir.Graph, fed: Sequence[NDArray[Any]], answer: NDArray[Any]
     for i, output in enumerate(node.outputs):
         if output.name:
             output.name = "result" if output.is_graph_output() else f"other_{i}"
-    for i, value in reversed(
-        list(enumerate(node.inputs))
-    ):  # a value that is read twice has the name of its first place
+    for i, value in reversed([*enumerate(node.inputs)]):  # what is read twice has the name of its first place
         if value is not None:
             value.name = f"input_{i}"
     for value, array in zip(alone.inputs, fed, strict=True):

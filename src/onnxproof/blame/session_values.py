@@ -5,7 +5,7 @@ Showing a value changes what onnxruntime fuses, so this is for locating only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +15,7 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 
 from onnxproof.blame.nodes import Introduced, distance
+from onnxproof.blame.store import Layered
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.graph.view import Graph, label, names
 from onnxproof.parity.comparison import plain
@@ -59,20 +60,19 @@ def watch(
     settings: SessionSettings,
     renamed: Mapping[str, str],
     inputs: Arrays,
-    truth: Mapping[str, NDArray[Any]],
-    bytes_of: Callable[[str], int],
+    truth: Layered,
     budget: int,
 ) -> Seen:
     """Run the graph chunk by chunk and compare every value that has a true one."""
     seen = Seen()
     shown = [name for node in graph.nodes for name in names(node.outputs) if name in truth]
-    for group in chunks(shown, {name: bytes_of(name) for name in shown}, budget):
+    for group in chunks(shown, {name: truth.bytes_of(name) for name in shown}, budget):
         with closing(candidate.open(graph.showing(group), settings, renamed)) as session:
             values = session.run(inputs)
         for name, value in values.items():
             true = truth[name]
             seen.errors[name] = distance(value, true)
-            if value.dtype.kind == "f" and not np.isfinite(value).all():
+            if has_nonfinite(value):
                 seen.nonfinite.add(name)
             if seen.errors[name] > DEPARTED and value.shape == true.shape and value.size:
                 seen.worst[name] = _element(value, true)
@@ -92,24 +92,27 @@ def departures(graph: Graph, seen: Seen) -> list[Introduced]:
     """Nodes whose result is far off though their inputs were not."""
     found = []
     for node in graph.nodes:
-        inherited = max((seen.errors.get(name, 0.0) for name in names(node.inputs)), default=0.0)
+        inherited = _largest(seen.errors, node.inputs)
         for name in names(node.outputs):
             error = seen.errors.get(name, 0.0)
             if error > DEPARTED and error > FACTOR * inherited:
-                expected, got = seen.worst.get(name, (None, None))
-                found.append(Introduced(node.name or name, node.op_type, name, error, expected, got))
+                found.append(
+                    Introduced(node.name or name, node.op_type, name, error, *seen.worst.get(name, (None, None)))
+                )
     return found
+
+
+def _largest(errors: Mapping[str, float], values: Sequence[ir.Value | None]) -> float:
+    return max((errors.get(name, 0.0) for name in names(values)), default=0.0)
 
 
 def way(graph: Graph, errors: Mapping[str, float], modules: Mapping[str, str | None]) -> list[Step]:
     """The error's way through the graph: every node whose result is off, with what it inherits."""
     steps = []
     for node in graph.nodes:
-        error = max((errors.get(name, 0.0) for name in names(node.outputs)), default=0.0)
-        inherited = max((errors.get(name, 0.0) for name in names(node.inputs)), default=0.0)
+        error, inherited = _largest(errors, node.outputs), _largest(errors, node.inputs)
         if error > 0:
-            own = max(0.0, error - inherited) if np.isfinite(error) and np.isfinite(inherited) else error
-            own = 0.0 if not np.isfinite(inherited) else own
+            own = max(0.0, error - inherited) if np.isfinite(inherited) else 0.0
             module = modules.get(label(node))
             steps.append(Step(label(node), node.op_type, min(own, 1e300), min(inherited, 1e300), module))
     return steps
@@ -119,19 +122,20 @@ def amplifiers(graph: Graph, seen: Seen, modules: Mapping[str, str | None], leas
     """Nodes that make a small error of their inputs a large one, the strongest first; `introduced` holds the factor."""
     found = []
     for node in graph.nodes:
-        inherited = max((seen.errors.get(name, 0.0) for name in names(node.inputs)), default=0.0)
-        error = max((seen.errors.get(name, 0.0) for name in names(node.outputs)), default=0.0)
+        error, inherited = _largest(seen.errors, node.outputs), _largest(seen.errors, node.inputs)
         factor = error / max(inherited, least)
         if inherited > 0 and np.isfinite(error) and factor > AMPLIFIES and error > 100 * least:
             found.append(Step(label(node), node.op_type, factor, inherited, modules.get(label(node))))
     return sorted(found, key=lambda step: -step.introduced)[:5]
 
 
-def first_nonfinite(graph: Graph, seen: Seen) -> ir.Node | None:
+def first_nonfinite(graph: Graph, nonfinite: Collection[str]) -> ir.Node | None:
     """The node whose result has NaN or infinities although no input of it does."""
-    for node in graph.nodes:
-        if any(name in seen.nonfinite for name in names(node.outputs)) and not any(
-            n in seen.nonfinite for n in names(node.inputs)
-        ):
-            return node
-    return None
+    tainted = set(nonfinite)
+    born = (n for n in graph.nodes if tainted & {*names(n.outputs)} and not tainted & {*names(n.inputs)})
+    return next(born, None)
+
+
+def has_nonfinite(array: NDArray[Any]) -> bool:
+    """Whether there is a NaN or an infinity in it."""
+    return array.dtype.kind == "f" and not np.isfinite(array).all()

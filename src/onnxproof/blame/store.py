@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import tempfile
-from collections import OrderedDict
-from collections.abc import Iterator, MutableMapping
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+Values = Mapping[str, NDArray[Any]]
 SMALL = 1 << 16
 """Bytes up to which a value always stays in memory."""
 
 
 class Store(MutableMapping[str, NDArray[Any]]):
-    """A mapping from names to arrays; the ones not used for longest leave memory first."""
+    """A mapping from names to arrays; what comes first stays in memory."""
 
     def __init__(self, budget: int) -> None:
-        self._budget = budget
+        self._room = budget
         self._folder = tempfile.TemporaryDirectory(prefix="onnxproof-values-")
-        self._held: OrderedDict[str, NDArray[Any]] = OrderedDict()
+        self._held: dict[str, NDArray[Any]] = {}
         self._files: dict[str, Path] = {}
         self._sizes: dict[str, int] = {}
-        self._bytes = 0
         self.spilled = 0
         """Bytes that were written to disk."""
 
@@ -32,25 +32,28 @@ class Store(MutableMapping[str, NDArray[Any]]):
         if name in self:
             del self[name]
         array = np.asarray(value)
-        self._held[name] = array
-        self._sizes[name] = array.nbytes
-        self._bytes += array.nbytes
-        self._make_room(name)
+        size = self._sizes[name] = array.nbytes
+        if size <= max(SMALL, self._room):
+            self._held[name] = array
+            self._room -= size
+        else:
+            self._files[name] = Path(self._folder.name) / f"{self.spilled}.npy"
+            np.save(self._files[name], array, allow_pickle=False)
+            self.spilled += size
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name in self._held:
-            self._held.move_to_end(name)
             return self._held[name]
         array: NDArray[Any] = np.load(self._files[name], allow_pickle=False)
         return array
 
     def __delitem__(self, name: str) -> None:
+        size = self._sizes.pop(name)
         if name in self._held:
-            self._bytes -= self._held.pop(name).nbytes
-        file = self._files.pop(name, None)
-        if file is not None:
-            file.unlink()
-        del self._sizes[name]
+            del self._held[name]
+            self._room += size
+        else:
+            self._files.pop(name).unlink()
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(self._sizes))
@@ -65,16 +68,34 @@ class Store(MutableMapping[str, NDArray[Any]]):
         """The size of a value, without fetching it."""
         return self._sizes[name]
 
-    def _make_room(self, newest: str) -> None:
-        if self._bytes <= self._budget:
-            return
-        waiting = [name for name, array in self._held.items() if array.nbytes > SMALL and name != newest]
-        for name in waiting:
-            if self._bytes <= self._budget:
-                return
-            array = self._held.pop(name)
-            self._bytes -= array.nbytes
-            file = Path(self._folder.name) / f"{len(self._files)}-{self.spilled}.npy"
-            np.save(file, array, allow_pickle=False)
-            self._files[name] = file
-            self.spilled += array.nbytes
+
+class Layered(ChainMap[str, NDArray[Any]]):
+    """Several mappings, the first one that has a name wins; nothing is copied."""
+
+    def __init__(self, *layers: Values) -> None:
+        super().__init__(*layers)  # type: ignore[arg-type]  # nobody writes into it
+
+    def bytes_of(self, name: str) -> int:
+        """The size of a value, without fetching it where that would be dear."""
+        layer = next(layer for layer in self.maps if name in layer)
+        return layer.bytes_of(name) if isinstance(layer, (Store, Layered)) else layer[name].nbytes
+
+
+class Renamed(Mapping[str, NDArray[Any]]):
+    """A mapping seen through other names."""
+
+    def __init__(self, values: Values, names: Mapping[str, str]) -> None:
+        self._values = values
+        self._names = names
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._values[self._names[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)

@@ -41,11 +41,8 @@ def read(file: Path) -> dict[str, NDArray[Any]]:
 
 def _plain(array: NDArray[Any]) -> NDArray[Any]:
     """What npz cannot hold (bfloat16 and the like) as the same bytes."""
-    return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}") if _foreign(array.dtype) else np.asarray(array)
-
-
-def _foreign(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind == "V" or dtype.isbuiltin == 2
+    foreign = array.dtype.kind == "V" or array.dtype.isbuiltin == 2
+    return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}") if foreign else np.asarray(array)
 
 
 def of_domains(inputs: Inputs, domains: Sequence[Domain]) -> dict[str, NDArray[Any]]:

@@ -25,11 +25,10 @@ def cover(data: NDArray[Any], generated: NDArray[np.float64]) -> Coverage:
 
     Cells split the data's range evenly: values beyond the generated range and gaps inside it both count as not covered.
     """
-    values = np.asarray(data, np.float64).ravel()
-    values = values[np.isfinite(values)]
+    values = spread([data])
     if not values.size or not generated.size:
         return Coverage()
-    low, high = float(values.min()), float(values.max())
+    low, high = float(values[0]), float(values[-1])
     edges = np.linspace(low, high, BINS + 1) if high > low else np.array([low, np.nextafter(low, np.inf)])
     there, _ = np.histogram(generated, bins=edges)
     counts, _ = np.histogram(values, bins=edges)

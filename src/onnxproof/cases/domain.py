@@ -40,7 +40,7 @@ class Domain:
     """Whether integers of any size may be tried: nothing is as large as this input says."""
     measures: str | int | None = None
     """For a length: the dimension (its name, or its fixed size) that it counts."""
-    example: NDArray[Any] | None = field(default=None, compare=False)
+    example: NDArray[Any] = field(compare=False, kw_only=True)
     sample: NDArray[Any] | None = field(default=None, compare=False)
     """Rows of the user's data, where there are any."""
 
@@ -71,50 +71,52 @@ def infer_domain(
     role: Role | None = None,
 ) -> Domain:
     """Declared beats the graph, the graph beats the example."""
-    domain = Domain(name, example.dtype, example.shape, "float", dims, declared, declared is not None, hints)
-    domain = replace(domain, example=example, extremes=not use.sizes)
-    role = role or (_float_role(domain, use) if _is_float(example) else _integer_role(domain, use))
-    domain = replace(domain, role=role)
+    floats = example.dtype.kind in "fc" or is_narrow_float(example.dtype)
+    role = role or (_float_role if floats else _integer_role)(name.lower(), example, declared is not None, use)
+    valid = declared
     if declared is not None and example.dtype.kind in "iu":
-        domain = replace(domain, valid=Range(float(np.ceil(declared.low)), float(np.floor(declared.high))))
-    if declared is None and role == "mask":
-        return replace(domain, valid=Range(0, 1))
-    if declared is None and role == "id" and use.table is not None:
-        return replace(domain, valid=Range(0, max(use.table - 1, 0)))
-    return domain
+        valid = Range(float(np.ceil(declared.low)), float(np.floor(declared.high)))
+    elif declared is None and role == "mask":
+        valid = Range(0, 1)
+    elif declared is None and role == "id" and use.table is not None:
+        valid = Range(0, max(use.table - 1, 0))
+    return Domain(
+        name,
+        example.dtype,
+        example.shape,
+        role,
+        dims,
+        valid,
+        declared is not None,
+        hints,
+        not use.sizes,
+        example=example,
+    )
 
 
-def _is_float(example: NDArray[Any]) -> bool:
-    return example.dtype.kind in "fc" or is_narrow_float(example.dtype)
-
-
-def _float_role(domain: Domain, use: Use) -> Role:
-    example = domain.example
-    assert example is not None  # set by the caller
-    if domain.declared or example.dtype.kind != "f" or not example.size:
+def _float_role(name: str, example: NDArray[Any], declared: bool, use: Use) -> Role:
+    if declared or example.dtype.kind != "f" or not example.size:
         return "float"
     low = float(np.min(example))
     dips = bool(((example == 0) | (example == low)).all())
-    if dips and low <= -1e3 and (use.added_before_softmax or "mask" in domain.name.lower()):
+    if dips and low <= -1e3 and (use.added_before_softmax or "mask" in name):
         return "additive-mask"
-    if use.added_before_softmax and "mask" in domain.name.lower() and not example.any():
+    if use.added_before_softmax and "mask" in name and not example.any():
         return "additive-mask"
-    if "mask" in domain.name.lower() and bool(np.isin(example, (0, 1)).all()):
+    if "mask" in name and bool(np.isin(example, (0, 1)).all()):
         return "mask"
     return "image" if use.convolved and example.ndim == 4 and example.shape[1] in (1, 3, 4) else "float"
 
 
-def _integer_role(domain: Domain, use: Use) -> Role:
-    example = domain.example
-    assert example is not None  # set by the caller
+def _integer_role(name: str, example: NDArray[Any], declared: bool, use: Use) -> Role:
     if example.dtype.kind == "b":
         return "mask"
-    if domain.declared or use.table is not None:
+    if declared or use.table is not None:
         return "id"
     binary = bool(np.isin(example, (0, 1)).all()) and example.size > 0
-    if binary and ("mask" in domain.name.lower() or (use.selects and example.ndim > 1)):
+    if binary and ("mask" in name or (use.selects and example.ndim > 1)):
         return "mask"
-    named = any(part in domain.name.lower().replace(".", "_").split("_") for part in LENGTH_NAMES)
+    named = not {*LENGTH_NAMES}.isdisjoint(name.replace(".", "_").split("_"))
     if example.ndim <= 1 and (named or use.compared) and example.size and int(example.min()) >= 0:
         return "length"
     return "integer"
@@ -126,7 +128,6 @@ def with_lengths(domains: Sequence[Domain]) -> list[Domain]:
 
 
 def _measured(domain: Domain, others: Sequence[Domain]) -> Domain:
-    assert domain.example is not None  # domains of a subject come from its example
     most = int(domain.example.max(initial=0))
     counted = [(d.shape[i], d.dims.get(i)) for d in others for i in range(1, len(d.shape)) if d.shape[i] >= most]
     if not counted:
@@ -137,6 +138,5 @@ def _measured(domain: Domain, others: Sequence[Domain]) -> Domain:
 
 def observed(domain: Domain) -> Range:
     """The range of the example's values."""
-    if domain.example is None or not domain.example.size:
-        return Range(0, 1)
-    return Range(float(domain.example.min()), float(domain.example.max()))
+    example = domain.example
+    return Range(float(example.min()), float(example.max())) if example.size else Range(0, 1)

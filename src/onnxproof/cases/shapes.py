@@ -28,8 +28,8 @@ def within(sizes: Mapping[str, int], limits: Limits) -> bool:
 
 def clamped(sizes: Mapping[str, int], limits: Limits) -> Sizes:
     """The nearest sizes that are served."""
-    free = (0, 2**31)
-    return {name: min(max(size, limits.get(name, free)[0]), limits.get(name, free)[1]) for name, size in sizes.items()}
+    served = {name: (size, *limits.get(name, (size, size))) for name, size in sizes.items()}
+    return {name: min(max(size, low), high) for name, (size, low, high) in served.items()}
 
 
 def sweep(
@@ -38,9 +38,7 @@ def sweep(
     """Combinations of sizes: the exported ones first, then each dimension alone, then every pair of a few sizes of each two."""
     if not exported:
         return [{}]
-    choices = {
-        name: _choices(name == batch, size, batch_sizes, (bounds or {}).get(name)) for name, size in exported.items()
-    }
+    choices = _choices(exported, batch_sizes, batch, bounds or {})
     base = {name: size if size in choices[name] else choices[name][0] for name, size in exported.items()}
     wanted = [base]
     for name, sizes in choices.items():
@@ -55,9 +53,7 @@ def wide_sweep(
 ) -> list[Sizes]:
     """What a search tries: landmarks of each dimension alone, some large ones together, then pairs and every size in turns."""
     free = [name for name in exported if name != batch or batch_sizes is None]
-    narrow = {
-        name: _choices(name == batch, size, batch_sizes, (bounds or {}).get(name)) for name, size in exported.items()
-    }
+    narrow = _choices(exported, batch_sizes, batch, bounds or {})
     landmarks = {name: [*SMALL, *LARGE] if name in free else narrow[name] for name in exported}
     alone = _turns([[{**exported, name: size} for size in _outwards(sizes)] for name, sizes in landmarks.items()])
     large = [{**exported, a: x, b: y} for a, b in combinations(free, 2) for x, y in ((129, 257), (257, 129), (65, 65))]
@@ -83,18 +79,19 @@ def _distinct(wanted: Sequence[Sizes]) -> list[Sizes]:
 
 
 def _choices(
-    is_batch: bool, exported: int, batch_sizes: Sequence[int] | None, bound: tuple[int, int | None] | None
-) -> list[int]:
-    if is_batch and batch_sizes is not None:
-        return sorted(set(batch_sizes))
-    sizes = (
-        {*BATCHES, exported} if is_batch else {1, 2, 3, max(exported - 1, 1), exported, exported + 1, 2 * exported + 1}
-    )
-    if bound is not None:
-        low, high = bound
+    exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str, bounds: Bounds
+) -> dict[str, list[int]]:
+    """The sizes of each dimension that are tried."""
+    choices = {}
+    for name, size in exported.items():
+        if name == batch and batch_sizes is not None:
+            choices[name] = sorted(set(batch_sizes))
+            continue
+        around = BATCHES if name == batch else (1, 2, 3, max(size - 1, 1), size + 1, 2 * size + 1)
         # The ends that the exporter states, as long as they are no giants.
-        sizes |= {size for size in (low, high) if size is not None and 0 < size <= 4 * exported + 1024}
-    return sorted(sizes)
+        ends = [end for end in bounds.get(name, ()) if end is not None and 0 < end <= 4 * size + 1024]
+        choices[name] = sorted({size, *around, *ends})
+    return choices
 
 
 def _few(sizes: Sequence[int], exported: int, is_batch: bool) -> list[int]:

@@ -79,7 +79,7 @@ class Supply:
             return None
         static = [d.shape[0] for d in self.domains if d.shape and 0 not in d.dims]
         most = static[0] if static else min(DATA_ROWS, limits.get(self.subject.batch or "", (0, DATA_ROWS))[1])
-        examples = {d.name: np.asarray(d.example) for d in self.domains}
+        examples = {d.name: d.example for d in self.domains}
         return DataRows(Examples(open_source(settings.data), examples, settings.labels, settings.ids), most)
 
     def rows_case(self, count: int, label: str, sizes: Mapping[str, int]) -> Case | None:
@@ -117,22 +117,14 @@ class Supply:
         """Ask PyTorch which integers it accepts where nothing else tells: wide ones, else the example's."""
         for i, domain in enumerate(self.domains):
             if domain.role == "integer" and domain.valid is None:
-                self.domains[i] = replace(domain, valid=WIDE_INTEGERS)
-                if not self._accepted(i, accepts):
-                    self.domains[i] = replace(domain, valid=observed(domain), extremes=False)
-
-    def _accepted(self, index: int, accepts: Callable[[Inputs], bool]) -> bool:
-        domain = self.domains[index]
-        inputs = self.example()
-        for profile in ("normal", "tiny"):
-            inputs[domain.name] = make_inputs(generated({}, profile), [replace(domain, dims={})])[domain.name]
-            if not accepts(inputs):
-                return False
-        return True
+                wide = replace(domain, valid=WIDE_INTEGERS)
+                tried = (make_inputs(generated({}, profile), [wide]) for profile in ("normal", "tiny"))
+                accepted = all(accepts({**self.example(), **inputs}) for inputs in tried)
+                self.domains[i] = wide if accepted else replace(domain, valid=observed(domain), extremes=False)
 
     def example(self) -> Inputs:
         """The example inputs as arrays."""
-        return make_inputs(generated({}, "example"), [replace(d, dims={}) for d in self.domains])
+        return make_inputs(generated({}, "example"), self.domains)
 
     def plan(self, *, asks_for_nan: bool = False) -> list[Case]:
         """Cases in the order they are run: kept counterexamples, the user's data, generated ones."""
@@ -166,11 +158,9 @@ class Supply:
         for file in keep.kept(Path(self.settings.counterexamples)):
             inputs = keep.of_domains(keep.read(file), self.domains)
             if keep.fits(inputs, self.domains):
-                fair = nonfinite or all(_finite(inputs[d.name]) for d in self.domains if d.is_float)
-                empty = any(0 in array.shape for array in inputs.values()) and 0 not in (
-                    self.settings.batch_sizes or ()
-                )
-                cases.append(Case(f"kept/{file.stem}", profile="kept", file=str(file), fair=fair and not empty))
+                finite = nonfinite or all(_finite(inputs[d.name]) for d in self.domains if d.is_float)
+                full = 0 in (self.settings.batch_sizes or ()) or all(array.size for array in inputs.values())
+                cases.append(Case(f"kept/{file.stem}", profile="kept", file=str(file), fair=finite and full))
         return cases
 
     def _check_batch_sizes(self) -> None:

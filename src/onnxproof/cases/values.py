@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.domain import FULLY_MASKED, WIDE_INTEGERS, Domain
-from onnxproof.request.specs import Range, Role
+from onnxproof.request.specs import Range
 
 Floats = NDArray[np.float64]
 Generator = np.random.Generator
@@ -126,15 +126,9 @@ def _integers(g: Generator, shape: Shape, valid: Range) -> Floats:
     return g.integers(int(valid.low), int(valid.high), shape, endpoint=True).astype(np.float64)
 
 
-def _near_ends(valid: Range) -> list[float]:
-    ends = {
-        valid.low,
-        valid.high,
-        min(valid.low + 1, valid.high),
-        max(valid.high - 1, valid.low),
-        np.floor((valid.low + valid.high) / 2),
-    }
-    return sorted(ends)
+def _near_ends(valid: Range) -> Floats:
+    low, high = valid.low, valid.high
+    return np.unique([low, high, min(low + 1, high), max(high - 1, low), np.floor((low + high) / 2)])
 
 
 def _single(g: Generator, shape: Shape) -> Floats:
@@ -157,16 +151,14 @@ def fill(
 ) -> NDArray[Any]:
     """An array for this input in this profile, in its dtype and inside its valid range."""
     valid = domain.within(sizes or {})
-    makers: dict[Role, Callable[[], Floats]] = {
-        "float": lambda: _float(domain, profile, shape, g),
-        "image": lambda: _float(domain, profile, shape, g),
-        "additive-mask": lambda: _additive(domain, profile, shape, g),
-        "mask": lambda: MASKS.get(profile, _ragged)(g, shape),
-        "id": lambda: _integer(domain, valid, profile, shape, g),
-        "integer": lambda: _integer(domain, valid, profile, shape, g),
-        "length": lambda: _integer(domain, valid, profile, shape, g),
-    }
-    values = np.asarray(makers[domain.role]())
+    if domain.is_float:
+        values = _float(domain, profile, shape, g)
+    elif domain.role == "additive-mask":
+        values = _additive(domain, profile, shape, g)
+    elif domain.role == "mask":
+        values = MASKS.get(profile, _ragged)(g, shape)
+    else:
+        values = _integer(domain, valid, profile, shape, g)
     if valid is not None and (domain.declared or profile not in UNFAIR) and not _takes_extremes(domain, profile):
         values = np.clip(values, valid.low, valid.high)
     return _as_dtype(values, domain.dtype).reshape(shape)
@@ -184,7 +176,7 @@ def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def _additive(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
     """0 where the mask is on, and the example's lowest value (or −1e9) where it is off."""
-    low = float(domain.example.min(initial=0.0)) if domain.example is not None else 0.0
+    low = float(domain.example.min(initial=0.0))
     on = MASKS.get(profile, _ragged)(g, shape)
     return np.asarray(np.where(on > 0, 0.0, low if low < 0 else FULLY_MASKED))
 
@@ -203,10 +195,9 @@ def _integer(domain: Domain, valid: Range | None, profile: str, shape: Shape, g:
 
 def _powers(g: Generator, shape: Shape, info: np.iinfo[Any]) -> Floats:
     """Powers of two and their neighbours up to the largest. The lowest is left out: divided by −1 it kills the process."""
-    powers = 2.0 ** g.integers(0, info.bits - 1, shape) * g.choice([1.0, -1.0] if info.min < 0 else [1.0], shape)
-    return np.asarray(
-        np.clip(powers + g.integers(-1, 2, shape), -float(info.max) if info.min < 0 else 0, float(info.max))
-    )
+    lowest = -float(info.max) if info.min < 0 else 0.0
+    powers = 2.0 ** g.integers(0, info.bits - 1, shape) * g.choice([1.0, -1.0] if lowest else [1.0], shape)
+    return np.asarray(np.clip(powers + g.integers(-1, 2, shape), lowest, float(info.max)))
 
 
 def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
@@ -228,11 +219,11 @@ def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
 def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
     if profile == "like-data" and domain.sample is not None:
         return _like(domain.sample, shape, g)
-    images = IMAGES if domain.role == "image" and len(shape) == 4 else {}
+    makers = {**FLOATS, **IMAGES} if domain.role == "image" and len(shape) == 4 else FLOATS
     if profile == "hints" and domain.hints:
         values = _at_hints(domain, shape, g)
     else:
-        values = images.get(profile, FLOATS.get(profile, FLOATS["normal"]))(g, shape)
+        values = makers.get(profile, FLOATS["normal"])(g, shape)
     if domain.valid is None or profile in UNFAIR:
         return values
     low, high = domain.valid.low, domain.valid.high
@@ -251,6 +242,5 @@ def _like(sample: NDArray[Any], shape: Shape, g: Generator) -> Floats:
     rows = g.integers(0, len(sample), shape)
     if sample.shape[1:] != shape[1:]:
         return np.asarray(g.choice(sample.reshape(-1), shape), dtype=np.float64)
-    grid = np.indices(shape)
-    places = (rows, *grid[1:])
+    places = (rows, *np.indices(shape)[1:])
     return np.asarray(sample[places], dtype=np.float64)

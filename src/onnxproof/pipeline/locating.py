@@ -92,7 +92,7 @@ def _keep(
 ) -> None:
     emit(Entered("shrink"))
     sides = Sides(request.target, Path(artifact.path), request.verify.session, verifier.input_pairs, look.outputs)
-    keeper = Keeper(verifier, look.policy, Path(str(request.verify.counterexamples)), request.target, sides)
+    keeper = Keeper(verifier, look.policy, Path(str(request.verify.counterexamples)), sides)
     for finding, case in known:
         before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
         kept = keeper.keep(planned[before[0]] if before else case, finding)

@@ -34,7 +34,7 @@ def run_search(
         case=lambda result: emit(Compared(result)),
         searched=lambda outcome: emit(Searched(outcome)),
     )
-    attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), settings.search, told)
+    attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), told)
     renamed = {written: name for name, written in verifier.input_pairs.items()}
     graph = Graph.read(Path(artifact.path), weights=True)
     guide = Guide(verifier.subject, graph, verifier.candidate, settings.session, renamed, verifier.supply.example())

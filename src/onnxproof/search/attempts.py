@@ -12,7 +12,7 @@ from onnxproof.parity.verification import Verifier
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.search import Search
 from onnxproof.search.counterexample import nearness, surely_gating
-from onnxproof.search.hunt import Find, Outcome, Trial
+from onnxproof.search.hunt import Find, Trial
 from onnxproof.search.look import FOUND, TRYING, Look
 
 
@@ -28,12 +28,11 @@ class Told:
 class Attempts:
     """The hunt's hands: it proposes inputs, this runs them."""
 
-    def __init__(self, verifier: Verifier, look: Look, folder: Path, budget: float, told: Told) -> None:
+    def __init__(self, verifier: Verifier, look: Look, folder: Path, told: Told) -> None:
         self._verifier = verifier
         self._policy = look.policy
         self._known = {(finding.code, finding.where.output) for finding in look.findings}
         self._trying, self._found = folder / TRYING, folder / FOUND
-        self._budget = budget
         self._told = told
         self._last: CaseResult | None = None
 
@@ -48,13 +47,13 @@ class Attempts:
         news = [f for f in surely_gating(result, self._policy) if (f.code, f.where.output) not in self._known]
         return Trial(score, row, max((f.weight for f in news), default=0))
 
-    def tell(self, outcome: Outcome, find: Find | None) -> None:
+    def tell(self, outcome: Search, find: Find | None) -> None:
         """Report progress, and a find before the next input may kill the process."""
         if find is not None and self._last is not None:
             keep.write(self._found, find.inputs)
             self._told.hit(find.name, str(self._found))
             self._told.case(self._last)
-        self._told.searched(Search(self._budget, **vars(outcome)))
+        self._told.searched(outcome)
 
     def close(self) -> None:
         """Nothing killed the process."""

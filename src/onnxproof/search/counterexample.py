@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import Path
 
 import torch
@@ -24,50 +26,43 @@ SMALL_MODULE = 100_000_000
 """Bytes up to which a module that is only in memory is saved beside its counterexample."""
 
 
-def gating(result: CaseResult, policy: Policy) -> list[Finding]:
-    """What one case says against the candidate."""
-    return [finding for finding in judge_case(result, policy) if finding.weight]
-
-
 def surely_gating(result: CaseResult, policy: Policy) -> list[Finding]:
-    """The same for an input that was searched for."""
-    return [finding for finding in gating(result, policy) if finding.excess is None or finding.excess > SURE]
+    """What one case that was searched for says against the candidate."""
+    against = [finding for finding in judge_case(result, policy) if finding.weight]
+    return [finding for finding in against if finding.excess is None or finding.excess > SURE]
 
 
 def nearness(result: CaseResult, threshold: float) -> tuple[float, int]:
     """How near a case is to what rounding cannot explain (1 is the border), and the row of its worst element."""
     score, row = 0.0, 0
     for c in result.outputs:
-        if c.noise is None:
-            continue
-        ratio = max(c.noise.ratio, c.noise.worst_ratio) / threshold
-        one = ratio if c.noise.unexplained is None else c.noise.unexplained
-        if one > score:
-            score, row = one, c.worst[0].index[0] if c.worst and c.worst[0].index else 0
+        if c.noise is not None:
+            ratio = max(c.noise.ratio, c.noise.worst_ratio) / threshold
+            one = ratio if c.noise.unexplained is None else c.noise.unexplained
+            if one > score:
+                score, row = one, c.worst[0].index[0] if c.worst and c.worst[0].index else 0
     return score, row
 
 
+@dataclass(frozen=True)
 class Keeper:
     """Shrinks and writes counterexamples of one subject."""
 
-    def __init__(self, verifier: Verifier, policy: Policy, folder: Path, target: str | None, sides: Sides) -> None:
-        self._verifier = verifier
-        self._policy = policy
-        self._folder = folder
-        self._target = target
-        self._sides = sides
+    verifier: Verifier
+    policy: Policy
+    folder: Path
+    sides: Sides
 
     def keep(self, case: Case, finding: Finding) -> Counterexample:
         """Shrink a failing case (one that was kept before stays as it is), write it and describe it."""
-        supply = self._verifier.supply
+        supply = self.verifier.supply
         inputs = supply.make_inputs(case)
         budget = Budget()
         old = case.name.startswith("kept/")
         if not old:
-            shrinker = Shrinker(supply.domains, lambda trial: self._fails(trial, finding), budget)
-            inputs = shrinker.shrink(inputs)
+            inputs = Shrinker(supply.domains, lambda trial: self._fails(trial, finding), budget).shrink(inputs)
         name = Path(case.name).name if old else self._free_name(finding)
-        file = self._folder / f"{name}.npz"
+        file = self.folder / f"{name}.npz"
         keep.write(file, inputs)
         script = self._script(file.with_suffix(".py"), finding, inputs)
         return Counterexample(
@@ -84,28 +79,25 @@ class Keeper:
 
     def _fails(self, inputs: Inputs, finding: Finding) -> bool:
         """Whether these inputs fail in the same way: another fault would be another counterexample."""
-        result = self._verifier.evaluate(Case("shrink"), inputs)
-        return any(
-            found.code == finding.code and found.where.output == finding.where.output
-            for found in surely_gating(result, self._policy)
-        )
+        result = self.verifier.evaluate(Case("shrink"), inputs)
+        found = {(one.code, one.where.output) for one in surely_gating(result, self.policy)}
+        return (finding.code, finding.where.output) in found
 
     def _free_name(self, finding: Finding) -> str:
-        parts = [self._verifier.subject.name, finding.code, finding.where.output or ""]
+        parts = [self.verifier.subject.name, finding.code, finding.where.output or ""]
         stem = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(part for part in parts if part)).strip("-.")
-        taken = {file.stem for file in keep.kept(self._folder)}
-        return next(name for name in (stem, *(f"{stem}-{i}" for i in range(2, 10_000))) if name not in taken)
+        taken = {file.stem for file in keep.kept(self.folder)}
+        return next(name for name in chain([stem], (f"{stem}-{i}" for i in count(2))) if name not in taken)
 
     def _script(self, file: Path, finding: Finding, inputs: Inputs) -> Path | None:
         """The script, where the module can be loaded again and its call be written down."""
-        title = f"{finding.code}: {finding.message}"
         try:
-            if self._verifier.candidate.abilities.elsewhere:
+            if self.verifier.candidate.abilities.elsewhere:
                 raise NoScript("one interpreter cannot show both sides")
             if any(array.dtype.isbuiltin == 2 for array in inputs.values()):
                 raise NoScript("numpy alone cannot read this dtype")
-            module_file = None if self._target is not None else self._saved_module(file)
-            write_script(file, title, self._verifier.subject, self._sides, module_file)
+            module_file = None if self.sides.target is not None else self._saved_module(file)
+            write_script(file, f"{finding.code}: {finding.message}", self.verifier.subject, self.sides, module_file)
         except MemoryError:
             raise
         except Exception:
@@ -114,7 +106,7 @@ class Keeper:
         return file
 
     def _saved_module(self, file: Path) -> str:
-        module = self._verifier.subject.module
+        module = self.verifier.subject.module
         size = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()))
         if size > SMALL_MODULE:
             raise NoScript("the module is only in memory, and too large to be saved beside each counterexample")

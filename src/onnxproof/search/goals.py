@@ -24,7 +24,7 @@ Numbers = dict[str, float]
 
 def towards(difference: torch.Tensor, side: str) -> torch.Tensor:
     """A smooth number that grows towards a goal in every row at once: each row is a start of its own."""
-    rows = difference.reshape(-1, difference.shape[-1]) if difference.ndim else difference.reshape(1, 1)
+    rows: torch.Tensor = _rows(difference)
     signed = rows if side.endswith("above") else -rows
     if side.startswith("two"):
         return signed.topk(min(2, signed.shape[-1]), -1).values.amin(-1).sum()
@@ -35,25 +35,22 @@ def towards(difference: torch.Tensor, side: str) -> torch.Tensor:
     return -(torch.logsumexp(-signed * sharpness, -1) / sharpness).sum()
 
 
+def _rows(difference: Any) -> Any:
+    return difference.reshape(-1, difference.shape[-1] if difference.ndim else 1)
+
+
 def numbers(decision: str, difference: NDArray[np.float64]) -> Numbers:
     """All goals of one decision."""
     if not difference.size:
         return {}
-    rows = difference.reshape(-1, difference.shape[-1]) if difference.ndim else difference.reshape(1, 1)
-    rows = np.nan_to_num(rows, nan=0.0)
-    if decision.endswith("="):
-        return {f"{decision} above": float(rows.max())}
-    goals = {
-        f"{decision} above": float(rows.max()),
-        f"{decision} below": float(-rows.min()),
-        f"{decision} row above": float(rows.min(-1).max()),
-        f"{decision} row below": float(-rows.max(-1).min()),
-    }
-    if rows.shape[1] > 2:
-        ordered = np.partition(rows, (1, rows.shape[1] - 2), axis=-1)
-        goals[f"{decision} two above"] = float(ordered[:, -2].max())
-        goals[f"{decision} two below"] = float(-ordered[:, 1].min())
-    return goals
+    rows = np.nan_to_num(_rows(difference), nan=0.0)
+    goals = {"above": rows.max()}
+    if not decision.endswith("="):
+        goals |= {"below": -rows.min(), "row above": rows.min(-1).max(), "row below": -rows.max(-1).min()}
+        if rows.shape[1] > 2:
+            ordered = np.partition(rows, (1, rows.shape[1] - 2), axis=-1)
+            goals |= {"two above": ordered[:, -2].max(), "two below": -ordered[:, 1].min()}
+    return {f"{decision} {side}": float(number) for side, number in goals.items()}
 
 
 def off_half(value: Any) -> Any:

@@ -95,12 +95,9 @@ class GraphWatcher:
     def observe(self, inputs: Arrays) -> Numbers:
         """The numbers of all goals on these inputs."""
         values = self.values(inputs)
-        seen: Numbers = {}
-        for decision in self.decisions:
-            difference = _difference(decision, values)
-            if difference is not None:
-                seen |= numbers(decision.name, difference)
-        return seen
+        differences = ((decision.name, _difference(decision, values)) for decision in self.decisions)
+        shown = [numbers(name, difference) for name, difference in differences if difference is not None]
+        return {goal: number for goals in shown for goal, number in goals.items()}
 
 
 def _difference(decision: Decision, values: Mapping[str, NDArray[Any]]) -> NDArray[np.float64] | None:

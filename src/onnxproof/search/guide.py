@@ -12,7 +12,7 @@ from onnxproof.cases.plan import Inputs
 from onnxproof.graph.view import Graph
 from onnxproof.request.session import SessionSettings
 from onnxproof.search.goals import Numbers, split
-from onnxproof.search.graph_decisions import Decision, GraphWatcher
+from onnxproof.search.graph_decisions import GraphWatcher
 from onnxproof.search.watch import ModuleWatcher
 from onnxproof.subject.subject import Subject
 
@@ -59,12 +59,12 @@ class Guide:
         if self._graph is None:
             return {}
         values, results = self._graph.values(example), self._module.results(example)
-        aligned: dict[str, tuple[int, float]] = {}
-        for decision in self._graph.decisions:
-            call = _same_value(decision, values, results)
-            if call is not None and isinstance(decision.place, float) and not decision.name.endswith("="):
-                aligned[decision.name] = (call, decision.place)
-        return aligned
+        return {
+            decision.name: (call, decision.place)
+            for decision in self._graph.decisions
+            if isinstance(decision.place, float) and not decision.name.endswith("=") and not decision.size
+            if (call := _same_value(values.get(decision.value), results)) is not None
+        }
 
 
 def _graph_watcher(
@@ -78,13 +78,9 @@ def _graph_watcher(
         return None  # a graph that cannot be watched (a value of an unknown type, more than 2 GB) is searched without
 
 
-def _same_value(
-    decision: Decision, values: Mapping[str, NDArray[np.generic]], results: Mapping[int, NDArray[np.float64]]
-) -> int | None:
-    value = values.get(decision.value)
-    if value is None or value.dtype.kind != "f" or decision.size:
+def _same_value(value: NDArray[np.generic] | None, results: Mapping[int, NDArray[np.float64]]) -> int | None:
+    """The first call that computes this value."""
+    if value is None or value.dtype.kind != "f":
         return None
-    for call, result in results.items():
-        if result.shape == value.shape and np.allclose(result, value, rtol=1e-3, atol=1e-5):
-            return call
-    return None
+    alike = ((call, result) for call, result in results.items() if result.shape == value.shape)
+    return next((call for call, result in alike if np.allclose(result, value, rtol=1e-3, atol=1e-5)), None)

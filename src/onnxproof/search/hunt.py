@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import combinations
-from typing import Any
+from dataclasses import dataclass, replace
+from itertools import combinations, count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,10 @@ from onnxproof.cases import shapes
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.supply import Supply
-from onnxproof.cases.values import FAIR_LIMIT
-from onnxproof.search.goals import Coverage, Numbers
+from onnxproof.proof.search import Search
+from onnxproof.search.goals import Coverage
 from onnxproof.search.guide import Guide
-from onnxproof.search.mutate import bounded, mixture, mutated, repeated
+from onnxproof.search.mutate import FAIR, bounded, mixture, mutated, repeated
 
 ROWS = 16
 ARCHIVE = 8
@@ -44,21 +43,6 @@ class Trial:
     row: int = 0
     fails: int = 0
     """0 not at all, 1 to be reviewed, 2 blocking."""
-
-
-@dataclass
-class Outcome:
-    """What the hunt did."""
-
-    seconds: float = 0.0
-    inputs: int = 0
-    rows: int = 0
-    regimes: int = 0
-    reached: int = 0
-    worst: float = 0.0
-    moves: dict[str, int] = field(default_factory=dict)
-    found: str | None = None
-    """The name of the failing input."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +70,7 @@ class Hunt:
         """The input that came nearest to a goal."""
         self._tries: dict[str, int] = {}
         self._archive: list[tuple[float, Inputs]] = []
-        self.outcome = Outcome()
+        self.outcome = Search(0.0)
 
     def _population(self) -> dict[str, int]:
         """Many rows where the batch is dynamic: each is an input of its own."""
@@ -100,22 +84,29 @@ class Hunt:
 
     def _fitting(self, sizes: dict[str, int], rows: int) -> int:
         """So many rows, or as many as keep the inputs moderate."""
-        one = sum(int(np.prod(d.sized({**sizes, str(self._batch): 1}))) for d in self._domains)
+        one = self._elements({**sizes, str(self._batch): 1})
         return max(1, min(rows, MOST_ELEMENTS // max(1, one)))
+
+    def _elements(self, sizes: dict[str, int]) -> int:
+        return sum(int(np.prod(d.sized(sizes))) for d in self._domains)
 
     def _rng(self, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self._seed, *numbers])
 
+    def _mixture(self, g: np.random.Generator) -> Inputs:
+        return mixture(self._domains, self._sizes, self._batch, g)
+
     # --- the loop
 
     def run(
-        self, seconds: float, tell: Callable[[Outcome, Find | None], None] = lambda outcome, find: None
+        self, seconds: float, tell: Callable[[Search, Find | None], None] = lambda outcome, find: None
     ) -> Find | None:
         """Search until something fails gravely, the time is over or there is nothing left to try.
 
         After something that is to be reviewed only, the search goes on for a while: the same fault may show more gravely.
         """
         began = time.perf_counter()
+        self.outcome = Search(seconds)
         best: Find | None = None
         moves: dict[str, Iterator[Inputs]] = {
             "mixture": self._mixtures(),
@@ -132,39 +123,46 @@ class Hunt:
                     del moves[move]
                     continue
                 find = self._take(move, inputs)
-                self.outcome.seconds = time.perf_counter() - began
-                better = find is not None and (best is None or find.fails > best.fails)
-                if find is not None and better:
-                    best, self.outcome.found = find, find.name
-                    seconds = min(seconds, self.outcome.seconds + AFTERWARDS * seconds)
-                tell(self.outcome, find if better else None)
-                if (best is not None and best.fails > 1) or self.outcome.seconds >= seconds:
+                passed = time.perf_counter() - began
+                self.outcome = replace(self.outcome, seconds=passed)
+                news = find if find is not None and (best is None or find.fails > best.fails) else None
+                if news is not None:
+                    best, self.outcome = news, replace(self.outcome, found=news.name)
+                    seconds = min(seconds, passed + AFTERWARDS * seconds)
+                tell(self.outcome, news)
+                if (best is not None and best.fails > 1) or passed >= seconds:
                     return best
         return best
 
     def _take(self, move: str, inputs: Inputs) -> Find | None:
         """Run one input on both sides, and learn from it."""
-        count = self.outcome.moves[move] = self.outcome.moves.get(move, 0) + 1
-        name = f"search/{move}/{count}"
-        self.outcome.inputs += 1
-        self.outcome.rows += next((a.shape[0] for a in inputs.values() if a.ndim), 1)
+        done = self.outcome
+        moves = {**done.moves, move: done.moves.get(move, 0) + 1}
+        name = f"search/{move}/{moves[move]}"
+        rows = next((a.shape[0] for a in inputs.values() if a.ndim), 1)
         trial = self._attempt(name, inputs)
         self._learn(inputs)
         self._remember(trial, inputs)
+        self.outcome = replace(
+            done,
+            inputs=done.inputs + 1,
+            rows=done.rows + rows,
+            regimes=len(self._coverage.best),
+            reached=self._coverage.reached,
+            worst=max(done.worst, trial.score),
+            moves=moves,
+        )
         return Find(name, inputs, trial.fails) if trial.fails else None
 
-    def _learn(self, inputs: Inputs) -> Numbers:
+    def _learn(self, inputs: Inputs) -> None:
         seen = self._guide.observe(inputs)
         for goal, number in seen.items():
-            if number <= 0 and number > self._coverage.best.get(goal, -np.inf):
+            if self._coverage.best.get(goal, -np.inf) < number <= 0:
                 self._starts[goal] = inputs
         for goal in self._coverage.add(seen):
             self._starts.pop(goal, None)
-        self.outcome.regimes, self.outcome.reached = len(self._coverage.best), self._coverage.reached
-        return seen
 
     def _remember(self, trial: Trial, inputs: Inputs) -> None:
-        self.outcome.worst = max(self.outcome.worst, trial.score)
         if len(self._archive) < ARCHIVE or trial.score > self._archive[-1][0]:
             best = repeated(inputs, self._domains, self._batch, trial.row)
             self._archive.append((trial.score, best))
@@ -174,26 +172,23 @@ class Hunt:
     # --- moves
 
     def _mixtures(self) -> Iterator[Inputs]:
-        count = 0
-        while True:
-            count += 1
-            yield mixture(self._domains, self._sizes, self._batch, self._rng(1, count))
+        for i in count(1):
+            yield self._mixture(self._rng(1, i))
 
     def _wide_sizes(self) -> Iterator[Inputs]:
-        exported = self._supply.subject.sizes()
+        supply, exported = self._supply, self._supply.subject.sizes()
         if not exported:
             return
-        wide = shapes.wide_sweep(
-            exported, self._supply.settings.batch_sizes, self._batch or "batch", self._supply.bounds
-        )
-        served = (sizes for sizes in wide if shapes.within(sizes, self._supply.subject.limits))
-        for count, sizes in enumerate(served):
-            if sum(int(np.prod(d.sized(sizes))) for d in self._domains) <= MOST_ELEMENTS:
-                yield mixture(self._domains, sizes, self._batch, self._rng(2, count))
+        wide = shapes.wide_sweep(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
+        served = (sizes for sizes in wide if shapes.within(sizes, supply.subject.limits))
+        for i, sizes in enumerate(served):
+            if self._elements(sizes) <= MOST_ELEMENTS:
+                yield mixture(self._domains, sizes, self._batch, self._rng(2, i))
 
     def _ids(self) -> Iterator[Inputs]:
         """Every id of every table once, then every two ids of two inputs together."""
-        tables = {d.name: _all_ids(d) for d in self._domains if d.role == "id" and len(_all_ids(d))}
+        tables = {d.name: ids for d in self._domains if d.role == "id" and len(ids := _all_ids(d))}
+        shape = {d.name: d.shape for d in self._domains}
         sizes = dict(self._sizes)
         if self._batch is not None and self._supply.settings.batch_sizes is None:
             sizes[self._batch] = self._fitting(sizes, MANY_ROWS)
@@ -201,84 +196,73 @@ class Hunt:
         g = self._rng(3)
         yield from self._laid({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
         for a, b in combinations(tables, 2):
-            if len(tables[a]) * len(tables[b]) <= MOST_IDS and self._alike(a, b):
+            # Of one shape, so that their values stand beside each other.
+            if len(tables[a]) * len(tables[b]) <= MOST_IDS and shape[a] == shape[b]:
                 left, right = np.meshgrid(tables[a], tables[b])
                 yield from self._laid({a: left.reshape(-1), b: right.reshape(-1)}, sizes, g)
-
-    def _alike(self, a: str, b: str) -> bool:
-        """Whether two inputs have one shape, so that their values stand beside each other."""
-        shapes_ = [d.shape for d in self._domains if d.name in (a, b)]
-        return shapes_[0] == shapes_[1]
 
     def _laid(
         self, left: dict[str, NDArray[np.int64]], sizes: dict[str, int], g: np.random.Generator
     ) -> Iterator[Inputs]:
+        """Inputs that hold all of these ids, as many at a time as fit."""
         while any(len(ids) for ids in left.values()):
             inputs = mixture(self._domains, sizes, self._batch, g)
             for name, ids in left.items():
-                if len(ids):
-                    inputs[name], left[name] = _laid_out(ids, inputs[name])
+                fitting = ids[: inputs[name].size]
+                np.put(inputs[name], np.arange(len(fitting)), fitting)
+                left[name] = ids[len(fitting) :]
             yield inputs
 
     def _features(self) -> Iterator[Inputs]:
         """One extreme feature at a time in an ordinary row."""
         sized = [d for d in self._domains if d.is_float and d.dtype.kind == "f" and d.shape]
         floats = [d for d in sized if 0 not in d.sized(self._sizes)]
-        count = 0
-        while floats:
-            count += 1
-            g = self._rng(4, count)
-            domain = floats[count % len(floats)]
-            inputs = mixture(self._domains, self._sizes, self._batch, g)
-            array = bounded(domain, g.standard_normal(inputs[domain.name].shape)).reshape(inputs[domain.name].shape)
+        for i in count(1) if floats else ():
+            g = self._rng(4, i)
+            domain = floats[i % len(floats)]
+            inputs = self._mixture(g)
+            array = bounded(domain, g.standard_normal(inputs[domain.name].shape))
             rows = array.reshape(len(array), -1) if array.ndim and self._batch else array.reshape(1, -1)
-            low, high = (domain.valid.low, domain.valid.high) if domain.valid else (-FAIR_LIMIT, FAIR_LIMIT)
-            ends = np.array([low, high, low / 10, high / 10, low / 100, high / 100, 0.0])
-            places = (count // len(floats) * len(rows) + np.arange(len(rows))) % rows.shape[1]
-            rows[np.arange(len(rows)), places] = g.choice(np.clip(ends, low, high), len(rows))
+            valid = domain.valid or FAIR
+            ends = np.array([end / part for part in (1, 10, 100) for end in (valid.low, valid.high)] + [0.0])
+            places = (i // len(floats) * len(rows) + np.arange(len(rows))) % rows.shape[1]
+            rows[np.arange(len(rows)), places] = g.choice(np.clip(ends, valid.low, valid.high), len(rows))
             inputs[domain.name] = rows.reshape(array.shape)
             yield inputs
 
     def _climbs(self) -> Iterator[Inputs]:
-        count = 0
-        while True:
-            count += 1
-            g = self._rng(5, count)
-            if not self._archive:
-                yield mixture(self._domains, self._sizes, self._batch, g)
-                continue
-            _, start = self._archive[int(g.integers(len(self._archive)))]
-            yield mutated(start, self._domains, g)
+        for i in count(1):
+            g = self._rng(5, i)
+            if self._archive:
+                yield mutated(self._archive[int(g.integers(len(self._archive)))][1], self._domains, g)
+            else:
+                yield self._mixture(g)
 
     # --- regimes
 
     def _regimes(self) -> Iterator[Inputs]:
         """Inputs that reach what no input has reached, and inputs right at the border."""
-        count = 0
-        while True:
+        for i in count():
             goals = [goal for goal in self._coverage.missing() if self._tries.get(goal, 0) < TRIES]
             if not goals:
-                yield mixture(self._domains, self._sizes, self._batch, self._rng(6, count))
-                count += 1
+                yield self._mixture(self._rng(6, i))
                 continue
             goal = min(goals, key=lambda one: (self._tries.get(one, 0), one))
             self._tries[goal] = self._tries.get(goal, 0) + 1
-            count += 1
-            yield from self._reach(goal, self._rng(7, count))
+            yield from self._reach(goal, self._rng(7, i + 1))
 
     def _reach(self, goal: str, g: np.random.Generator) -> Iterator[Inputs]:
         start = self._starts.get(goal)
         if start is None or self._tries[goal] % 2 == 0:
-            start = mixture(self._domains, self._sizes, self._batch, g)
+            start = self._mixture(g)
         before, after = self._ascend(goal, start, g)
         if after is None:
             yield before
             return
         yield after
-        near, beyond = self._border(goal, before, after)
-        yield near
-        yield beyond
-        yield self._between(before, after, 3.0)
+        low, high = self._border(goal, before, after)
+        for share in (low, high, 3.0):
+            yield self._between(before, after, share)
 
     def _ascend(self, goal: str, start: Inputs, g: np.random.Generator) -> tuple[Inputs, Inputs | None]:
         """The last input before the goal and the first one that reaches it (None: not reached)."""
@@ -305,9 +289,7 @@ class Hunt:
             rows = gradient.reshape(len(gradient), -1) if gradient.ndim and gradient.size else gradient.reshape(1, -1)
             largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
             unit = (rows / np.where(largest > 0, largest, 1.0)).reshape(gradient.shape)
-            moved[domain.name] = bounded(domain, inputs[domain.name].astype(np.float64) + step * unit).reshape(
-                unit.shape
-            )
+            moved[domain.name] = bounded(domain, inputs[domain.name].astype(np.float64) + step * unit)
         return moved
 
     def _between(self, a: Inputs, b: Inputs, share: float) -> Inputs:
@@ -316,11 +298,11 @@ class Hunt:
         for domain in self._domains:
             if domain.is_float and b[domain.name].dtype.kind == "f" and a[domain.name].shape == b[domain.name].shape:
                 start, end = a[domain.name].astype(np.float64), b[domain.name].astype(np.float64)
-                mixed[domain.name] = bounded(domain, start + share * (end - start)).reshape(end.shape)
+                mixed[domain.name] = bounded(domain, start + share * (end - start))
         return mixed
 
-    def _border(self, goal: str, before: Inputs, after: Inputs) -> tuple[Inputs, Inputs]:
-        """The two sides of the place where the goal is reached, as near as the dtype allows."""
+    def _border(self, goal: str, before: Inputs, after: Inputs) -> tuple[float, float]:
+        """The two sides of the place between them where the goal is reached, as near as the dtype allows."""
         low, high = 0.0, 1.0
         for _ in range(STEPS):
             middle = (low + high) / 2
@@ -328,18 +310,10 @@ class Hunt:
                 high = middle
             else:
                 low = middle
-        return self._between(before, after, low), self._between(before, after, high)
+        return low, high
 
 
 def _all_ids(domain: Domain) -> NDArray[np.int64]:
     if domain.valid is None or domain.valid.high - domain.valid.low > MOST_IDS:
         return np.zeros(0, np.int64)
     return np.arange(int(domain.valid.low), int(domain.valid.high) + 1)
-
-
-def _laid_out(ids: NDArray[np.int64], array: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """As many ids as fit into the array, and the rest."""
-    flat = array.reshape(-1).copy()
-    count = min(len(flat), len(ids))
-    flat[:count] = ids[:count].astype(array.dtype)
-    return flat.reshape(array.shape), ids[count:]

@@ -11,16 +11,18 @@ from numpy.typing import NDArray
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.values import FAIR_LIMIT, PROFILES, fill
+from onnxproof.request.specs import Range
 
 Generator = np.random.Generator
 Array = NDArray[Any]
+FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 10.0, -10.0, 100.0, -100.0, 1e3, -1e3, 1e-6)
 
 
 def bounded(domain: Domain, values: Array) -> Array:
     """Floats inside the declared range, or the fair one."""
-    low, high = (domain.valid.low, domain.valid.high) if domain.valid is not None else (-FAIR_LIMIT, FAIR_LIMIT)
-    return np.asarray(np.clip(np.nan_to_num(values, nan=0.0), low, high).astype(domain.dtype))
+    valid = domain.valid or FAIR
+    return np.asarray(np.clip(np.nan_to_num(values, nan=0.0), valid.low, valid.high).astype(domain.dtype))
 
 
 def mutated(inputs: Inputs, domains: Sequence[Domain], g: Generator) -> Inputs:
@@ -37,11 +39,10 @@ def _mutate(array: Array, domain: Domain, sizes: dict[str, int], g: Generator) -
     if not array.size:
         return array
     if domain.is_float and array.dtype.kind == "f":
-        move = _FLOAT_MOVES[int(g.integers(len(_FLOAT_MOVES)))]
+        move = MOVES[int(g.integers(len(MOVES)))]
         with np.errstate(over="ignore", invalid="ignore"):
-            return bounded(domain, move(array.astype(np.float64), domain, g)).reshape(array.shape)
-    profile = PROFILES[int(g.integers(len(PROFILES)))]
-    other = fill(domain, profile, array.shape, g, sizes)
+            return bounded(domain, move(array.astype(np.float64), domain.hints, g))
+    other = fill(domain, PROFILES[int(g.integers(len(PROFILES)))], array.shape, g, sizes)
     return np.where(g.random(array.shape) < g.choice([0.05, 0.3, 1.0]), other, array)
 
 
@@ -49,53 +50,38 @@ def _rows(array: Array) -> tuple[int, ...]:
     return (array.shape[0], *[1] * (array.ndim - 1)) if array.ndim else ()
 
 
-def _scale(array: Array, domain: Domain, g: Generator) -> Array:
-    return np.asarray(array * 2.0 ** g.uniform(-3, 3, _rows(array)))
-
-
-def _shift(array: Array, domain: Domain, g: Generator) -> Array:
-    return np.asarray(array + g.standard_normal(_rows(array)) * (np.abs(array).mean() + 1e-3))
-
-
-def _perturb(array: Array, domain: Domain, g: Generator) -> Array:
+def _perturb(array: Array, g: Generator) -> Array:
     where = g.random(array.shape) < g.choice([0.05, 0.3, 1.0])
     size = np.abs(array).mean() * g.choice([1e-3, 0.1, 1.0]) + 1e-6
     return np.asarray(array + where * g.standard_normal(array.shape) * size)
 
 
-def _special(array: Array, domain: Domain, g: Generator) -> Array:
-    values = np.array([*SPECIAL, *domain.hints])
+def _special(array: Array, hints: Sequence[float], g: Generator) -> Array:
     where = g.random(array.shape) < g.choice([0.02, 0.2, 0.6])
-    return np.where(where, g.choice(values, array.shape), array)
+    return np.where(where, g.choice([*SPECIAL, *hints], array.shape), array)
 
 
-def _copy(array: Array, domain: Domain, g: Generator) -> Array:
-    """Some values of a row repeat its others: ties."""
+def _tied(array: Array, g: Generator) -> Array:
+    """Some values of a row repeat its others."""
     if not array.ndim:
         return array
     from_ = g.integers(0, array.shape[-1], array.shape[-1])
-    where = g.random(array.shape[-1]) < 0.5
-    return np.where(where, array[..., from_], array)
+    return np.where(g.random(array.shape[-1]) < 0.5, array[..., from_], array)
 
 
-def _negate(array: Array, domain: Domain, g: Generator) -> Array:
-    return np.asarray(array * g.choice([1.0, -1.0], array.shape))
-
-
-_FLOAT_MOVES: tuple[Callable[[Array, Domain, Generator], Array], ...] = (
-    _scale,
-    _shift,
-    _perturb,
+MOVES: tuple[Callable[[Array, Sequence[float], Generator], Array], ...] = (
+    lambda a, hints, g: a * 2.0 ** g.uniform(-3, 3, _rows(a)),
+    lambda a, hints, g: a + g.standard_normal(_rows(a)) * (np.abs(a).mean() + 1e-3),
+    lambda a, hints, g: _perturb(a, g),
     _special,
-    _copy,
-    _negate,
+    lambda a, hints, g: _tied(a, g),
+    lambda a, hints, g: a * g.choice([1.0, -1.0], a.shape),
 )
+"""What is done to floats; `hints` are numbers that the graph holds."""
 
 
 def repeated(inputs: Inputs, domains: Sequence[Domain], batch: str | None, row: int) -> Inputs:
     """One row of the batch in every row."""
-    if batch is None:
-        return dict(inputs)
     copied = dict(inputs)
     for domain in domains:
         for axis, name in domain.dims.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.domain import Domain
+from onnxproof.cases.plan import Inputs
 
-Inputs = dict[str, NDArray[Any]]
+Change = Callable[[NDArray[Any]], NDArray[Any]]
 Fails = Callable[[Inputs], bool]
 ONE_LINE = 100
 
@@ -64,7 +65,7 @@ class Shrinker:
 
     def _along(self, inputs: Inputs, dim: str) -> Inputs:
         """Leave out runs of rows along a dimension, long runs first."""
-        size = self._size(inputs, dim)
+        size = self._sizes(inputs)[dim]
         least = max(1, *(domain.limits.get(dim, (1, 0))[0] for domain in self._domains))
         run = size // 2
         while run >= 1 and size > least:
@@ -79,9 +80,8 @@ class Shrinker:
             run //= 2
         return inputs
 
-    def _size(self, inputs: Inputs, dim: str) -> int:
-        sizes = (inputs[d.name].shape[i] for d in self._domains for i, name in d.dims.items() if name == dim)
-        return int(next(sizes))
+    def _sizes(self, inputs: Inputs) -> dict[str, int]:
+        return {name: inputs[d.name].shape[i] for d in self._domains for i, name in d.dims.items()}
 
     def _taken(self, inputs: Inputs, dim: str, kept: NDArray[np.intp]) -> Inputs:
         taken = dict(inputs)
@@ -89,13 +89,11 @@ class Shrinker:
             for axis, name in domain.dims.items():
                 if name == dim:
                     taken[domain.name] = np.ascontiguousarray(np.take(taken[domain.name], kept, axis=axis))
-        sizes = {name: taken[d.name].shape[i] for d in self._domains for i, name in d.dims.items()}
+        sizes = self._sizes(taken)
         for domain in self._domains:
-            if domain.role == "length":
-                valid = domain.within(sizes)
-                if valid is not None:
-                    most = np.asarray(valid.high, taken[domain.name].dtype)
-                    taken[domain.name] = np.minimum(taken[domain.name], most)
+            if domain.role == "length" and (valid := domain.within(sizes)) is not None:
+                lengths = taken[domain.name]
+                taken[domain.name] = np.minimum(lengths, np.asarray(valid.high, lengths.dtype))
         return taken
 
     # --- values
@@ -103,22 +101,19 @@ class Shrinker:
     def _emptier(self, inputs: Inputs) -> Inputs:
         """Replace values by the input's trivial one, large groups first."""
         for domain in self._domains:
-            trivial = _trivial(domain)
-            array = inputs[domain.name]
-            places = np.flatnonzero(array.reshape(-1) != trivial)
-            inputs = self._replaced(inputs, domain.name, places, partial(np.full_like, fill_value=trivial))
+            inputs = self._replaced(inputs, domain, partial(np.full_like, fill_value=_trivial(domain)))
         return inputs
 
-    def _replaced(
-        self, inputs: Inputs, name: str, places: NDArray[np.intp], change: Callable[[NDArray[Any]], NDArray[Any]]
-    ) -> Inputs:
-        """Change values at some places, all at once if that still fails, else half by half."""
+    def _replaced(self, inputs: Inputs, domain: Domain, change: Change) -> Inputs:
+        """Change values that are not trivial, all at once if that still fails, else half by half."""
+        name = domain.name
+        places = np.flatnonzero(inputs[name].reshape(-1) != _trivial(domain))
         waiting = [places] if places.size else []
         while waiting and self._budget.left:
             group = waiting.pop()
             flat = inputs[name].reshape(-1)
             new = change(flat[group])
-            if _same(new, flat[group]):
+            if np.array_equal(new, flat[group], equal_nan=new.dtype.kind in "fc"):
                 continue
             changed = flat.copy()
             changed[group] = new
@@ -126,25 +121,16 @@ class Shrinker:
             if self._still(trial):
                 inputs = trial
             elif len(group) > 1:
-                middle = len(group) // 2
-                waiting += [group[middle:], group[:middle]]
+                waiting += reversed(np.array_split(group, [len(group) // 2]))
         return inputs
 
     # --- magnitude and digits
 
     def _rounder(self, inputs: Inputs) -> Inputs:
         for domain in self._domains:
-            if domain.role in ("mask", "additive-mask"):
-                continue
-            for change in _roundings(domain):
-                array = inputs[domain.name].reshape(-1)
-                places = np.flatnonzero(array != _trivial(domain))
-                inputs = self._replaced(inputs, domain.name, places, change)
+            for change in ROUNDINGS[domain.dtype.kind == "f"] if "mask" not in domain.role else ():
+                inputs = self._replaced(inputs, domain, partial(_rounded, change=change, domain=domain))
         return inputs
-
-
-def _same(a: NDArray[Any], b: NDArray[Any]) -> bool:
-    return bool(np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
 
 
 def _trivial(domain: Domain) -> Any:
@@ -155,44 +141,43 @@ def _trivial(domain: Domain) -> Any:
     return np.asarray(value).astype(domain.dtype)
 
 
-def _roundings(domain: Domain) -> Iterator[Callable[[NDArray[Any]], NDArray[Any]]]:
-    """Ever gentler ways to make numbers shorter, inside the valid range."""
+def _rounded(values: NDArray[Any], change: Change, domain: Domain) -> NDArray[Any]:
+    """Finite values changed, inside the valid range."""
     low, high = (domain.valid.low, domain.valid.high) if domain.valid is not None else (-np.inf, np.inf)
-
-    def bounded(change: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Callable[[NDArray[Any]], NDArray[Any]]:
-        def apply(values: NDArray[Any]) -> NDArray[Any]:
-            with np.errstate(invalid="ignore", over="ignore"):
-                changed = np.clip(change(values.astype(np.float64)), low, high)
-                kept = np.where(np.isfinite(values.astype(np.float64)), changed, values.astype(np.float64))
-                return np.asarray(kept.astype(values.dtype))
-
-        return apply
-
-    yield bounded(np.sign)
-    if domain.dtype.kind != "f":
-        for base in (100.0, 10.0, 2.0):
-            yield bounded(partial(_multiples, base=base))
-        yield bounded(lambda v: np.sign(v) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(v), 1.0))))
-        return
-    for halved in range(4):
-        yield bounded(partial(_lowered, factor=0.5 ** (4 - halved)))
-    for digits in (1, 2, 3, 4, 6):
-        yield bounded(partial(_significant, digits=digits))
+    wide = values.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        kept = np.where(np.isfinite(wide), np.clip(change(wide), low, high), wide)
+        return np.asarray(kept.astype(values.dtype))
 
 
-def _lowered(values: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+def _lowered(values: NDArray[Any], factor: float) -> NDArray[Any]:
     return np.where(np.abs(values) > 1, values * factor, values)
 
 
-def _multiples(values: NDArray[np.float64], base: float) -> NDArray[np.float64]:
+def _multiples(values: NDArray[Any], base: float) -> NDArray[Any]:
     return np.asarray(np.trunc(values / base) * base)
 
 
-def _significant(values: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+def _powers(values: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(np.sign(values) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(values), 1.0))))
+
+
+def _significant(values: NDArray[Any], digits: int) -> NDArray[Any]:
     """Rounded to some significant digits."""
     magnitude = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
     step = 10.0 ** (magnitude - digits + 1)
     return np.asarray(np.round(values / step) * step)
+
+
+ROUNDINGS: dict[bool, tuple[Change, ...]] = {
+    False: (np.sign, *(partial(_multiples, base=base) for base in (100.0, 10.0, 2.0)), _powers),
+    True: (
+        np.sign,
+        *(partial(_lowered, factor=factor) for factor in (0.0625, 0.125, 0.25, 0.5)),
+        *(partial(_significant, digits=digits) for digits in (1, 2, 3, 4, 6)),
+    ),
+}
+"""Ever gentler ways to make numbers shorter: integers, and floats."""
 
 
 def in_full(inputs: Mapping[str, NDArray[Any]], limit: int = ONE_LINE) -> str | None:
@@ -203,10 +188,8 @@ def in_full(inputs: Mapping[str, NDArray[Any]], limit: int = ONE_LINE) -> str | 
 
 def _text(array: NDArray[Any], limit: int) -> str:
     """Every number, or what most of them are and where the others stand."""
-    if array.size <= limit // 2:
-        dense = _nested(array, _number)
-        if len(dense) <= limit // 2:
-            return dense
+    if array.size <= limit // 2 and len(dense := _nested(array)) <= limit // 2:
+        return dense
     values, counts = np.unique(array, return_counts=True)
     common = values[counts.argmax()]
     others = np.argwhere(array != common)
@@ -218,7 +201,7 @@ def _number(value: Any) -> str:
     return f"{float(str(value)):.9g}" if np.asarray(value).dtype.kind == "f" else str(value.item())
 
 
-def _nested(array: NDArray[Any], show: Callable[[Any], str]) -> str:
+def _nested(array: NDArray[Any]) -> str:
     if array.ndim == 0:
-        return show(array[()])
-    return "[" + ", ".join(_nested(part, show) for part in array) + "]"
+        return _number(array[()])
+    return "[" + ", ".join(_nested(part) for part in array) + "]"

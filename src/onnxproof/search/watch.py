@@ -16,9 +16,11 @@ from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
-Place = float | torch.Tensor
 Levels = Callable[[tuple[Any, ...], Mapping[str, Any]], list[tuple[Any, Any]]]
 """(arguments) → pairs of a value and the place where the function changes its behaviour."""
+Note = Callable[[str, torch.Tensor], None]
+Result = Callable[[int, torch.Tensor], None]
+"""Who hears of a decision, by its name, and of a call's result, by its number."""
 NEAR_ZERO = 1e-6
 TOO_LARGE = 50_000_000
 """Elements of a value beyond which it is not watched."""
@@ -32,16 +34,14 @@ def _at(*places: float) -> Levels:
     return lambda args, kwargs: [(args[0], place) for place in places]
 
 
-def _clamp(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    low, high = _argument(args, kwargs, 1, "min", None), _argument(args, kwargs, 2, "max", None)
-    return [(args[0], place) for place in (low, high) if place is not None]
+def _given(*limits: tuple[int, str, float | None]) -> Levels:
+    """Places that the call itself names: their position, name and default."""
 
+    def levels(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+        places = [_argument(args, kwargs, *limit) for limit in limits]
+        return [(args[0], place) for place in places if place is not None]
 
-def _hardtanh(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    return [
-        (args[0], _argument(args, kwargs, 1, "min_val", -1.0)),
-        (args[0], _argument(args, kwargs, 2, "max_val", 1.0)),
-    ]
+    return levels
 
 
 def _softplus(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
@@ -54,11 +54,6 @@ def _shrink(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any,
     return [(args[0], width), (args[0], -width)]
 
 
-def _pair(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    other = _argument(args, kwargs, 1, "other", None)
-    return [(args[0], other)] if isinstance(args[0], torch.Tensor) and other is not None else []
-
-
 def _near_zero(index: int) -> Levels:
     """Poles: whether the size of an argument comes down to nothing."""
 
@@ -69,33 +64,25 @@ def _near_zero(index: int) -> Levels:
     return levels
 
 
-def _norm(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """A norm is nothing where a whole row is."""
-    return [(args[0].abs(), NEAR_ZERO)]
-
-
+PAIR = _given((1, "other", None))
 DECISIONS: dict[str, Levels] = {
     **dict.fromkeys(("relu", "leaky_relu", "elu", "selu", "celu", "prelu", "abs", "sign", "floor", "trunc"), _at(0.0)),
     **dict.fromkeys(("round", "ceil", "frac"), _at(0.0)),
     "relu6": _at(0.0, 6.0),
     **dict.fromkeys(("hardswish", "hardsigmoid"), _at(-3.0, 3.0)),
-    "hardtanh": _hardtanh,
-    **dict.fromkeys(("clamp", "clip"), _clamp),
-    "clamp_min": _pair,
-    "clamp_max": _pair,
-    "threshold": _pair,
+    "hardtanh": _given((1, "min_val", -1.0), (2, "max_val", 1.0)),
+    **dict.fromkeys(("clamp", "clip"), _given((1, "min", None), (2, "max", None))),
+    **dict.fromkeys(("clamp_min", "clamp_max", "threshold"), PAIR),
     "softplus": _softplus,
     **dict.fromkeys(("hardshrink", "softshrink"), _shrink),
-    **dict.fromkeys(
-        ("gt", "lt", "ge", "le", "eq", "ne", "maximum", "minimum", "fmax", "fmin", "greater", "less"), _pair
-    ),
+    **dict.fromkeys(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less"), PAIR),
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), PAIR),
     **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal"), _near_zero(0)),
     **dict.fromkeys(("div", "truediv", "true_divide", "divide"), _near_zero(1)),
-    **dict.fromkeys(("norm", "normalize", "vector_norm"), _norm),
+    **dict.fromkeys(("norm", "normalize", "vector_norm"), _near_zero(0)),  # nothing where a whole row is
     **dict.fromkeys(("exp", "expm1", "exp2"), _at(88.8, -104.0)),
-    **dict.fromkeys(
-        ("softmax", "log_softmax", "logsumexp", "sigmoid", "tanh", "logsigmoid", "gelu", "silu"), _at(17.0, -17.0)
-    ),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp", "sigmoid", "logsigmoid"), _at(17.0, -17.0)),
+    **dict.fromkeys(("tanh", "gelu", "silu"), _at(17.0, -17.0)),
 }
 """Functions of PyTorch that change their behaviour somewhere, and where."""
 
@@ -108,9 +95,9 @@ HITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 class _Watch(TorchFunctionMode):
-    """Notes every decision, or the one that is wanted; optionally the results of all calls."""
+    """Tells every decision and the result of every call."""
 
-    def __init__(self, note: Callable[[str, torch.Tensor], None], result: Callable[[int, torch.Tensor], None]) -> None:
+    def __init__(self, note: Note, result: Result) -> None:
         super().__init__()
         self._note = note
         self._result = result
@@ -141,12 +128,15 @@ def _watchable(value: Any, place: Any) -> bool:
     return bool(numeric and fits and 0 < value.numel() < TOO_LARGE)
 
 
+def _unheard(one: Any, tensor: torch.Tensor) -> None:
+    """Nobody listens."""
+
+
 class ModuleWatcher:
     """Runs the module and tells its decisions."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
-        self._names = list(subject.inputs.tensors)
 
     def observe(self, inputs: Arrays) -> Numbers:
         """The numbers of all goals on these inputs; nothing where the module rejects them."""
@@ -156,7 +146,7 @@ class ModuleWatcher:
             seen.update(numbers(f"module {decision}", difference.detach().double().cpu().numpy()))
 
         with torch.no_grad():
-            self._run(inputs, note, lambda call, out: None)
+            self._run(self._leaves(inputs), note=note)
         return seen
 
     def results(self, inputs: Arrays) -> dict[int, NDArray[np.float64]]:
@@ -171,7 +161,7 @@ class ModuleWatcher:
                 room -= out.numel()
 
         with torch.no_grad():
-            self._run(inputs, lambda decision, difference: None, result)
+            self._run(self._leaves(inputs), result=result)
         return kept
 
     def slope(
@@ -192,36 +182,28 @@ class ModuleWatcher:
             if at_call is not None and call == at_call[0]:
                 wanted.append(towards(out - at_call[1], side))
 
-        leaves = [to_torch(inputs[name]) for name in self._names]
-        floats = [leaf.requires_grad_() for leaf in leaves if leaf.is_floating_point()]
+        leaves = self._leaves(inputs)
+        floats = {name: leaf.requires_grad_() for name, leaf in leaves.items() if leaf.is_floating_point()}
         with torch.enable_grad():
-            self._run(inputs, note, result, leaves)
+            self._run(leaves, note, result)
             if not wanted or not wanted[0].requires_grad or not floats:
                 return None
             try:
-                gradients = torch.autograd.grad(wanted[0], floats, allow_unused=True)
+                gradients = torch.autograd.grad(wanted[0], list(floats.values()), allow_unused=True)
             except RuntimeError:
                 return None  # something on the way was changed in place
-        named = [name for name, leaf in zip(self._names, leaves, strict=True) if leaf.is_floating_point()]
-        return {
-            name: gradient.double().cpu().numpy()
-            for name, gradient in zip(named, gradients, strict=True)
-            if gradient is not None
-        }
+        found = {name: gradient for name, gradient in zip(floats, gradients, strict=True) if gradient is not None}
+        return {name: gradient.double().cpu().numpy() for name, gradient in found.items()}
 
-    def _run(
-        self,
-        inputs: Arrays,
-        note: Callable[[str, torch.Tensor], None],
-        result: Callable[[int, torch.Tensor], None],
-        leaves: list[torch.Tensor] | None = None,
-    ) -> None:
-        leaves = leaves if leaves is not None else [to_torch(inputs[name]) for name in self._names]
+    def _leaves(self, inputs: Arrays) -> dict[str, torch.Tensor]:
+        return {name: to_torch(inputs[name]) for name in self._subject.inputs.tensors}
+
+    def _run(self, leaves: Mapping[str, torch.Tensor], note: Note = _unheard, result: Result = _unheard) -> None:
         module = self._subject.module
         try:
             with eval_mode(module), preserved(module), _Watch(note, result):
                 # A copy, so that a module which changes its inputs in place does not change the leaves.
-                self._subject.call([leaf.clone() for leaf in leaves])
+                self._subject.call([leaf.clone() for leaf in leaves.values()])
         except MemoryError:
             raise
         except Exception:

@@ -1,0 +1,144 @@
+"""The steps in the runtime: its provider, its rewrites, its kernels. Which one it is shows by running the candidate again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx_ir as ir
+from numpy.typing import NDArray
+
+from onnxproof.blame import session_values as session
+from onnxproof.blame.nodes import Introduced, distance, follow
+from onnxproof.blame.provenance import Provenance
+from onnxproof.blame.reproduce import reproduced
+from onnxproof.blame.rewrites import healing_rewrite
+from onnxproof.blame.store import Layered, Store, Values
+from onnxproof.candidates.candidate import Candidate
+from onnxproof.errors import Rejected
+from onnxproof.findings import Stage
+from onnxproof.graph.evaluator import Evaluator
+from onnxproof.graph.operators import FAITHFUL_OPS
+from onnxproof.graph.view import Graph, names
+from onnxproof.proof.blame import Birth, Blame
+from onnxproof.request.session import CPU, SessionSettings
+from onnxproof.tensors.arrays import Arrays
+
+PARTED = 1e-4
+"""Relative difference that counts as the same fault when steps of the ladder are compared."""
+WAY = 200
+"""Steps of the error's way that are kept."""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A candidate that runs an artifact; asked case by case. `truth` holds true values by the graph's names."""
+
+    path: Path
+    provenance: Provenance
+    candidate: Candidate
+    settings: SessionSettings
+    renamed: Mapping[str, str]
+    """Graph's input → module's input."""
+    memory: int
+    out: Path | None
+
+    @property
+    def _graph(self) -> Graph:
+        return self.provenance.graph
+
+    def store(self) -> Store:
+        """There are four of them at most, and values in flight."""
+        return Store(self.memory // 8)
+
+    def own(self, graph: Graph, inputs: Arrays) -> dict[str, NDArray[Any]]:
+        """Inputs by the names that a graph has for them."""
+        return {name: inputs[self.renamed.get(name, name)] for name in names(graph.inputs)}
+
+    def blame(self, inputs: Arrays, truth: Layered) -> Blame:
+        """The graph is right: what of the runtime is not."""
+        if not self._far(self.settings, inputs, truth):
+            return replace(self.magnified(inputs, truth), stage=None)
+        if self._has_cpu and not self._far(replace(self.settings, providers=(CPU,)), inputs, truth):
+            return Blame("provider")
+        if not self.candidate.abilities.rewrites or self._far(self._plain, inputs, truth):
+            return self._kernel(inputs, truth)
+        rewrite = healing_rewrite(
+            lambda off: not self._far(replace(self.settings, disabled_optimizers=off), inputs, truth)
+        )
+        if not self.candidate.abilities.inner_values:
+            return Blame("optimize", rewrite=rewrite, unseen=True)
+        seen = self._watched(self.settings, inputs, truth)
+        gone = all(seen.errors.get(name, 0.0) <= PARTED for name in names(self._graph.outputs))
+        return Blame("optimize", rewrite=rewrite, vanishes=gone)
+
+    @property
+    def _has_cpu(self) -> bool:
+        """Whether the same can be asked of the CPU, and is not already."""
+        return self.settings.providers[0] != CPU and CPU.name in self.candidate.providers()
+
+    @property
+    def _plain(self) -> SessionSettings:
+        """The session without rewrites, where there are any."""
+        return replace(self.settings, optimization="disable", disabled_optimizers=())
+
+    def magnified(self, inputs: Arrays, truth: Layered) -> Blame:
+        """Nothing is wrong but the conditioning: which nodes make small errors large."""
+        seen = self._watched(self._plain, inputs, truth)
+        found = session.amplifiers(self._graph, seen, self.provenance.modules(), 6e-8)
+        return Blame("precision", amplifiers=tuple(found))
+
+    def _kernel(self, inputs: Arrays, truth: Layered) -> Blame:
+        """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""
+        seen = self._watched(self._plain, inputs, truth)
+        found = session.departures(self._graph, seen)[:1]
+        stage: Stage = "translate" if self._written_so(inputs, truth, found) else "kernel"
+        return Blame(
+            stage,
+            reproduced(self._graph, self.provenance.suspects(found), truth, truth, self.out),
+            path=tuple(session.way(self._graph, seen.errors, self.provenance.modules())[:WAY]),
+            births=self.births(inputs, session.first_nonfinite(self._graph, seen.nonfinite)),
+            unseen=not self.candidate.abilities.inner_values,
+        )
+
+    def _written_so(self, inputs: Arrays, truth: Values, found: Sequence[Introduced]) -> bool:
+        """Whether an evaluator that rounds each operation as IEEE asks departs as well: then no kernel is wrong."""
+        values = self.store()
+        try:
+            self._evaluate(inputs, values)
+        except Exception:
+            return False  # the evaluator has no such operator in this dtype
+        places = [one.value for one in found] or names(self._graph.outputs)
+        return any(distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth)
+
+    def _evaluate(self, inputs: Arrays, values: Store) -> None:
+        """The graph as it is, in its own dtypes."""
+        follow(Evaluator(self._graph.proto, FAITHFUL_OPS), self.own(self._graph, inputs), {}, values)
+
+    def _watched(self, settings: SessionSettings, inputs: Arrays, truth: Layered) -> session.Seen:
+        if not self.candidate.abilities.inner_values:
+            return session.Seen()
+        with suppress(Rejected, MemoryError, ValueError):
+            budget = self.memory // 4
+            return session.watch(self._graph, self.candidate, settings, self.renamed, inputs, truth, budget)
+        return session.Seen()
+
+    def _far(self, settings: SessionSettings, inputs: Arrays, truth: Values) -> bool:
+        with closing(self.candidate.open(self.path, settings, self.renamed)) as opened:
+            got = opened.run(inputs)
+        return any(distance(value, truth[name]) > PARTED for name, value in got.items() if name in truth)
+
+    def births(self, inputs: Arrays, node: ir.Node | None = None) -> tuple[Birth, ...]:
+        """Where the first NaN or infinity is born on either side, if the inputs have none."""
+        if any(map(session.has_nonfinite, inputs.values())):
+            return ()
+        return self.provenance.births(inputs, node or self._first_nonfinite(inputs))
+
+    def _first_nonfinite(self, inputs: Arrays) -> ir.Node | None:
+        values = self.store()
+        with suppress(Exception):  # what was evaluated until then counts
+            self._evaluate(inputs, values)
+        return session.first_nonfinite(self._graph, [name for name in values if session.has_nonfinite(values[name])])

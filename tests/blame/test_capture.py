@@ -1,0 +1,61 @@
+"""The captured program, and every value it computes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from onnxproof.blame.capture import capture, first_nonfinite_call, traced_outputs, true_values
+from onnxproof.parity.float64 import Unavailable
+from onnxproof.subject.subject import make_subject
+
+
+class Ratio(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("by", torch.tensor([3.0, 0.0]))
+
+    def forward(self, x):
+        return torch.relu(x) / self.by.clamp(min=0)
+
+
+@pytest.fixture(scope="module")
+def captured():
+    subject = make_subject(Ratio().eval(), (torch.ones(2, 2),))
+    return subject, capture(subject)
+
+
+def test_values_are_true_ones_and_come_from_a_line(captured):
+    subject, program = captured
+    x = np.float32([[1, 1], [-1, 2]])
+    values = true_values(program, subject, {"x": x}, torch.float32, {})
+    (output,) = program.outputs
+    assert values[output].dtype == np.float64
+    assert values[output][0, 0] == 1 / 3
+    assert values["relu"].tolist() == [[1, 1], [0, 2]]
+    assert program.origins["relu"].text == "return torch.relu(x) / self.by.clamp(min=0)"
+    assert program.origins["relu"].file.endswith("test_capture.py")
+
+
+def test_the_first_call_that_is_not_finite_is_named(captured):
+    subject, program = captured
+    assert first_nonfinite_call(program, subject, {"x": np.ones((2, 2), np.float32)}).startswith("div")
+    finite = make_subject(torch.nn.Linear(2, 2).eval(), (torch.ones(2, 2),))
+    assert first_nonfinite_call(capture(finite), finite, {"input": np.ones((2, 2), np.float32)}) is None
+
+
+def test_what_the_program_cannot_take_is_unavailable(captured):
+    subject, program = captured
+    with pytest.raises(Unavailable):
+        true_values(program, subject, {"x": np.ones((2, 5), np.float32)}, torch.float32, {})
+
+
+def test_tracing_freezes_a_branch():
+    class Branch(torch.nn.Module):
+        def forward(self, x):
+            return x * 2 if x.sum() > 0 else x
+
+    subject = make_subject(Branch().eval(), (torch.ones(2, 2),))
+    (frozen,) = traced_outputs(subject, {"x": -np.ones((2, 2), np.float32)})
+    assert frozen.tolist() == [[-2, -2], [-2, -2]]

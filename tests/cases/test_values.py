@@ -1,0 +1,81 @@
+"""Cases: what is tried, and that a name is enough to make it again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import models
+from onnxproof.cases.domain import infer_domain
+from onnxproof.cases.roles import Use, uses
+from onnxproof.cases.values import PROFILES, fill
+from onnxproof.graph.view import Graph
+from onnxproof.request.specs import Range
+
+
+def domain(example, declared=None, use=None, name="x", role=None):
+    return infer_domain(name, np.asarray(example), {0: "batch"}, declared, use or Use(), role=role)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_fair_floats_are_finite_and_moderate(profile):
+    values = fill(domain(np.zeros((2, 3), np.float32)), profile, (50, 40), np.random.default_rng(0))
+    assert values.dtype == np.float32
+    assert np.isfinite(values).all()
+    assert np.abs(values).max() <= 1e3
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_declared_range_is_never_left(profile):
+    g = np.random.default_rng(0)
+    floats = fill(domain(np.zeros((2, 3), np.float32), Range(2.0, 5.0)), profile, (50, 40), g)
+    ids = fill(domain(np.zeros((2, 3), np.int64), Range(3, 9)), profile, (50, 40), g)
+    assert floats.min() >= 2
+    assert floats.max() <= 5
+    assert ids.min() >= 3
+    assert ids.max() <= 9
+
+
+def test_both_ends_of_a_range_are_tried():
+    ids = domain(np.zeros((2, 3), np.int64), None, Use(table=30))
+    seen = {int(v) for p in PROFILES for v in fill(ids, p, (5, 9), np.random.default_rng(0)).ravel()}
+    assert {0, 29} <= seen
+    assert max(seen) == 29
+
+
+def test_masks_are_on_off_and_ragged():
+    mask = domain(np.ones((2, 6), np.int64), name="attention_mask")
+    assert mask.role == "mask"
+    g = np.random.default_rng(0)
+    assert fill(mask, "zeros", (3, 6), g).sum() == 0
+    assert fill(mask, "ones", (3, 6), g).all()
+    ragged = fill(mask, "normal", (50, 6), g)
+    assert 0 < ragged.mean() < 1
+    assert ragged[:, 0].all()
+
+
+def test_a_gather_tells_the_range_of_ids(exported):
+    assert uses(Graph.read(exported("lookup")))["ids"].table == 30
+
+
+def test_models_module_is_what_the_tests_think():
+    assert set(models.CORRECT) <= set(dir(models))
+
+
+def test_an_additive_mask_holds_zero_and_its_lowest_value_only():
+    example = np.zeros((2, 5), np.float32)
+    example[0, 2:] = -np.inf
+    mask = domain(example, use=Use(added_before_softmax=True))
+    for profile in PROFILES:
+        values = fill(mask, profile, (3, 5), np.random.default_rng(0))
+        assert set(np.unique(values)) <= {0.0, -np.inf}
+    assert np.isneginf(fill(mask, "zeros", (3, 5), np.random.default_rng(0))).all()
+
+
+def test_integers_reach_powers_of_two_and_the_largest():
+    integers = domain(np.zeros((2, 3), np.int64))
+    seen = {int(v) for v in fill(integers, "exponents", (200, 9), np.random.default_rng(0)).ravel()}
+    assert {2**31, 2**31 - 1, -(2**31), 2**62} <= seen
+    assert min(seen) > -(2**63)
+    declared = domain(np.zeros((2, 3), np.int64), Range(0, 5))
+    assert fill(declared, "exponents", (200, 9), np.random.default_rng(0)).max() <= 5

@@ -1,0 +1,69 @@
+"""A failing input becomes one that a person can read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from onnxproof.cases.domain import infer_domain
+from onnxproof.cases.roles import Use
+from onnxproof.request.specs import Range
+from onnxproof.search.shrink import Budget, Shrinker, in_full
+
+
+def floats(shape=(8, 6), declared=None):
+    return infer_domain("x", np.zeros(shape, np.float32), {0: "batch", 1: "time"}, declared, Use())
+
+
+def test_shrinking_leaves_one_short_number():
+    start = {"x": np.random.default_rng(0).standard_normal((8, 6)).astype(np.float32) * 20}
+    small = Shrinker([floats()], lambda trial: bool((trial["x"] > 5.3).any())).shrink(start)
+    assert small["x"].shape == (1, 1)
+    assert 5.3 < small["x"][0, 0] <= 10
+    assert len(in_full(small)) <= len("x = [[10]]")
+
+
+def test_shrinking_keeps_what_it_needs():
+    rng = np.random.default_rng(1)
+    start = {"x": rng.standard_normal((8, 6)).astype(np.float32)}
+
+    def two_equal_rows_in_need(trial):
+        return trial["x"].shape[0] >= 2 and trial["x"].shape[1] >= 3 and bool((trial["x"][1] != 0).any())
+
+    small = Shrinker([floats()], two_equal_rows_in_need).shrink(start)
+    assert small["x"].shape == (2, 3)
+    assert np.count_nonzero(small["x"]) == 1
+    assert abs(small["x"]).max() == 1
+
+
+def test_shrinking_stays_in_the_declared_range():
+    start = {"x": np.full((4, 6), 7.7, np.float32)}
+    tried = []
+    small = Shrinker([floats(declared=Range(3, 9))], lambda t: tried.append(t["x"]) or t["x"].max() > 7).shrink(start)
+    assert all(t.min() >= 3 and t.max() <= 9 for t in tried)
+    assert small["x"].shape == (1, 1)
+
+
+def test_shrinking_stays_in_the_declared_sizes():
+    start = {"x": np.full((4, 6), 7.7, np.float32)}
+    domain = replace(floats(), limits={"batch": (3, 8)})
+    small = Shrinker([domain], lambda t: t["x"].max() > 7).shrink(start)
+    assert small["x"].shape == (3, 1)
+
+
+def test_shrinking_stops_with_its_budget():
+    count = []
+    Shrinker([floats()], lambda t: count.append(1) or False, Budget(evaluations=25)).shrink(
+        {"x": np.ones((8, 6), "f4")}
+    )
+    assert len(count) == 25
+
+
+def test_inputs_that_do_not_fit_one_line_are_not_shown():
+    assert in_full({"x": np.random.default_rng(0).standard_normal((100, 100))}) is None
+    assert in_full({"x": np.zeros((100, 100))}) == "x = 0 in [100, 100]"
+    sparse = np.zeros((2, 100))
+    sparse[1, 7] = 2.5
+    assert in_full({"x": sparse}) == "x = 0 in [2, 100] but 2.5 at [1, 7]"
+    assert in_full({"ids": np.array([[3, 4]]), "x": np.float32([0.1])}) == "ids = [[3, 4]], x = [0.1]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 
@@ -75,17 +74,13 @@ def _finish(
         if variant != OURS and interval is not None and interval.low > 1.0:
             intervals[variant] = interval
     tuned: list[Tuned] = []
-    for variant in sorted(intervals, key=lambda v: -intervals[v].ratio):
+    for variant in sorted(intervals, key=lambda v: -intervals[v].value):
         verdict, cases = check(variant.applied(bench.session))
-        i = intervals[variant]
-        tuned.append(Tuned(_plain(variant), point.batch, i.ratio, i.low, i.high, verdict, cases))
+        settings = {key: value for key, value in asdict(variant).items() if key != "provider"}
+        tuned.append(Tuned(settings, point.batch, *intervals[variant], verdict, cases))
         if verdict == "ship":
             break
     return tuned
-
-
-def _plain(variant: Variant) -> dict[str, Any]:
-    return {key: value for key, value in asdict(variant).items() if key != "provider"}
 
 
 def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:

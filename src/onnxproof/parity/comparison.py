@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -65,20 +66,14 @@ def kind_of(array: Array) -> Kind:
 
 
 def unit_roundoff(dtype: np.dtype[Any]) -> float:
-    """Half the distance from 1 to the next number of a float dtype."""
-    if is_narrow_float(dtype):
-        import ml_dtypes
-
-        return float(ml_dtypes.finfo(dtype).eps) / 2
-    return float(np.finfo(dtype).eps) / 2
+    """Half the distance from 1 to the next number of a float dtype (of its parts where it is complex)."""
+    return float(ml_dtypes.finfo(dtype).eps) / 2
 
 
 def as_float64(array: Array) -> Floats:
     """Widen to float64; a complex array becomes its real and imaginary parts in a last axis."""
-    if array.dtype.kind == "c":
-        parts = np.stack([array.real, array.imag], axis=-1)
-        return parts.astype(np.float64)
-    return array.astype(np.float64)
+    parts = np.stack([array.real, array.imag], axis=-1) if array.dtype.kind == "c" else array
+    return parts.astype(np.float64)
 
 
 # --- side by side ---------------------------------------------------------------------------------------------------
@@ -115,11 +110,9 @@ def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) 
 def classify(values: Floats) -> NDArray[np.int8]:
     """0 finite, 1 NaN, 2 +inf, 3 −inf."""
     classes = np.zeros(values.shape, np.int8)
-    finite = np.isfinite(values)
-    if not finite.all():
-        classes[np.isnan(values)] = 1
-        classes[np.isposinf(values)] = 2
-        classes[np.isneginf(values)] = 3
+    if not np.isfinite(values).all():
+        for kind, found in enumerate((np.isnan(values), np.isposinf(values), np.isneginf(values)), 1):
+            classes[found] = kind
     return classes
 
 
@@ -198,16 +191,11 @@ def _element(flat: int, baseline: Array, candidate: Array) -> Element:
 
 def plain(value: Any) -> Any:
     """A numpy scalar as something JSON can hold (NaN and infinities by name)."""
-    if isinstance(value, np.ndarray):
-        value = value[()]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (str, bytes)):
+    value = np.asarray(value).item()
+    if isinstance(value, int):  # a bool is one too
+        return value
+    if isinstance(value, (str, bytes, complex)):
         return str(value)
-    if isinstance(value, (complex, np.complexfloating)):
-        return str(complex(value))
     number = float(value)
     return number if np.isfinite(number) else str(number)
 
@@ -228,12 +216,10 @@ def _discrete_numbers(baseline: Array, candidate: Array) -> dict[str, Any]:
 
 def _distance(baseline: Array, candidate: Array) -> Floats:
     """|candidate − baseline| of integers without wrap-around: 1 where values have no distance."""
-    if baseline.dtype.kind not in "iub":
+    if baseline.dtype.kind not in "iu":
         return np.asarray(baseline != candidate).astype(np.float64)
     # Two's complement: the difference modulo 2^64 of the larger minus the smaller is the true distance.
     high, low = np.maximum(baseline, candidate), np.minimum(baseline, candidate)
-    if baseline.dtype.kind == "b":
-        return (high != low).astype(np.float64)
     wide = np.int64 if baseline.dtype.kind == "i" else np.uint64
     return (high.astype(wide).view(np.uint64) - low.astype(wide).view(np.uint64)).astype(np.float64)
 
@@ -351,9 +337,7 @@ def unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[
     """Of the discrete values that differ, how many stay the same in every legal rounding."""
     differs = np.asarray(baseline != candidate)
     same_form = [sample for sample in samples if sample.shape == baseline.shape and sample.dtype == baseline.dtype]
-    flips = np.zeros(differs.shape, bool)
-    for sample in same_form:
-        flips |= np.asarray(sample != baseline)
+    flips = np.any([sample != baseline for sample in same_form], axis=0)
     return int((differs & ~(flips & _reachable(baseline, candidate, same_form))).sum())
 
 

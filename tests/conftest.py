@@ -12,8 +12,9 @@ from typing import Any
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 if WORKER and hasattr(os, "sched_setaffinity"):
     # One core for each worker and its children: threads of torch and onnxruntime that wait by spinning would take it from the others.
+    # Two test runs on one machine begin with different cores.
     cores = sorted(os.sched_getaffinity(0))
-    os.sched_setaffinity(0, {cores[int(WORKER.removeprefix("gw")) % len(cores)]})
+    os.sched_setaffinity(0, {cores[(int(WORKER.removeprefix("gw")) + os.getppid()) % len(cores)]})
 
 import onnx  # noqa: E402  # after the above: libraries count the cores when they are loaded
 import pytest  # noqa: E402

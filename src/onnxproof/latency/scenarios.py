@@ -29,8 +29,6 @@ class Served:
     backlog: float
     """Share of the requests that had not been started when the last one arrived."""
     seconds: float
-    last: Any
-    """The output of one of the last calls."""
 
 
 def arrivals(rate: float, count: int, seed: int = 0) -> NDArray[np.int64]:
@@ -53,7 +51,6 @@ def serve(
     latencies, waits = np.zeros(len(due_at), np.int64), np.zeros(len(due_at), np.int64)
     tickets = itertools.count()  # next() on it is atomic
     failed = threading.Event()
-    last: list[Any] = [None]
     start = clock()
 
     def work() -> None:
@@ -63,7 +60,7 @@ def serve(
                     due = start + due_at[i]
                     while (now := clock()) < due:
                         sleep((due - now) / 1e9)
-                    last[0] = call()
+                    call()
                     latencies[i], waits[i] = clock() - due, now - due
         except BaseException:
             failed.set()  # the others need not go on
@@ -76,7 +73,7 @@ def serve(
             for future in [pool.submit(work) for _ in range(workers)]:
                 future.result()
     late = float(np.mean(np.asarray(due_at) + waits > due_at[-1])) if len(due_at) > 1 else 0.0
-    return Served(latencies, waits, late, (clock() - start) / 1e9, last[0])
+    return Served(latencies, waits, late, (clock() - start) / 1e9)
 
 
 def capacity(call: Callable[[], Any], around: Around, typical_ns: float) -> float:

@@ -7,9 +7,8 @@ Arrays of different shape or dtype are never broadcast or cast: they have no num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,7 +19,6 @@ from onnxproof.tensors.arrays import is_narrow_float
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-T = TypeVar("T")
 
 SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""
@@ -30,18 +28,7 @@ TRIM = 0.99
 """Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it."""
 
 
-def _quiet(function: Callable[..., T]) -> Callable[..., T]:
-    """Overflow and NaN are values here, not accidents."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> T:
-        with np.errstate(all="ignore"):
-            return function(*args, **kwargs)
-
-    return call
-
-
-@_quiet
+@np.errstate(all="ignore")  # overflow and NaN are values in this module, not accidents
 def compare(output: str, baseline: Array, candidate: Array, *, atol: float = 1e-4, rtol: float = 1e-3) -> Comparison:
     """Set two arrays side by side."""
     form: dict[str, Any] = {
@@ -145,15 +132,11 @@ def _cosine(b: Floats, c: Floats) -> float | None:
 
 def _envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
     m, d = magnitude.ravel(), difference.ravel()
-    rough = _blocks(m, d)
+    # Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach.
+    starts = np.arange(0, d.size, BLOCK)
+    rough = np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
     places = {_place_of_largest(m, d, slope, rough) for slope in {*SLOPES, rtol}}
     return tuple(sorted((float(m[i]), float(d[i])) for i in places))
-
-
-def _blocks(m: Floats, d: Floats) -> tuple[Floats, Floats]:
-    """Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach."""
-    starts = np.arange(0, d.size, BLOCK)
-    return np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
 
 
 def _place_of_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Floats]) -> int:
@@ -260,7 +243,7 @@ def local_scale(truth: Floats) -> Floats:
     return sizes + np.finfo(np.float64).tiny
 
 
-@_quiet
+@np.errstate(all="ignore")
 def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, unit: float) -> Noise | None:
     """Distances from the truth, and their ratio; None where the truth has another shape or nothing is finite."""
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
@@ -282,7 +265,7 @@ def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, 
     return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
 
 
-@_quiet
+@np.errstate(all="ignore")
 def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: float) -> Floats:
     """Per element: how far legal rounding may carry the value from the truth.
 
@@ -298,7 +281,7 @@ def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: flo
     return np.asarray(np.maximum(4 * farthest, (8 * rms(keep) + 4 * unit) * scale))
 
 
-@_quiet
+@np.errstate(all="ignore")
 def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> float:
     """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
@@ -352,7 +335,7 @@ def _reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -> N
     return _distance(baseline, candidate) <= 4 * widest
 
 
-@_quiet
+@np.errstate(all="ignore")
 def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
     """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element."""
     e, t = as_float64(exact), as_float64(truth)

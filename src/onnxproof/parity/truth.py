@@ -82,11 +82,7 @@ class Truth:
     """The float64 truth of a subject, or the best stand-in there is."""
 
     def __init__(
-        self,
-        eager: EagerRunner,
-        double: DoubleRunner | None,
-        limits: Limits,
-        counts: tuple[int, ...] = SAMPLES,
+        self, eager: EagerRunner, double: DoubleRunner | None, limits: Limits, counts: tuple[int, ...] = SAMPLES
     ) -> None:
         self.counts = counts
         self._eager = eager
@@ -95,12 +91,9 @@ class Truth:
 
     def of(self, inputs: Arrays) -> Outputs | None:
         """The outputs in float64; None where the module cannot run so."""
-        if self._double is None:
-            return None
-        try:
-            return self._double.run(inputs)
-        except Unavailable:
-            return None
+        with suppress(Unavailable):
+            return self._double.run(inputs) if self._double is not None else None
+        return None
 
     def judge_case(
         self,
@@ -117,12 +110,11 @@ class Truth:
 
     def sample(self, inputs: Arrays, seed: int, doubled: bool) -> Outputs | None:
         """One legal rounding of the outputs."""
-        try:
+        with suppress(Unavailable, Rejected):
             if doubled and self._double is not None:
                 return self._double.sample(inputs, seed)
             return self._eager.run(nudged(inputs, seed))
-        except (Unavailable, Rejected):
-            return None
+        return None
 
     def _with_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
         if not c.same_form or not c.size:

@@ -118,7 +118,7 @@ def coverage(session: onnxruntime.InferenceSession, feed: dict[str, Any], busy: 
                 interval = ratio_interval(measured[name].blocks, measured["one"].blocks, seed=seed)
                 assert interval is not None  # there are at least min_rounds rounds
                 held["onnxproof", truth] += interval.low <= truth <= interval.high
-                widths[truth].append((interval.high - interval.low) / interval.ratio)
+                widths[truth].append((interval.high - interval.low) / interval.value)
                 low, high = naive(once, contenders[name])
                 held["naive", truth] += low <= truth <= high
     others = machine.describe(before, machine.look()).others

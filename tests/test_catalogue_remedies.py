@@ -732,7 +732,7 @@ ELSEWHERE = {
     "OX008": "tests/test_healing.py::test_fix_writes_what_worked_and_the_next_run_uses_it",
     "OX119": "tests/artifact/test_export.py::test_large_weights_go_to_external_data_and_ship",
     **{f"OX{number}": JUDGED_TIMES for number in (*range(401, 409), 410, 411, 414, 416, 417, 419, 420)},
-    "OX418": "tests/test_latency.py::test_a_wrong_second_file_is_noted_and_does_not_gate",
+    "OX418": "tests/latency/test_bench.py::test_a_wrong_second_file_is_noted_and_does_not_gate",
     "OX601": "tests/test_traps.py::test_no_leakage_is_reported_on_clean_data",
     "OX602": "tests/test_traps.py::test_no_leakage_is_reported_on_clean_data",
 }

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,8 +23,9 @@ from onnxproof.latency.contenders import CompiledContender, Contender, Unavailab
 from onnxproof.latency.harness import Harness, Measured, Need, Timed
 from onnxproof.latency.points import Point, Points
 from onnxproof.latency.profile import profile
-from onnxproof.latency.scenarios import Bursts, arrivals, serve
-from onnxproof.latency.statistics import needed, percentile, ratio_interval
+from onnxproof.latency.runs import offline_run, server_run, single_run, speedups
+from onnxproof.latency.scenarios import arrivals, burst, capacity, serve
+from onnxproof.latency.statistics import needed
 from onnxproof.parity.verification import Listener, Verifier
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
@@ -31,17 +34,14 @@ from onnxproof.proof.latency import (
     BASELINE,
     SHIPPED,
     Absent,
-    Bound,
     Latency,
     LatencySettings,
     Profile,
     Run,
     Speedup,
     Tuned,
-    thinned,
 )
-from onnxproof.request.benchmark import BenchSettings, Scenario, levels
-from onnxproof.request.judgement import SHOWN_PERCENTILES
+from onnxproof.request.benchmark import BenchSettings, levels
 from onnxproof.request.request import Request
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.subject import Subject
@@ -52,6 +52,8 @@ KEPT_OUTPUTS = 3
 """Different outputs of one contender at one size that are looked at."""
 
 Outputs = dict[str, NDArray[Any]]
+Calls = dict[str, Callable[[], Any]]
+"""Contender → a call of it."""
 
 
 @dataclass
@@ -111,12 +113,12 @@ class Bench:
         self.points = Points(self._subject, artifact, self._verify, self.settings, self.verifier.supply).all()
         self.contenders = self._make_contenders()
 
-    def _make_contenders(self) -> list[Contender]:
+    def _make_contenders(self) -> dict[str, Contender]:
         """All that can take part; the session that ships must."""
-        contenders: list[Contender] = []
+        contenders: dict[str, Contender] = {}
         for name, make in self.field.makers.items():
             try:
-                contenders.append(make())
+                contenders[name] = make()
             except (Unavailable, ProviderError) as error:
                 if name == SHIPPED:
                     raise
@@ -171,58 +173,52 @@ class Bench:
             if ready is None:
                 return
             point, calls = ready
-            harness, sampled = self._harness(point, calls, seconds)
-            measured = harness.run()
+            sampled = {name: Sampled() for name in calls}
+            measured = self._harness(point, calls, sampled, seconds).run()
         compared = self._compare(point, sampled)
-        contenders = {c.name: c for c in self.contenders}
         for name, one in measured.items():
-            self._runs.append(self._run_of(contenders[name], point, one, sampled[name].count, compared.get(name, ())))
-        self._add_speedups(point, measured, "single", 1)
+            differing = compared.get(name, ())
+            self._runs.append(single_run(self.contenders[name], point, one, sampled[name].count, differing))
+        self._speedups += speedups(point, measured, self._verify.seed)
         with preserved(module):
             if self.settings.scenario == "server":
                 self._serve(point, calls, measured, seconds)
             elif self.settings.scenario == "offline":
                 self._offline(point, calls, measured, seconds)
 
-    def _harness(
-        self, point: Point, calls: Mapping[str, Callable[[], Any]], seconds: float
-    ) -> tuple[Harness, dict[str, Sampled]]:
-        contenders = {c.name: c for c in self.contenders}
-        sampled = {name: Sampled() for name in calls}
-        timed = [
-            Timed(name, call, contenders[name].around, threads=contenders[name].threads or 1)
-            for name, call in calls.items()
-        ]
-        harness = Harness(
-            timed,
+    def _harness(self, point: Point, calls: Calls, sampled: Mapping[str, Sampled], seconds: float) -> Harness:
+        contenders = self.contenders
+        return Harness(
+            [
+                Timed(name, call, contenders[name].around, threads=contenders[name].threads or 1)
+                for name, call in calls.items()
+            ],
             self.need(seconds),
             seed=self._verify.seed,
             sampled=lambda name, raw: sampled[name].add(contenders[name].outputs(raw)),
             tell=lambda share: self.tell(f"timing {point.label}: {share:.0%}"),
         )
-        return harness, sampled
 
     def need(self, seconds: float) -> Need:
         """When enough was timed; a percentile that a limit is given for must be supported."""
         counts = [needed(share) for share in self.settings.percentiles]
         return Need(self.settings.min_time, max([self.settings.min_count, *counts]), budget=max(seconds, 0.1))
 
-    def _prepare(self, point: Point) -> tuple[Point, dict[str, Callable[[], Any]]] | None:
+    def _prepare(self, point: Point) -> tuple[Point, Calls] | None:
         """Calls of the contenders that answer; a size that PyTorch refuses is tried with the example's values too."""
         for attempt in (point, self._with_example(point)):
-            calls: dict[str, Callable[[], Any]] = {}
             try:
-                calls[BASELINE] = self.contenders[0].prepare(attempt.inputs)
+                calls = {BASELINE: self.contenders[BASELINE].prepare(attempt.inputs)}
             except Rejected as error:
                 reason = str(error)
                 continue
-            for contender in self.contenders[1:]:
+            for name, contender in self.contenders.items():
                 try:
-                    calls[contender.name] = contender.prepare(attempt.inputs)
+                    calls[name] = calls.get(name) or contender.prepare(attempt.inputs)
                 except (Rejected, Unavailable) as error:
-                    if contender.name == SHIPPED:
+                    if name == SHIPPED:
                         self._listener.case(self.verifier.evaluate(attempt.case, attempt.inputs))
-                    self._absent.append(Absent(contender.name, str(error).splitlines()[0][:300], point.batch))
+                    self._absent.append(Absent(name, str(error).splitlines()[0][:300], point.batch))
             return attempt, calls
         why = f"{self._subject.baseline} rejects it: {reason.splitlines()[0][:300]}"
         self._absent.append(Absent(point.label, why, point.batch))
@@ -243,10 +239,11 @@ class Bench:
         # The session that ships comes first: how its outputs pair up with PyTorch's is needed for the others.
         for name in (SHIPPED, *(name for name in sampled if name not in (BASELINE, SHIPPED))):
             results = [self._evaluate(point, name, outputs) for outputs in sampled[name].distinct]
-            if name == SHIPPED:
-                self._emit(results)
-            else:
+            if name != SHIPPED:
                 found[name] = tuple(c for result in results for c in result.outputs)
+                continue
+            for i, result in enumerate(results):  # one case for each different answer
+                self._listener.case(replace(result, name=f"{result.name}/answer={i + 1}") if i else result)
         return found
 
     def _evaluate(self, point: Point, name: str, outputs: Outputs) -> CaseResult:
@@ -257,130 +254,38 @@ class Bench:
             outputs = {graph: outputs[own] for own, graph in self.verifier.output_pairs.items() if own in outputs}
         return self.verifier.evaluate(point.case, point.inputs, lambda: outputs)
 
-    def _emit(self, results: Sequence[CaseResult]) -> None:
-        """One case for each different answer."""
-        for i, result in enumerate(results):
-            name = result.name if not i else f"{result.name}/answer={i + 1}"
-            self._listener.case(replace(result, name=name))
-
-    # --- numbers
-
-    def _run_of(
-        self,
-        contender: Contender,
-        point: Point,
-        measured: Measured,
-        compared: int,
-        differing: tuple[Comparison, ...],
-    ) -> Run:
-        run = make_run(contender.name, point, "single", measured.samples)
-        return replace(
-            run,
-            blocks=tuple(measured.blocks),
-            load_ms=contender.load_ms,
-            first_ms=contender.first_ms,
-            warmup=measured.warmup,
-            steady=measured.steady,
-            cut=measured.cut,
-            calls_per_block=measured.per_block,
-            threads=contender.threads,
-            compared=compared,
-            differing=differing,
-        )
-
-    def _add_speedups(
-        self, point: Point, measured: Mapping[str, Measured], scenario: Scenario, concurrency: int
-    ) -> None:
-        for name, one in measured.items():
-            if name == BASELINE or BASELINE not in measured:
-                continue
-            interval = ratio_interval(measured[BASELINE].blocks, one.blocks, seed=self._verify.seed)
-            if interval is not None:
-                self._speedups.append(
-                    Speedup(
-                        point.batch,
-                        name,
-                        interval.ratio,
-                        interval.low,
-                        interval.high,
-                        len(one.blocks),
-                        point.sizes,
-                        scenario,
-                        concurrency,
-                    )
-                )
-
     # --- other scenarios
 
-    def _serve(
-        self, point: Point, calls: Mapping[str, Callable[[], Any]], measured: Mapping[str, Measured], seconds: float
-    ) -> None:
+    def _serve(self, point: Point, calls: Calls, measured: Mapping[str, Measured], seconds: float) -> None:
         """Requests at one rate for every contender and every number of workers."""
         if SHIPPED not in measured:
             return
-        contenders = {c.name: c for c in self.contenders}
-        rate = self.settings.rate or SERVER_SHARE * self._capacity(
-            calls[SHIPPED], contenders[SHIPPED], measured[SHIPPED]
-        )
-        need = self.need(seconds)
+        typical = float(np.median(measured[SHIPPED].samples))
+        around, need = self.contenders[SHIPPED].around, self.need(seconds)
+        rate = self.settings.rate or SERVER_SHARE * capacity(calls[SHIPPED], around, typical)
         count = min(max(need.min_count, int(rate * need.min_time)), max(20, int(rate * seconds)))
         offsets = arrivals(rate, count, self._verify.seed)
-        for workers in levels(self.settings.concurrency):
-            for name, call in calls.items():
-                self.tell(f"serving {point.label}: {name} with {workers} workers")
-                served = serve(call, offsets, workers=workers, around=contenders[name].around)
-                run = make_run(name, point, "server", served.latencies.tolist())
-                self._runs.append(
-                    replace(
-                        run,
-                        throughput=point.batch * count / served.seconds,
-                        threads=contenders[name].threads,
-                        concurrency=workers,
-                        rate=rate,
-                        waiting_ms=float(served.waits.mean()) / 1e6,
-                        backlog=served.backlog,
-                        cut=count < need.min_count,
-                    )
-                )
+        for workers, (name, call) in product(levels(self.settings.concurrency), calls.items()):
+            self.tell(f"serving {point.label}: {name} with {workers} workers")
+            contender = self.contenders[name]
+            served = serve(call, offsets, workers=workers, around=contender.around)
+            self._runs.append(server_run(contender, point, served, workers, rate=rate, least=need.min_count))
 
-    @staticmethod
-    def _capacity(call: Callable[[], Any], contender: Contender, measured: Measured) -> float:
-        """Requests per second that one worker can answer when all are there at once: handing them out costs time too."""
-        count = max(20, min(2000, round(0.2e9 / float(np.median(measured.samples)))))
-        return count / serve(call, [0] * count, around=contender.around).seconds
-
-    def _offline(
-        self, point: Point, calls: Mapping[str, Callable[[], Any]], measured: Mapping[str, Measured], seconds: float
-    ) -> None:
-        """All workers busy all the time; a sample is the time per call, not a latency."""
-        contenders = {c.name: c for c in self.contenders}
+    def _offline(self, point: Point, calls: Calls, measured: Mapping[str, Measured], seconds: float) -> None:
+        """All workers busy all the time."""
+        seed = self._verify.seed
         for workers in levels(self.settings.concurrency):
             self.tell(f"offline {point.label} with {workers} workers")
-            bursts = Bursts(workers)
-            try:
+            with ThreadPoolExecutor(workers) as pool:
                 timed = [
-                    bursts.timed(name, call, contenders[name].around, float(np.median(measured[name].samples)))
-                    for name, call in calls.items()
+                    burst(pool, workers, n, call, self.contenders[n].around, float(np.median(measured[n].samples)))
+                    for n, call in calls.items()
                 ]
-                results = Harness(timed, Need(self.settings.min_time, 0, budget=seconds), seed=self._verify.seed).run()
-            finally:
-                bursts.close()
+                results = Harness(timed, Need(self.settings.min_time, 0, budget=seconds), seed=seed).run()
             for one in timed:
-                result = results[one.name]
-                samples = [round(sample / one.calls) for sample in result.samples]
-                run = make_run(one.name, point, "offline", samples)
-                self._runs.append(
-                    replace(
-                        run,
-                        percentiles={},
-                        blocks=tuple(result.blocks),
-                        threads=contenders[one.name].threads,
-                        concurrency=workers,
-                        steady=result.steady,
-                        cut=result.cut,
-                    )
-                )
-            self._add_speedups(point, results, "offline", workers)
+                contender = self.contenders[one.name]
+                self._runs.append(offline_run(contender, point, results[one.name], workers, one.calls))
+            self._speedups += speedups(point, results, seed, "offline", workers)
 
     # --- why
 
@@ -408,26 +313,3 @@ def _torch_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def make_run(name: str, point: Point, scenario: Scenario, samples: Sequence[int]) -> Run:
-    """A run with everything that follows from its samples."""
-    bounds = {}
-    for key, share in SHOWN_PERCENTILES.items():
-        found = percentile(samples, share)
-        if found is not None:
-            bounds[key] = Bound(found.value / 1e6, found.low / 1e6, found.high / 1e6)
-    mean = float(np.mean(samples)) / 1e6
-    return Run(
-        contender=name,
-        batch=point.batch,
-        sizes=dict(point.sizes),
-        scenario=scenario,
-        samples=thinned(samples),
-        count=len(samples),
-        percentiles=bounds,
-        min_ms=min(samples) / 1e6,
-        max_ms=max(samples) / 1e6,
-        mean_ms=mean,
-        throughput=point.batch * 1e3 / mean,
-    )

@@ -72,7 +72,7 @@ class EagerContender:
             except Exception as error:
                 raise Rejected(f"{type(error).__name__}: {error}") from error
             self.first_ms = (time.perf_counter() - began) * 1e3
-        if all(torch.equal(old, new) or _both_nan(old, new) for old, new in zip(before, leaves, strict=True)):
+        if all(map(_same, before, leaves)):
             return lambda: module(*args, **kwargs)
 
         def on_copies() -> Any:
@@ -89,12 +89,8 @@ class EagerContender:
         return {name: to_numpy(tensor) for name, tensor in flatten(raw).tensors.items()}
 
 
-def _both_nan(old: torch.Tensor, new: torch.Tensor) -> bool:
-    return (
-        old.is_floating_point()
-        and bool(torch.equal(old.isnan(), new.isnan()))
-        and torch.equal(old.nan_to_num(), new.nan_to_num())
-    )
+def _same(old: torch.Tensor, new: torch.Tensor) -> bool:
+    return torch.allclose(old, new, rtol=0, atol=0, equal_nan=True)
 
 
 class CompiledContender(EagerContender):
@@ -144,16 +140,12 @@ class SessionContender:
         self.first_ms: float | None = None
 
     def prepare(self, inputs: Arrays) -> Callable[[], Any]:
-        self._first(inputs)
-        call = self.session.prepare(inputs, bound=self._bound)
-        self._read = call.read
-        return call.run
-
-    def _first(self, inputs: Arrays) -> None:
-        """The first run at a size, timed; raises Rejected where the session refuses the inputs."""
         began = time.perf_counter()
         self.session.run(inputs)
         self.first_ms = (time.perf_counter() - began) * 1e3
+        call = self.session.prepare(inputs, bound=self._bound)
+        self._read = call.read
+        return call.run
 
     def around(self) -> AbstractContextManager[Any]:
         return nullcontext()

@@ -133,8 +133,6 @@ class Harness:
         self._clock, self._sleep, self._spent, self._sampled, self._tell = clock, sleep, spent, sampled, tell
         self._spinning = any(contender.threads > 1 for contender in contenders)
         self.measured = {contender.name: Measured() for contender in contenders}
-        self._empty = 0.0
-        self._deadline = 0.0
 
     def run(self) -> dict[str, Measured]:
         """Warm up, then rounds until every contender has its minimum time and count."""
@@ -161,22 +159,16 @@ class Harness:
             first = [0]
             run_block(contender.call, first, self._clock)
             medians = [float(first[0])]
-            ended = self._deadline_of_warm_up()
+            # A tenth of the budget for each contender, and no more than what is timed after.
+            ended = self._clock() + min(0.1 * self._need.budget, max(self._need.min_time, 0.5)) * 1e9
             measured.steady = False
-            while len(medians) < WARMUP_BLOCKS and self._clock() < ended:
+            while not measured.steady and len(medians) < WARMUP_BLOCKS and self._clock() < ended:
                 block = [0] * max(1, min(1000, round(WINDOW_NS / max(medians[-1], 1.0))))
                 run_block(contender.call, block, self._clock)
                 measured.warmup += len(block)
                 medians.append(float(np.median(block)))
-                if self._steady(medians[1:]):
-                    measured.steady = True
-                    break
+                measured.steady = self._steady(medians[1:])
         return float(np.median(medians[-STEADY_BLOCKS:]))
-
-    def _deadline_of_warm_up(self) -> float:
-        """A tenth of the budget for each contender, and no more than what is timed after."""
-        share = min(0.1 * self._need.budget, max(self._need.min_time, 0.5))
-        return self._clock() + share * 1e9
 
     @staticmethod
     def _steady(medians: Sequence[float]) -> bool:

@@ -29,8 +29,6 @@ class Served:
     backlog: float
     """Share of the requests that had not been started when the last one arrived."""
     seconds: float
-    last: Any
-    """The output of one of the last calls."""
 
 
 def arrivals(rate: float, count: int, seed: int = 0) -> NDArray[np.int64]:
@@ -52,59 +50,52 @@ def serve(
     due_at = [int(offset) for offset in offsets]
     latencies, waits = np.zeros(len(due_at), np.int64), np.zeros(len(due_at), np.int64)
     tickets = itertools.count()  # next() on it is atomic
-    errors: list[BaseException] = []
-    last: list[Any] = [None]
+    failed = threading.Event()
     start = clock()
 
     def work() -> None:
         try:
             with around():
-                while not errors and (i := next(tickets)) < len(due_at):
+                while not failed.is_set() and (i := next(tickets)) < len(due_at):
                     due = start + due_at[i]
                     while (now := clock()) < due:
                         sleep((due - now) / 1e9)
-                    last[0] = call()
+                    call()
                     latencies[i], waits[i] = clock() - due, now - due
-        except BaseException as error:  # told to the caller: a thread's exception would be lost
-            errors.append(error)
+        except BaseException:
+            failed.set()  # the others need not go on
+            raise
 
     if workers == 1:
         work()
     else:
-        threads = [threading.Thread(target=work) for _ in range(workers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if errors:
-        raise errors[0]
+        with ThreadPoolExecutor(workers) as pool:
+            for future in [pool.submit(work) for _ in range(workers)]:
+                future.result()
     late = float(np.mean(np.asarray(due_at) + waits > due_at[-1])) if len(due_at) > 1 else 0.0
-    return Served(latencies, waits, late, (clock() - start) / 1e9, last[0])
+    return Served(latencies, waits, late, (clock() - start) / 1e9)
 
 
-class Bursts:
-    """Calls by several workers at once, as something to time: one burst keeps all workers busy for about a window."""
+def capacity(call: Callable[[], Any], around: Around, typical_ns: float) -> float:
+    """Requests per second that one worker can answer when all are there at once: handing them out costs time too."""
+    count = max(20, min(2000, round(0.2e9 / typical_ns)))
+    return count / serve(call, [0] * count, around=around).seconds
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
-        self._pool = ThreadPoolExecutor(workers)
 
-    def timed(self, name: str, call: Callable[[], Any], around: Around, typical_ns: float) -> Timed:
-        """A burst of calls: each worker makes as many as fill a window."""
-        each = max(1, round(WINDOW_NS / max(typical_ns, 1.0)))
+def burst(
+    pool: ThreadPoolExecutor, workers: int, name: str, call: Callable[[], Any], around: Around, typical_ns: float
+) -> Timed:
+    """Calls by several workers at once, as something to time: each worker makes as many as fill a window."""
+    each = max(1, round(WINDOW_NS / max(typical_ns, 1.0)))
 
-        def work() -> Any:
-            with around():
-                for _ in range(each - 1):
-                    call()
-                return call()
+    def work() -> Any:
+        with around():
+            for _ in range(each - 1):
+                call()
+            return call()
 
-        def burst() -> Any:
-            futures = [self._pool.submit(work) for _ in range(self._workers)]
-            return [future.result() for future in futures][-1]
+    def all_at_once() -> Any:
+        futures = [pool.submit(work) for _ in range(workers)]
+        return [future.result() for future in futures][-1]
 
-        return Timed(name, burst, calls=each * self._workers, threads=2)  # its workers may spin
-
-    def close(self) -> None:
-        """End the workers."""
-        self._pool.shutdown()
+    return Timed(name, all_at_once, calls=each * workers, threads=2)  # its workers may spin

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,20 +24,10 @@ FEWEST_ROUNDS = 8
 """Rounds below which no interval is given: a bootstrap of fewer knows too little."""
 
 
-@dataclass(frozen=True)
-class Percentile:
-    """A percentile in nanoseconds with its order-statistic bounds."""
+class Interval(NamedTuple):
+    """A percentile in nanoseconds with its order-statistic bounds, or a ratio with its 95 % interval."""
 
     value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A ratio with its 95 % interval."""
-
-    ratio: float
     low: float
     high: float
 
@@ -55,7 +45,7 @@ def needed(share: float, confidence: float = CONFIDENCE) -> int:
     return count
 
 
-def percentile(samples: ArrayLike, share: float, confidence: float = CONFIDENCE) -> Percentile | None:
+def percentile(samples: ArrayLike, share: float, confidence: float = CONFIDENCE) -> Interval | None:
     """The percentile and its bounds; None where there are too few samples to support it."""
     values = np.sort(np.asarray(samples, np.float64))
     count = len(values)
@@ -63,7 +53,7 @@ def percentile(samples: ArrayLike, share: float, confidence: float = CONFIDENCE)
         return None
     above = min(_rank_above(count, share, confidence), count)
     below = max(count + 1 - _rank_above(count, 1 - share, confidence), 1)
-    return Percentile(float(np.quantile(values, share)), float(values[below - 1]), float(values[above - 1]))
+    return Interval(float(np.quantile(values, share)), float(values[below - 1]), float(values[above - 1]))
 
 
 @cache

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from onnxproof.latency.bench import Bench
 from onnxproof.latency.contenders import SessionContender, Unavailable
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.points import Point
-from onnxproof.latency.statistics import Interval, ratio_interval, trimmed_mean
+from onnxproof.latency.statistics import TRIMS, Interval, ratio_interval, trimmed_mean
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.policy.judgement import judge
 from onnxproof.proof.case_result import CaseResult
@@ -58,7 +57,10 @@ def tune(bench: Bench, point: Point, check: Verify, seconds: float) -> list[Tune
     alive, rounds = list(made), FIRST_ROUNDS
     while len(alive) > TRIED + 1:
         measured = Harness(_timed({v: made[v] for v in alive}, point), Need(0.0, 0, rounds, seconds / 8)).run()
-        ranked = sorted((v for v in alive if v != OURS), key=lambda v: _typical(measured[v.name].blocks))
+        ranked = sorted(
+            (v for v in alive if v != OURS),
+            key=lambda v: float(trimmed_mean(np.asarray(measured[v.name].blocks), TRIMS[0])),
+        )
         alive, rounds = [OURS, *ranked[: max(TRIED, len(alive) // 2 - 1)]], 2 * rounds
     return _finish(bench, point, {v: made[v] for v in alive}, check, seconds)
 
@@ -75,17 +77,13 @@ def _finish(
         if variant != OURS and interval is not None and interval.low > 1.0:
             intervals[variant] = interval
     tuned: list[Tuned] = []
-    for variant in sorted(intervals, key=lambda v: -intervals[v].ratio):
+    for variant in sorted(intervals, key=lambda v: -intervals[v].value):
         verdict, cases = check(variant.applied(bench.session))
-        i = intervals[variant]
-        tuned.append(Tuned(_plain(variant), point.batch, i.ratio, i.low, i.high, verdict, cases))
+        settings = {key: value for key, value in asdict(variant).items() if key != "provider"}
+        tuned.append(Tuned(settings, point.batch, *intervals[variant], verdict, cases))
         if verdict == "ship":
             break
     return tuned
-
-
-def _plain(variant: Variant) -> dict[str, Any]:
-    return {key: value for key, value in asdict(variant).items() if key != "provider"}
 
 
 def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
@@ -108,10 +106,6 @@ def _timed(made: Mapping[Variant, SessionContender], point: Point) -> list[Timed
     ]
 
 
-def _typical(blocks: Sequence[float]) -> float:
-    return float(trimmed_mean(np.asarray(blocks), 0.2))
-
-
 def verifier_of(bench: Bench, settings: VerifySettings, policy: Policy, stateful: bool) -> Verify:
     """Verification of the artifact under other session settings, judged by the policy."""
 
@@ -132,8 +126,7 @@ def verifier_of(bench: Bench, settings: VerifySettings, policy: Policy, stateful
         except FindingError as error:
             findings.append(error.finding)
         compared = sum(1 for case in cases if case.outputs)
-        return (
-            verdict_of(judge(findings, cases, replace(policy, latency=LatencyPolicy()))) if compared else "block"
-        ), compared
+        judged = judge(findings, cases, replace(policy, latency=LatencyPolicy()))
+        return verdict_of(judged) if compared else "block", compared
 
     return check

@@ -7,10 +7,10 @@ Arrays of different shape or dtype are never broadcast or cast: they have no num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +19,6 @@ from onnxproof.tensors.arrays import is_narrow_float
 
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
-T = TypeVar("T")
 
 SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""
@@ -29,18 +28,7 @@ TRIM = 0.99
 """Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it."""
 
 
-def _quiet(function: Callable[..., T]) -> Callable[..., T]:
-    """Overflow and NaN are values here, not accidents."""
-
-    @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> T:
-        with np.errstate(all="ignore"):
-            return function(*args, **kwargs)
-
-    return call
-
-
-@_quiet
+@np.errstate(all="ignore")  # overflow and NaN are values in this module, not accidents
 def compare(output: str, baseline: Array, candidate: Array, *, atol: float = 1e-4, rtol: float = 1e-3) -> Comparison:
     """Set two arrays side by side."""
     form: dict[str, Any] = {
@@ -65,20 +53,14 @@ def kind_of(array: Array) -> Kind:
 
 
 def unit_roundoff(dtype: np.dtype[Any]) -> float:
-    """Half the distance from 1 to the next number of a float dtype."""
-    if is_narrow_float(dtype):
-        import ml_dtypes
-
-        return float(ml_dtypes.finfo(dtype).eps) / 2
-    return float(np.finfo(dtype).eps) / 2
+    """Half the distance from 1 to the next number of a float dtype (of its parts where it is complex)."""
+    return float(ml_dtypes.finfo(dtype).eps) / 2
 
 
 def as_float64(array: Array) -> Floats:
     """Widen to float64; a complex array becomes its real and imaginary parts in a last axis."""
-    if array.dtype.kind == "c":
-        parts = np.stack([array.real, array.imag], axis=-1)
-        return parts.astype(np.float64)
-    return array.astype(np.float64)
+    parts = np.stack([array.real, array.imag], axis=-1) if array.dtype.kind == "c" else array
+    return parts.astype(np.float64)
 
 
 # --- side by side ---------------------------------------------------------------------------------------------------
@@ -115,11 +97,9 @@ def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) 
 def classify(values: Floats) -> NDArray[np.int8]:
     """0 finite, 1 NaN, 2 +inf, 3 −inf."""
     classes = np.zeros(values.shape, np.int8)
-    finite = np.isfinite(values)
-    if not finite.all():
-        classes[np.isnan(values)] = 1
-        classes[np.isposinf(values)] = 2
-        classes[np.isneginf(values)] = 3
+    if not np.isfinite(values).all():
+        for kind, found in enumerate((np.isnan(values), np.isposinf(values), np.isneginf(values)), 1):
+            classes[found] = kind
     return classes
 
 
@@ -152,15 +132,11 @@ def _cosine(b: Floats, c: Floats) -> float | None:
 
 def _envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
     m, d = magnitude.ravel(), difference.ravel()
-    rough = _blocks(m, d)
+    # Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach.
+    starts = np.arange(0, d.size, BLOCK)
+    rough = np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
     places = {_place_of_largest(m, d, slope, rough) for slope in {*SLOPES, rtol}}
     return tuple(sorted((float(m[i]), float(d[i])) for i in places))
-
-
-def _blocks(m: Floats, d: Floats) -> tuple[Floats, Floats]:
-    """Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach."""
-    starts = np.arange(0, d.size, BLOCK)
-    return np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
 
 
 def _place_of_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Floats]) -> int:
@@ -198,16 +174,11 @@ def _element(flat: int, baseline: Array, candidate: Array) -> Element:
 
 def plain(value: Any) -> Any:
     """A numpy scalar as something JSON can hold (NaN and infinities by name)."""
-    if isinstance(value, np.ndarray):
-        value = value[()]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (str, bytes)):
+    value = np.asarray(value).item()
+    if isinstance(value, int):  # a bool is one too
+        return value
+    if isinstance(value, (str, bytes, complex)):
         return str(value)
-    if isinstance(value, (complex, np.complexfloating)):
-        return str(complex(value))
     number = float(value)
     return number if np.isfinite(number) else str(number)
 
@@ -228,12 +199,10 @@ def _discrete_numbers(baseline: Array, candidate: Array) -> dict[str, Any]:
 
 def _distance(baseline: Array, candidate: Array) -> Floats:
     """|candidate − baseline| of integers without wrap-around: 1 where values have no distance."""
-    if baseline.dtype.kind not in "iub":
+    if baseline.dtype.kind not in "iu":
         return np.asarray(baseline != candidate).astype(np.float64)
     # Two's complement: the difference modulo 2^64 of the larger minus the smaller is the true distance.
     high, low = np.maximum(baseline, candidate), np.minimum(baseline, candidate)
-    if baseline.dtype.kind == "b":
-        return (high != low).astype(np.float64)
     wide = np.int64 if baseline.dtype.kind == "i" else np.uint64
     return (high.astype(wide).view(np.uint64) - low.astype(wide).view(np.uint64)).astype(np.float64)
 
@@ -274,7 +243,7 @@ def local_scale(truth: Floats) -> Floats:
     return sizes + np.finfo(np.float64).tiny
 
 
-@_quiet
+@np.errstate(all="ignore")
 def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, unit: float) -> Noise | None:
     """Distances from the truth, and their ratio; None where the truth has another shape or nothing is finite."""
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
@@ -296,7 +265,7 @@ def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, 
     return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
 
 
-@_quiet
+@np.errstate(all="ignore")
 def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: float) -> Floats:
     """Per element: how far legal rounding may carry the value from the truth.
 
@@ -312,7 +281,7 @@ def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: flo
     return np.asarray(np.maximum(4 * farthest, (8 * rms(keep) + 4 * unit) * scale))
 
 
-@_quiet
+@np.errstate(all="ignore")
 def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> float:
     """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
     b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
@@ -351,9 +320,7 @@ def unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[
     """Of the discrete values that differ, how many stay the same in every legal rounding."""
     differs = np.asarray(baseline != candidate)
     same_form = [sample for sample in samples if sample.shape == baseline.shape and sample.dtype == baseline.dtype]
-    flips = np.zeros(differs.shape, bool)
-    for sample in same_form:
-        flips |= np.asarray(sample != baseline)
+    flips = np.any([sample != baseline for sample in same_form], axis=0)
     return int((differs & ~(flips & _reachable(baseline, candidate, same_form))).sum())
 
 
@@ -368,7 +335,7 @@ def _reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -> N
     return _distance(baseline, candidate) <= 4 * widest
 
 
-@_quiet
+@np.errstate(all="ignore")
 def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
     """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element."""
     e, t = as_float64(exact), as_float64(truth)

@@ -19,17 +19,14 @@ from onnxproof.tensors.conversion import to_numpy, to_torch
 class EagerRunner:
     """The user's module in eager, eval, inference mode. Its buffers are put back if a forward changes them."""
 
-    name = "pytorch"
-
     def __init__(self, subject: Subject, *, stateful: bool = False) -> None:
         self._subject = subject
-        self._names = list(subject.inputs.tensors)
         self._stateful = stateful
         self.named = False
         """Whether the module itself names its outputs, as seen in the last run."""
 
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        leaves = [to_torch(inputs[name]) for name in self._names]
+        leaves = [to_torch(inputs[name]) for name in self._subject.inputs.tensors]
         module = self._subject.module
         try:
             with eval_mode(module), preserved(module) if self._stateful else nullcontext(), torch.no_grad():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,6 @@ class Unavailable(Exception):
 class DoubleRunner:
     """A float64 copy of the module."""
 
-    name = "float64"
-
     def __init__(self, subject: Subject) -> None:
         self._names = list(subject.inputs.tensors)
         self.believed = believed_dtype(subject)
@@ -64,13 +62,21 @@ class DoubleRunner:
         self.narrowest = self.believed
         """The narrowest float dtype the module asked for, seen while it ran: the unit of its rounding."""
 
+    @property
+    def unit(self) -> float:
+        """The unit roundoff of the narrowest dtype the module computes in."""
+        return torch.finfo(self.narrowest).eps / 2
+
     def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
         if self._plain:
-            return self._run_plain(inputs)
-        outputs = self._run(inputs, None)
+            return self._run(self._wide(inputs), nullcontext())
+        outputs = self._run_widened(self._wide(inputs))
         if self._plain is None:
             self._plain = self.narrowest in (torch.float32, torch.float64) and self._same_without_modes(inputs, outputs)
         return outputs
+
+    def _wide(self, inputs: Arrays) -> list[torch.Tensor]:
+        return [_widen(to_torch(inputs[name])) for name in self._names]
 
     def _in_range(self, array: NDArray[Any]) -> NDArray[Any]:
         """What the module's own dtype cannot hold is infinite there."""
@@ -82,63 +88,43 @@ class DoubleRunner:
 
     def _same_without_modes(self, inputs: Arrays, outputs: Arrays) -> bool:
         try:
-            plain = self._run_plain(inputs)
+            plain = self._run(self._wide(inputs), nullcontext())
         except Unavailable:
             return False
         return plain.keys() == outputs.keys() and all(_agree(value, outputs[name]) for name, value in plain.items())
-
-    def _run_plain(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
-        leaves = [_widen(to_torch(inputs[name])) for name in self._names]
-        try:
-            with eval_mode(self._module), preserved(self._module), torch.no_grad():
-                outputs = flatten(self._subject.call(leaves, self._module))
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise Unavailable(f"{type(error).__name__}: {error}") from error
-        return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
 
     def sample(
         self, inputs: Arrays, seed: int, *, constants_only: bool = False, unit: float | None = None
     ) -> dict[str, NDArray[Any]] | None:
         """The truth with legal rounding errors; None if `constants_only` and the module computes no constants."""
-        unit = torch.finfo(self.narrowest).eps / 2 if unit is None else unit
+        unit = self.unit if unit is None else unit
         if isinstance(self._module, GraphModule):
-            return (
-                None
-                if constants_only
-                else self._module.rounded({n: in_float64(a) for n, a in inputs.items()}, seed, unit)
-            )
-        leaves = [_widen(to_torch(inputs[name])) for name in self._names]
+            wide = {n: in_float64(a) for n, a in inputs.items()}
+            return None if constants_only else self._module.rounded(wide, seed, unit)
+        leaves = self._wide(inputs)
         injector = Injector(unit, self.narrowest, seed, tainted=leaves if constants_only else None)
-        outputs = self._run(inputs, injector, leaves)
+        outputs = self._run_widened(leaves, injector)
         return None if constants_only and not injector.injected else outputs
 
-    def _run(
-        self, inputs: Arrays, injector: Injector | None, leaves: list[torch.Tensor] | None = None
-    ) -> dict[str, NDArray[Any]]:
-        leaves = leaves if leaves is not None else [_widen(to_torch(inputs[name])) for name in self._names]
+    def _run_widened(self, leaves: list[torch.Tensor], injector: Injector | None = None) -> dict[str, NDArray[Any]]:
         widening = _Widening(injector)
         try:
-            with (
-                eval_mode(self._module),
-                preserved(self._module),
-                torch.no_grad(),
-                _default_dtype(),
-                ExitStack() as stack,
-            ):
-                stack.enter_context(_Belief(self.believed))
-                stack.enter_context(widening)
+            outputs = self._run(leaves, widened(self.believed, widening))
+        except Unavailable:
+            _forget_compiled()
+            raise
+        self.called |= widening.called
+        self.narrowest = max([self.narrowest, *widening.asked], key=lambda dtype: torch.finfo(dtype).eps)
+        return outputs
+
+    def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, NDArray[Any]]:
+        try:
+            with eval_mode(self._module), preserved(self._module), torch.no_grad(), modes:
                 outputs = flatten(self._subject.call(leaves, self._module))
         except MemoryError:
             raise
         except Exception as error:
-            _forget_compiled()
             raise Unavailable(f"{type(error).__name__}: {error}") from error
-        self.called |= widening.called
-        for dtype in widening.asked:
-            if torch.finfo(dtype).eps > torch.finfo(self.narrowest).eps:
-                self.narrowest = dtype
         return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
 
 
@@ -178,16 +164,6 @@ def _widen_module(module: torch.nn.Module) -> None:
         for name, value in list(vars(child).items()):
             if isinstance(value, torch.Tensor):  # constants kept as plain attributes
                 setattr(child, name, _widen(value))
-
-
-@contextmanager
-def _default_dtype() -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
 
 
 class _Belief(TorchFunctionMode):
@@ -233,21 +209,24 @@ class _Widening(TorchDispatchMode):
 
 
 @contextmanager
-def widened(believed: torch.dtype) -> Iterator[None]:
+def widened(believed: torch.dtype, widening: _Widening | None = None) -> Iterator[None]:
     """Everything inside computes in float64 while it believes to be in its own dtype."""
-    with torch.no_grad(), _default_dtype(), _Belief(believed), _Widening(None):
-        yield
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad(), _Belief(believed), widening or _Widening(None):
+            yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 def nudged(inputs: Arrays, seed: int) -> dict[str, NDArray[Any]]:
     """Inputs moved by up to two ulp: the stand-in for rounding noise where there is no float64 truth."""
     generator = np.random.default_rng(seed)
-    moved = {}
+    moved = dict(inputs)
     for name, array in inputs.items():
         if array.dtype.kind == "f":
             step = generator.integers(-2, 3, array.shape).astype(array.dtype)
             with np.errstate(over="ignore", invalid="ignore"):
                 moved[name] = (array + step * np.finfo(array.dtype).eps * np.abs(array)).astype(array.dtype)
-        else:
-            moved[name] = array
     return moved

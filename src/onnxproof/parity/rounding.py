@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._pytree import tree_leaves
 
 Amplitude = torch.Tensor | None
-Rule = Callable[[Any, tuple[Any, ...], dict[str, Any], torch.Tensor], Amplitude]
 
 EXACT = frozenset(
     """abs amax amin arange argmax argmin argsort bernoulli bitwise_and bitwise_not bitwise_or bitwise_xor
@@ -41,42 +42,71 @@ CORRECTLY_ROUNDED = frozenset("add add_ sub sub_ rsub mul mul_ div div_ sqrt rec
 """IEEE operations: where the exact result is a number of the narrow dtype, every kernel gives that number. Ties stay ties."""
 
 
+@dataclass(frozen=True)
+class Operation:
+    """One call of an operation and its result."""
+
+    func: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    out: torch.Tensor
+
+    @property
+    def name(self) -> str:
+        """The operation's name, without its overload."""
+        return str(self.func.overloadpacket.__name__)
+
+    @property
+    def source(self) -> Any:
+        """What it is applied to."""
+        return self.args[0]
+
+    @property
+    def gathered(self) -> int:
+        """How many elements of the source are behind one of the result."""
+        return max(1, self.source.numel() // max(1, self.out.numel()))
+
+    def on_magnitudes(self, **changed: Any) -> torch.Tensor:
+        """The same operation on absolute values."""
+        sizes = [v.abs() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in self.args]
+        result: torch.Tensor = self.func(*sizes, **{**self.kwargs, **changed})
+        return result
+
+
+Rule = Callable[[Operation], Amplitude]
+
+
 def _length_factor(length: int) -> float:
     return 1.0 + math.sqrt(max(length, 1)) / 8
 
 
-def _magnitudes(values: Any) -> Any:
-    return [v.abs() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
-
-
-def _product(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
+def _product(op: Operation) -> Amplitude:
     """Matrix products and convolutions: the same operation on magnitudes bounds the sum of |terms|."""
-    sums = func(*_magnitudes(args), **{k: abs(v) if k in ("alpha", "beta") else v for k, v in kwargs.items()})
-    return sums.abs() * _length_factor(_contracted(func, args))
+    factors = {k: abs(v) for k, v in op.kwargs.items() if k in ("alpha", "beta")}
+    return op.on_magnitudes(**factors).abs() * _length_factor(_contracted(op))
 
 
-def _contracted(func: Any, args: tuple[Any, ...]) -> int:
+def _contracted(op: Operation) -> int:
     """The length of the sum behind each element of a product."""
-    tensors = [a for a in args if isinstance(a, torch.Tensor)]
-    name = func.overloadpacket.__name__
-    if "conv" in name:
+    tensors = [a for a in op.args if isinstance(a, torch.Tensor)]
+    if "conv" in op.name:
         weight = tensors[1]
         return int(weight[0].numel()) if weight.shape[0] else 1
-    left = tensors[1] if name in ("addmm", "baddbmm", "addbmm", "addmv") and len(tensors) > 2 else tensors[0]
+    left = tensors[1] if op.name in ("addmm", "baddbmm", "addbmm", "addmv") and len(tensors) > 2 else tensors[0]
     return int(left.shape[-1]) if left.ndim else 1
 
 
-def _sum(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
+def _sum(op: Operation) -> Amplitude:
     """Sums and means: what adding in order loses, and a little for every other order."""
-    source = args[0]
+    source, args = op.source, op.args
     if not source.is_floating_point():
         return None
-    dims = _dims(args[1] if len(args) > 1 else kwargs.get("dim"), source.ndim)
-    keep = bool(args[2]) if len(args) > 2 and isinstance(args[2], bool) else bool(kwargs.get("keepdim", False))
+    dims = _dims(args[1] if len(args) > 1 else op.kwargs.get("dim"), source.ndim)
+    keep = bool(args[2]) if len(args) > 2 and isinstance(args[2], bool) else bool(op.kwargs.get("keepdim", False))
     length = math.prod(source.shape[d] for d in dims)
     spread = source.abs().sum(dims, keepdim=keep) * _length_factor(length)
     lost = _lost_in_order(source, dims).reshape(spread.shape)
-    divisor = max(length, 1) if func.overloadpacket.__name__ == "mean" else 1
+    divisor = max(length, 1) if op.name == "mean" else 1
     return (spread + lost) / divisor
 
 
@@ -99,9 +129,9 @@ def _lost_in_order(source: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
     return torch.from_numpy(np.asarray(np.nan_to_num(lost, posinf=0.0) * 2.0**24))
 
 
-def _cumulative(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
+def _cumulative(op: Operation) -> Amplitude:
     """Running sums: the error of each prefix, added in order."""
-    source, dim = args[0], args[1] if len(args) > 1 else kwargs["dim"]
+    source, dim = op.source, op.args[1] if len(op.args) > 1 else op.kwargs["dim"]
     if not source.is_floating_point() or not source.ndim:
         return None
     values = source.detach().numpy()
@@ -111,32 +141,25 @@ def _cumulative(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: t
     return torch.from_numpy(np.asarray(lost)) + source.abs().cumsum(dim) * _length_factor(source.shape[dim])
 
 
-def _spread(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
+def _spread(op: Operation) -> Amplitude:
     """Variances and standard deviations: kernels may compute E[x²] − E[x]²."""
-    source = args[0]
-    dims = _dims(args[1] if len(args) > 1 and not isinstance(args[1], bool) else kwargs.get("dim"), source.ndim)
+    source, args = op.source, op.args
+    dims = _dims(args[1] if len(args) > 1 and not isinstance(args[1], bool) else op.kwargs.get("dim"), source.ndim)
     length = math.prod(source.shape[d] for d in dims)
     square = source.square().mean(dims, keepdim=True).expand_as(source).amax() if source.numel() else source.sum()
-    if func.overloadpacket.__name__ == "std":
-        square = square / (2 * out.abs() + 1e-30)
-    return (square + out.abs()) * _length_factor(length)
+    if op.name == "std":
+        square = square / (2 * op.out.abs() + 1e-30)
+    return (square + op.out.abs()) * _length_factor(length)
 
 
-def _norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    length = max(1, args[0].numel() // max(1, out.numel()))
-    return out.abs() * 2 * _length_factor(length)
-
-
-def _normalised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    """Layer, group and instance norms: cancellation in x − mean, and in E[x²] − E[x]² where the mean is large."""
-    source = args[0]
-    name = func.overloadpacket.__name__
-    if name == "native_layer_norm":
+def _normalised(op: Operation) -> Amplitude:
+    """Layer and group norms: cancellation in x − mean, and in E[x²] − E[x]² where the mean is large."""
+    source, args = op.source, op.args
+    if op.name == "native_layer_norm":
         dims = list(range(source.ndim - len(args[1]), source.ndim))
         rows = source
     else:
-        groups = int(args[6]) if name == "native_group_norm" else source.shape[1]
-        rows = source.reshape(source.shape[0], groups, -1)
+        rows = source.reshape(source.shape[0], int(args[6]), -1)
         dims = [2]
     length = math.prod(rows.shape[d] for d in dims)
     mean, variance = rows.mean(dims, keepdim=True), rows.var(dims, unbiased=False, keepdim=True)
@@ -148,142 +171,102 @@ def _normalised(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: t
         (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _length_factor(length)
     )
     weight = next((a.abs().amax() for a in args[1:] if isinstance(a, torch.Tensor) and a.numel()), torch.ones(()))
-    return ((2 * lost + squeezed) * weight).reshape(source.shape) + out.abs()
+    return ((2 * lost + squeezed) * weight).reshape(source.shape) + op.out.abs()
 
 
-def _batch_norm(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    source, weight, _, mean, variance = args[:5]
+def _batch_norm(op: Operation) -> Amplitude:
+    source, weight, _, mean, variance = op.args[:5]
     if mean is None or variance is None or not torch.is_tensor(mean):
         return None
     shape = [1, -1] + [1] * (source.ndim - 2)
-    epsilon = max([a for a in args if isinstance(a, float)], default=1e-5)
+    epsilon = max([a for a in op.args if isinstance(a, float)], default=1e-5)
     scale = (weight.abs() if torch.is_tensor(weight) else 1.0) / (variance + min(epsilon, 1e-3)).sqrt()
-    return 2 * (source.abs() + mean.abs().reshape(shape)) * scale.reshape(shape) + 2 * out.abs()
+    return 2 * (source.abs() + mean.abs().reshape(shape)) * scale.reshape(shape) + 2 * op.out.abs()
 
 
-def _softmax(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    source, dim = args[0], args[1]
+def _softmax(op: Operation) -> Amplitude:
+    source, dim = op.args[:2]
     if not source.numel() or not source.ndim:
-        return out.abs()
+        return op.out.abs()
+    if op.name == "_log_softmax":
+        return 2 + 2 * op.out.abs().nan_to_num(posinf=0.0) + source.abs().nan_to_num(nan=0.0, posinf=0.0)
     below = (source.amax(dim, keepdim=True) - source).nan_to_num(nan=0.0, posinf=0.0).clamp(max=1e6)
-    if func.overloadpacket.__name__ == "_log_softmax":
-        return 2 + 2 * out.abs().nan_to_num(posinf=0.0) + source.abs().nan_to_num(nan=0.0, posinf=0.0)
-    return out.abs() * (4 + 2 * below + _length_factor(source.shape[dim]))
+    return op.out.abs() * (4 + 2 * below + _length_factor(source.shape[dim]))
 
 
-def _attention(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    query, key, value = args[:3]
+def _attention(op: Operation) -> Amplitude:
+    query, key, value = op.args[:3]
     width = max(1, int(query.shape[-1]))
-    scores = (query.abs() @ key.abs().transpose(-1, -2)).amax() / math.sqrt(width) if out.numel() else torch.zeros(())
-    return (8 + 2 * scores * _length_factor(width)) * value.abs().amax() * torch.ones_like(out)
+    scores = (query.abs() @ key.abs().transpose(-1, -2)).amax() / math.sqrt(width)
+    return (8 + 2 * scores * _length_factor(width)) * value.abs().amax() * torch.ones_like(op.out)
 
 
-def _pooled(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    sums = func(*_magnitudes(args), **kwargs)
-    return sums * _length_factor(max(1, args[0].numel() // max(1, out.numel())) * 9)
-
-
-def _resampled(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
+def _resampled(op: Operation) -> Amplitude:
     """Interpolation: coordinates of size s carry an error of s·u into the weights."""
-    top = args[0].abs().amax() if args[0].numel() else torch.zeros(())
-    return (4.0 + max(args[0].shape[2:], default=1)) * top * torch.ones_like(out)
+    return (4.0 + max(op.source.shape[2:], default=1)) * op.source.abs().amax() * torch.ones_like(op.out)
 
 
-def _bounded(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    """Functions with results of size 1, which runtimes approximate with absolute accuracy."""
-    return 4 + 4 * out.abs()
+def _exponential(op: Operation) -> Amplitude:
+    size = op.source.abs().nan_to_num(posinf=0.0)
+    return op.out.abs() * (4 + 2 * size) + (4.0 if op.name == "expm1" else 0.0)
 
 
-def _gated(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    """x times something of size 1."""
-    return 4 * args[0].abs() + 4 * out.abs()
-
-
-def _exponential(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    size = args[0].abs() if isinstance(args[0], torch.Tensor) else torch.tensor(0.0)
-    return out.abs() * (4 + 2 * size.nan_to_num(posinf=0.0)) + (4.0 if func.overloadpacket.__name__ == "expm1" else 0.0)
-
-
-def _power(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    return out.abs() * (4 + 4 * out.abs().clamp(min=1e-300).log().abs().nan_to_num(posinf=0.0))
-
-
-def _joined(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
+def _joined(op: Operation) -> Amplitude:
     """Sums of a few tensors: u of each term, since kernels fuse and reorder them."""
-    terms = [a.abs() for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
-    total = out.abs()
-    for term in terms:
-        total = total + term
-    return total.expand_as(out) if total.shape != out.shape else total
+    terms = [a.abs() for a in op.args if isinstance(a, torch.Tensor) and a.is_floating_point()]
+    return sum(terms, start=op.out.abs()).expand_as(op.out)
 
 
-def _product_of_all(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    return out.abs() * max(1, args[0].numel() // max(1, out.numel()))
-
-
-def _transformed(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
+def _transformed(op: Operation) -> Amplitude:
     # Transforms of awkward lengths are computed term by term, with angles that grow with the length.
-    length = max(args[0].shape, default=1)
-    return (8 + 4 * length) * out.abs().amax() * torch.ones_like(out.abs()) if out.numel() else None
+    length = max(op.source.shape, default=1)
+    return (8 + 4 * length) * op.out.abs().amax() * torch.ones_like(op.out.abs())
 
 
-def _scattered(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    top = max(
-        (float(a.abs().amax()) for a in args if torch.is_tensor(a) and a.is_floating_point() and a.numel()), default=0.0
-    )
-    return 2 * out.abs() + 2 * top
+def _scattered(op: Operation) -> Amplitude:
+    floats = [a for a in op.args if torch.is_tensor(a) and a.is_floating_point() and a.numel()]
+    return 2 * op.out.abs() + 2 * max((float(a.abs().amax()) for a in floats), default=0.0)
 
 
-def _relative(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: torch.Tensor) -> Amplitude:
-    return 4 * out.abs()
+def _relative(op: Operation) -> Amplitude:
+    return 4 * op.out.abs()
 
 
-def _rules(rule: Rule, names: str) -> dict[str, Rule]:
-    return dict.fromkeys(names.split(), rule)
-
-
-RULES: dict[str, Rule] = {
-    **_rules(
-        _product,
-        "mm bmm addmm baddbmm addbmm mv addmv dot vdot convolution _convolution linear matmul mkldnn_convolution",
+_RULES: dict[str, Rule] = {
+    """mm bmm addmm baddbmm addbmm mv addmv dot vdot convolution _convolution linear matmul
+    mkldnn_convolution""": _product,
+    "sum mean nansum nanmean": _sum,
+    "cumsum cumsum_": _cumulative,
+    "var std var_mean std_mean": _spread,
+    "norm linalg_vector_norm linalg_norm logsumexp": lambda op: op.out.abs() * 2 * _length_factor(op.gathered),
+    "native_layer_norm native_group_norm": _normalised,
+    "native_batch_norm _native_batch_norm_legit_no_training cudnn_batch_norm _native_batch_norm_legit": _batch_norm,
+    "_softmax _log_softmax _safe_softmax": _softmax,
+    """scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu
+    _scaled_dot_product_attention_math""": _attention,
+    """avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d""": lambda op: (
+        op.on_magnitudes() * _length_factor(op.gathered * 9)
     ),
-    **_rules(_sum, "sum mean nansum nanmean"),
-    **_rules(_cumulative, "cumsum cumsum_"),
-    **_rules(_spread, "var std var_mean std_mean"),
-    **_rules(_norm, "norm linalg_vector_norm linalg_norm logsumexp"),
-    **_rules(_normalised, "native_layer_norm native_group_norm"),
-    **_rules(
-        _batch_norm, "native_batch_norm _native_batch_norm_legit_no_training cudnn_batch_norm _native_batch_norm_legit"
+    """upsample_bilinear2d upsample_bicubic2d upsample_linear1d upsample_trilinear3d _upsample_bilinear2d_aa
+    _upsample_bicubic2d_aa grid_sampler_2d grid_sampler_3d""": _resampled,
+    # Functions with results of size 1, which runtimes approximate with absolute accuracy.
+    """sigmoid sigmoid_ tanh tanh_ erf erfc sin cos tan atan asin acos atan2 log log2 log10 log1p softplus
+    log_sigmoid_forward logaddexp logaddexp2 hardsigmoid cosh sinh acosh asinh atanh logit remainder fmod
+    special_entr digamma lgamma erfinv""": lambda op: 4 + 4 * op.out.abs(),
+    # x times something of size 1.
+    """gelu silu silu_ mish mish_ hardswish hardswish_ elu elu_ selu celu glu prelu rrelu_with_noise""": lambda op: (
+        4 * op.source.abs() + 4 * op.out.abs()
     ),
-    **_rules(_softmax, "_softmax _log_softmax _safe_softmax"),
-    **_rules(
-        _attention,
-        "scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_attention_math",
-    ),
-    **_rules(_pooled, "avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d"),
-    **_rules(
-        _resampled,
-        """upsample_bilinear2d upsample_bicubic2d upsample_linear1d upsample_trilinear3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa
-        grid_sampler_2d grid_sampler_3d""",
-    ),
-    **_rules(
-        _bounded,
-        """sigmoid sigmoid_ tanh tanh_ erf erfc sin cos tan atan asin acos atan2 log log2 log10 log1p softplus log_sigmoid_forward logaddexp
-        logaddexp2 hardsigmoid cosh sinh acosh asinh atanh logit remainder fmod special_entr digamma lgamma erfinv""",
-    ),
-    **_rules(_gated, "gelu silu silu_ mish mish_ hardswish hardswish_ elu elu_ selu celu glu prelu rrelu_with_noise"),
-    **_rules(_exponential, "exp exp_ exp2 expm1"),
-    **_rules(_power, "pow pow_"),
-    **_rules(_joined, "add add_ sub sub_ rsub addcmul addcdiv lerp"),
-    **_rules(_product_of_all, "prod cumprod"),
-    **_rules(
-        _transformed, "_fft_r2c _fft_c2r _fft_c2c linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_cholesky_ex"
-    ),
-    **_rules(
-        _scattered,
-        "scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_ _embedding_bag _embedding_bag_forward_only",
-    ),
+    "exp exp_ exp2 expm1": _exponential,
+    "pow pow_": lambda op: op.out.abs() * (4 + 4 * op.out.abs().clamp(min=1e-300).log().abs().nan_to_num(posinf=0.0)),
+    "add add_ sub sub_ rsub addcmul addcdiv lerp": _joined,
+    "prod cumprod": lambda op: op.out.abs() * op.gathered,
+    "_fft_r2c _fft_c2r _fft_c2c linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_cholesky_ex": _transformed,
+    """scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_ _embedding_bag
+    _embedding_bag_forward_only""": _scattered,
 }
+RULES = {name: rule for names, rule in _RULES.items() for name in names.split()}
+"""Operation → what it may lose; any other loses a few u of its result."""
 
 
 class Injector:
@@ -308,21 +291,23 @@ class Injector:
         """Run the operation and round."""
         dependent = self._alive is not None and self._depends(args, kwargs)
         rule = None if dependent or func.is_view else self._rule(func)
-        before = _tensors(args[:1]) if rule is not None and func._schema.is_mutable else []
-        saved = [tensor.clone() for tensor in before]
+        in_place = rule is not None and func._schema.is_mutable
+        saved = [tensor.clone() for tensor in _tensors(args[:1])] if in_place else []
         out = func(*args, **kwargs)
         if dependent:
             self._taint(out)
         if rule is None:
             return out
-        if func._schema.is_mutable:
-            self._round_in_place(func, rule, (*saved, *args[1:]) if saved else args, kwargs, out)
+        first = out[0] if isinstance(out, (tuple, list)) and out and not in_place else out
+        error = self._error(rule, Operation(func, (*saved, *args[1:]) if saved else args, kwargs, first))
+        if error is None:
             return out
-        if isinstance(out, torch.Tensor):
-            return self._rounded(func, rule, args, kwargs, out)
-        if isinstance(out, (tuple, list)):
-            return type(out)([self._rounded(func, rule, args, kwargs, o) if i == 0 else o for i, o in enumerate(out)])
-        return out
+        if in_place:
+            return out.add_(error)
+        total = first + error
+        if not first.is_complex():
+            total = torch.where(total.abs() > self._largest, torch.sign(total) * math.inf, total)
+        return total if first is out else type(out)([total, *out[1:]])
 
     @staticmethod
     def _rule(func: Any) -> Rule | None:
@@ -331,31 +316,17 @@ class Injector:
             return None
         return RULES.get(name, _relative)
 
-    def _rounded(self, func: Any, rule: Rule, args: Any, kwargs: Any, out: Any) -> Any:
-        error = self._error(func, rule, args, kwargs, out)
-        if error is None:
-            return out
-        total = out + error
-        if out.is_complex():
-            return total
-        return torch.where(total.abs() > self._largest, torch.sign(total) * math.inf, total)
-
-    def _round_in_place(self, func: Any, rule: Rule, args: Any, kwargs: Any, out: Any) -> None:
-        target = out if isinstance(out, torch.Tensor) else None
-        error = self._error(func, rule, args, kwargs, target)
-        if error is not None and target is not None:
-            target.add_(error)
-
-    def _error(self, func: Any, rule: Rule, args: Any, kwargs: Any, out: Any) -> torch.Tensor | None:
+    def _error(self, rule: Rule, op: Operation) -> torch.Tensor | None:
+        out = op.out
         if not isinstance(out, torch.Tensor) or not (out.is_floating_point() or out.is_complex()) or not out.numel():
             return None
         try:
-            amplitude = rule(func, args, kwargs, out)
+            amplitude = rule(op)
         except (RuntimeError, IndexError, TypeError, ValueError, AttributeError):
-            amplitude = _relative(func, args, kwargs, out)  # an unusual overload: fall back to a plain relative error
+            amplitude = _relative(op)  # an unusual overload: fall back to a plain relative error
         if amplitude is None:
             return None
-        if func.overloadpacket.__name__ in CORRECTLY_ROUNDED:
+        if op.name in CORRECTLY_ROUNDED:
             amplitude = torch.where(out == out.to(self._narrow).to(out.dtype), 0.0, amplitude)
         self.injected += 1
         signs = torch.rand(out.shape, generator=self._generator, dtype=torch.float64) * 2 - 1
@@ -379,6 +350,4 @@ def _address(tensor: torch.Tensor) -> int:
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
-    from torch.utils._pytree import tree_leaves
-
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]

@@ -10,8 +10,9 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ from onnxproof.parity.comparison import (
 )
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
-from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.request.request import Limits
 from onnxproof.tensors.arrays import Arrays
 
@@ -52,6 +53,8 @@ DOUBLE_UNIT = 2.0**-50
 EXACTNESS_SHARE = 0.1
 """Share of the time spent on forwards that the reference evaluator may take, and seconds it always has."""
 GRACE = 0.4
+NUDGES = (1, 2, 3)
+"""Seeds of the samples that excuse an inexact graph."""
 FIRST_RUN = 10.0
 """Seconds after which one evaluation is given up."""
 
@@ -79,26 +82,18 @@ class Truth:
     """The float64 truth of a subject, or the best stand-in there is."""
 
     def __init__(
-        self,
-        eager: EagerRunner,
-        double: DoubleRunner | None,
-        limits: Limits,
-        counts: tuple[int, ...] = SAMPLES,
+        self, eager: EagerRunner, double: DoubleRunner | None, limits: Limits, counts: tuple[int, ...] = SAMPLES
     ) -> None:
         self.counts = counts
         self._eager = eager
         self._double = double
         self._limits = limits
-        self.method = "float64" if double is not None else "ulp"
 
     def of(self, inputs: Arrays) -> Outputs | None:
         """The outputs in float64; None where the module cannot run so."""
-        if self._double is None:
-            return None
-        try:
-            return self._double.run(inputs)
-        except Unavailable:
-            return None
+        with suppress(Unavailable):
+            return self._double.run(inputs) if self._double is not None else None
+        return None
 
     def judge_case(
         self,
@@ -115,12 +110,11 @@ class Truth:
 
     def sample(self, inputs: Arrays, seed: int, doubled: bool) -> Outputs | None:
         """One legal rounding of the outputs."""
-        try:
+        with suppress(Unavailable, Rejected):
             if doubled and self._double is not None:
                 return self._double.sample(inputs, seed)
             return self._eager.run(nudged(inputs, seed))
-        except (Unavailable, Rejected):
-            return None
+        return None
 
     def _with_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
         if not c.same_form or not c.size:
@@ -128,23 +122,13 @@ class Truth:
         b, k = baseline[c.output], candidate[c.output]
         if c.kind == "discrete":
             return _explain_discrete(c, b, k, samples)
-        unit = max(unit_roundoff(_real(b.dtype)), self.unit())
+        unit = max(unit_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
         truth = samples.truth.get(c.output)
-        noise = None
         if samples.doubled and truth is not None:
-            noise = measure_noise(b, k, truth, "float64", unit)
+            c = replace(c, noise=measure_noise(b, k, truth, "float64", unit))
         elif c.compared:
-            noise = measure_noise(b, k, b, "ulp", unit)
-        c = replace(c, noise=noise)
-        if not self._suspicious(c):
-            return c
-        return _explain_float(c, b, k, samples, unit)
-
-    def unit(self) -> float:
-        """The unit roundoff of the narrowest dtype the module computes in."""
-        import torch
-
-        return torch.finfo(self._double.narrowest).eps / 2 if self._double is not None else 0.0
+            c = replace(c, noise=measure_noise(b, k, b, "ulp", unit))
+        return _explain_float(c, b, k, samples, unit) if self._suspicious(c) else c
 
     def _suspicious(self, c: Comparison) -> bool:
         if c.pattern.differing or (c.noise is None and c.max_abs):
@@ -179,10 +163,6 @@ class _Samples:
     def distrust(self) -> None:
         """The truth is none for this case (the module means something else in float64): perturb the inputs instead."""
         self.truth, self.doubled, self._made = self._baseline, False, []
-
-
-def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def _explain_discrete(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Samples) -> Comparison:
@@ -233,17 +213,14 @@ class GraphInFloat64:
     """The ONNX graph evaluated exactly, and what its folded constants excuse."""
 
     def __init__(
-        self,
-        graph: Graph,
-        renamed: Mapping[str, str],
-        weights: Sequence[NDArray[Any]],
-        keep_lossy_casts: bool,
+        self, graph: Graph, renamed: Mapping[str, str], weights: Sequence[NDArray[Any]], double: DoubleRunner
     ) -> None:
-        self._wide = widen(graph.proto, keep_lossy_casts=keep_lossy_casts)
+        self._double = double
+        # A lossy cast in the graph counts only against a module that has none itself.
+        self._wide = widen(graph.proto, keep_lossy_casts=double.unit <= 2.0**-24)
         self._renamed = dict(renamed)
         self._known = digests(weights)
         self._runner = ReferenceRunner(self._wide, renamed)
-        self._moved: list[ReferenceRunner] | None = None
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
         self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(graph))
         self.spent = 0.0
@@ -255,18 +232,16 @@ class GraphInFloat64:
         expected = self._rate * elements
         return not self.spent or self.spent + expected <= EXACTNESS_SHARE * forwards + GRACE
 
-    def measure(
-        self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str], double: DoubleRunner
-    ) -> dict[str, Any]:
-        """Exactness per output of the module; nothing where the evaluator cannot run the graph."""
+    def measure(self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str]) -> dict[str, Exactness]:
+        """Exactness per output of the module, where the graph gives one like it."""
         began = time.perf_counter()
         try:
             with time_limit(FIRST_RUN):
                 exact = self._runner.run(inputs)
             return {
-                name: measured
+                name: self._measure_output(inputs, truth[name], exact[graph], name, graph)
                 for name, graph in outputs.items()
-                if (measured := self._measure_output(inputs, truth, exact, name, graph, double)) is not None
+                if name in truth and graph in exact and _measurable(truth[name], exact[graph])
             }
         finally:
             took = time.perf_counter() - began
@@ -274,60 +249,45 @@ class GraphInFloat64:
             self._rate = max(self._rate, took / max(1, sum(array.size for array in inputs.values())))
 
     def _measure_output(
-        self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner
-    ) -> Any:
-        t, e = truth.get(name), exact.get(graph)
-        if (
-            t is None
-            or e is None
-            or t.shape != e.shape
-            or t.dtype.kind not in "fc"
-            or e.dtype.kind not in "fc"
-            or not t.size
+        self, inputs: Arrays, truth: NDArray[Any], exact: NDArray[Any], name: str, graph: str
+    ) -> Exactness:
+        t, e = as_float64(truth), as_float64(exact)
+        scale = local_scale(t)
+        result = measure_exactness(e, t, np.asarray(EXACT_ENOUGH * 100 * scale))
+        samples: list[NDArray[np.float64]] = []
+        # What storing constants costs, then float64's own rounding: each only where it is needed.
+        for more in (
+            partial(self._constant_samples, inputs, t, e, name, graph),
+            partial(self._samples, inputs, name, unit=DOUBLE_UNIT),
         ):
-            return None
-        wide_t, wide_e = as_float64(t), as_float64(e)
-        scale = local_scale(wide_t)
-        allowed = np.asarray(EXACT_ENOUGH * 100 * scale)
-        result = measure_exactness(e, t, allowed)
-        if result.ratio <= 1:
-            return result
-        samples = self._constant_samples(inputs, truth, exact, name, graph, double)
-        allowed = allowance(samples, wide_t, scale, self._unit)
-        result = measure_exactness(wide_e, wide_t, allowed)
-        if result.ratio <= 1:
-            return result
-        samples += self._double_samples(inputs, name, double)
-        return measure_exactness(wide_e, wide_t, allowance(samples, wide_t, scale, self._unit))
+            if result.ratio <= 1:
+                break
+            samples += more()
+            result = measure_exactness(e, t, allowance(samples, t, scale, self._unit))
+        return result
 
     def _constant_samples(
-        self, inputs: Arrays, truth: Outputs, exact: Outputs, name: str, graph: str, double: DoubleRunner
+        self, inputs: Arrays, t: NDArray[Any], e: NDArray[Any], name: str, graph: str
     ) -> list[NDArray[np.float64]]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
-        samples = []
-        wide_t, wide_e = as_float64(truth[name]), as_float64(exact[graph])
-        for runner in self._nudged_runners():
-            moved = as_float64(runner.run(inputs)[graph])
-            if moved.shape == wide_e.shape:
-                samples.append(wide_t + (moved - wide_e))
-        for seed in (1, 2, 3):
-            try:
-                folded = double.sample(inputs, seed, constants_only=True)
-            except Unavailable:
-                break
-            if folded is None:
-                break
-            samples.append(as_float64(folded[name]))
+        moved = (as_float64(runner.run(inputs)[graph]) for runner in self._nudged_runners)
+        return [t + (m - e) for m in moved if m.shape == e.shape] + self._samples(inputs, name, constants_only=True)
+
+    def _samples(self, inputs: Arrays, name: str, **how: Any) -> list[NDArray[np.float64]]:
+        samples: list[NDArray[np.float64]] = []
+        with suppress(Unavailable):
+            for seed in NUDGES:
+                made = self._double.sample(inputs, seed, **how)
+                if made is None:  # the module folds no constants
+                    break
+                samples.append(as_float64(made[name]))
         return samples
 
-    def _double_samples(self, inputs: Arrays, name: str, double: DoubleRunner) -> list[NDArray[np.float64]]:
-        try:
-            return [as_float64(double.sample(inputs, seed, unit=DOUBLE_UNIT)[name]) for seed in (1, 2, 3)]  # type: ignore[index]  # None only for constants_only
-        except Unavailable:
-            return []
-
+    @cached_property
     def _nudged_runners(self) -> list[ReferenceRunner]:
-        if self._moved is None:
-            models = [nudge_constants(self._wide, self._known, seed) for seed in (1, 2, 3)]
-            self._moved = [ReferenceRunner(model, self._renamed) for model in models if model is not None]
-        return self._moved
+        models = [nudge_constants(self._wide, self._known, seed) for seed in NUDGES]
+        return [ReferenceRunner(model, self._renamed) for model in models if model is not None]
+
+
+def _measurable(t: NDArray[Any], e: NDArray[Any]) -> bool:
+    return t.shape == e.shape and t.dtype.kind in "fc" and e.dtype.kind in "fc" and t.size > 0

@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -106,11 +107,10 @@ class Verifier:
         self.supply = Supply(self.subject, artifact, settings)
         self._inputs = self._pair_inputs()
         self.session: Session = self.candidate.open(Path(artifact.path), settings.session, self._inputs.reverse)
-        self._report_placement()
+        if (placement := self.session.placement()) is not None:
+            listener.finding(placement)
         self._double = self._make_double()
         self._truth = Truth(self.eager, self._double, settings.limits, samples)
-        self._exact: GraphInFloat64 | None = None
-        self._exact_failed = self._double is None
         self._outputs: Pairing | None = None
         self._memory = Memory()
         self._forwards = 0.0
@@ -138,11 +138,6 @@ class Verifier:
         if pairing.blocking is not None:
             raise FindingError(pairing.blocking)
         return pairing
-
-    def _report_placement(self) -> None:
-        finding = self.session.placement()
-        if finding is not None:
-            self._listener.finding(finding)
 
     def _make_double(self) -> DoubleRunner | None:
         try:
@@ -172,12 +167,9 @@ class Verifier:
 
     def plan(self) -> list[Case]:
         """Cases in the order they are run."""
-        return self.supply.plan(asks_for_nan=self._module_asks_for_nan())
-
-    def _module_asks_for_nan(self) -> bool:
-        """Whether the module itself deals with NaN: a file that lost the guard must not be the judge of it."""
+        # Whether the module itself deals with NaN: a file that lost the guard must not be the judge of it.
         names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
-        return bool(self._double is not None and self._double.called & names)
+        return self.supply.plan(asks_for_nan=bool(self._double is not None and self._double.called & names))
 
     # --- one case
 
@@ -197,9 +189,8 @@ class Verifier:
         """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already."""
         elements = _elements(inputs)
         seconds: dict[str, float] = {}
-        result = CaseResult(
-            case.name, case.profile, case.fair, "rejected", describe(inputs), seconds=seconds, sizes=case.sizes
-        )
+        facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
+        result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
             baseline = self._timed(BASELINE, case, seconds, lambda: self.eager.run(inputs))
         except Rejected as error:
@@ -259,39 +250,29 @@ class Verifier:
     def _with_exactness(
         self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison]
     ) -> list[Comparison]:
-        graph = self._graph_in_float64()
-        if graph is None or self._double is None:
-            return comparisons
-        if not self._unhurried and not graph.affordable(self._forwards, _elements(inputs)):
+        graph = self._exact
+        if graph is None or not (self._unhurried or graph.affordable(self._forwards, _elements(inputs))):
             return comparisons
         try:
-            measured = graph.measure(inputs, truth, outputs, self._double)
+            measured = graph.measure(inputs, truth, outputs)
         except Rejected:
             return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
         return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
 
-    def _graph_in_float64(self) -> GraphInFloat64 | None:
-        if self._artifact.bytes > EXACT_UP_TO:
-            return None  # several float64 copies of the weights would not fit
-        if self._exact is None and not self._exact_failed:
-            assert self._double is not None  # without a truth, _exact_failed is set
-            import torch
-
-            weights = [to_numpy(t) for t in (*self.subject.module.parameters(), *self.subject.module.buffers())]
-            plain = torch.finfo(self._double.narrowest).eps <= torch.finfo(torch.float32).eps
-            try:
-                self._exact = GraphInFloat64(
-                    Graph.read(Path(self._artifact.path), weights=True),
-                    self._inputs.reverse,
-                    weights,
-                    keep_lossy_casts=plain,
-                )
-            except Exception as error:
-                # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
-                self._exact_failed = True
-                evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
-                self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
-        return self._exact
+    @cached_property
+    def _exact(self) -> GraphInFloat64 | None:
+        """The graph in float64; None without a truth, and where several float64 copies of the weights would not fit."""
+        if self._double is None or self._artifact.bytes > EXACT_UP_TO:
+            return None
+        weights = [to_numpy(t) for t in (*self.subject.module.parameters(), *self.subject.module.buffers())]
+        try:
+            graph = Graph.read(Path(self._artifact.path), weights=True)
+            return GraphInFloat64(graph, self._inputs.reverse, weights, self._double)
+        except Exception as error:
+            # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
+            evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
+            self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
+            return None
 
 
 def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozenset(), budget: float = 120.0) -> None:
@@ -336,10 +317,9 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
 def _try_example(verifier: Verifier, case: Case, listener: Listener, done: frozenset[str]) -> None:
     """Where the module refuses random values at some sizes, its own example at those sizes may do."""
     again = replace(case, name=case.name.replace("/normal/", "/example/"), profile="example")
-    if again.name not in done:
-        result = verifier.run(again)
-        if result is not None and result.status != "rejected":
-            listener.case(result)
+    result = verifier.run(again) if again.name not in done else None
+    if result is not None and result.status != "rejected":
+        listener.case(result)
 
 
 def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
@@ -359,11 +339,6 @@ def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
 
 def _elements(inputs: Arrays) -> int:
     return sum(array.size for array in inputs.values())
-
-
-def describe(inputs: Mapping[str, NDArray[Any]]) -> dict[str, TensorFacts]:
-    """Shapes and dtypes, for the proof."""
-    return {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
 
 
 def _with_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:

@@ -94,7 +94,7 @@ def _tell_weights(bench: Bench, folder: Path, emit: Emit) -> None:
     points = sorted(bench.points, key=lambda point: sum(array.nbytes for array in point.inputs.values()))
     (folder / INPUTS).write_bytes(pickle.dumps([point.inputs for point in points]))
     sizes = [{"batch": point.batch, "sizes": dict(point.sizes)} for point in points]
-    emit(ToWeigh([c.name for c in bench.contenders], sizes))
+    emit(ToWeigh(list(bench.contenders), sizes))
 
 
 def _tune(bench: Bench, request: Request, policy: Policy, stateful: bool) -> None:

@@ -1,0 +1,126 @@
+"""Legal roundings: they surround what float32 really does, and leave alone what is exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import models
+from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.parity.rounding import EXACT, RULES, Injector
+from onnxproof.subject.subject import make_subject
+from onnxproof.tensors.conversion import to_numpy
+
+
+def arrays(x):
+    return {"x": to_numpy(x)}
+
+
+def spread(module, x, count=8):
+    double = DoubleRunner(make_subject(module, (x,)))
+    truth = double.run(arrays(x))["output"]
+    samples = [double.sample(arrays(x), seed)["output"] for seed in range(count)]
+    return truth, np.max([np.abs(s - truth) for s in samples], axis=0)
+
+
+class Op(nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+def test_moving_data_costs_nothing():
+    x = torch.randn(4, 6)
+    _, far = spread(Op(lambda x: torch.relu(x).transpose(0, 1).flip(0)[1:].clamp(max=1)), x)
+    assert far.max() == 0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x * 3.1 + 1,
+        lambda x: x @ x.transpose(-1, -2),
+        lambda x: x.softmax(-1),
+        lambda x: nn.functional.layer_norm(x, x.shape[-1:]),
+        lambda x: x.sum(-1),
+        lambda x: x.cumsum(-1),
+        lambda x: nn.functional.gelu(x),
+        lambda x: x.var(-1),
+        lambda x: x.norm(dim=-1),
+        lambda x: x.mean(dim=(0, 1)),
+        lambda x: torch.sigmoid(x).exp().log1p(),
+        lambda x: nn.functional.scaled_dot_product_attention(x[None], x[None], x[None]),
+    ],
+)
+def test_samples_surround_what_float32_really_does(function):
+    torch.manual_seed(0)
+    x = torch.randn(64, 64)
+    truth, far = spread(Op(function), x)
+    really = np.abs(function(x).double().numpy() - truth)
+    assert really.max() <= 4 * far.max() + 1e-12
+    assert far.max() < 1e-3 * (1 + np.abs(truth).max())
+
+
+def test_adding_in_order_is_legal_for_long_sums():
+    x = torch.rand(1, 100_000)
+    truth, far = spread(Op(lambda x: x.sum(-1)), x)
+    in_order = np.add.accumulate(x.numpy(), axis=-1, dtype=np.float32)[..., -1]
+    assert np.abs(in_order - truth).max() <= 4 * far.max()
+
+
+def test_chaos_spreads():
+    module, (x,) = models.chaos()
+    _, far = spread(module, x)
+    assert far.max() > 0.1
+
+
+def rounded(function, *args, seed=0):
+    injector = Injector(2.0**-24, torch.float32, seed)
+    return injector.call(function, args, {}), injector.injected
+
+
+def test_no_operation_is_exact_and_rounded():
+    assert not EXACT & set(RULES)
+
+
+def test_sums_that_float32_holds_stay_as_they_are():
+    x = torch.tensor([1.0, 2.0, 0.1], dtype=torch.float64)
+    total, count = rounded(torch.ops.aten.add.Tensor, x, x)
+    assert count == 1
+    assert total[:2].tolist() == [2.0, 4.0]
+    assert 0 < abs(float(total[2]) - 0.2) < 1e-7
+
+
+def test_what_overflows_float32_is_infinite():
+    x = torch.tensor([3.0e38, -3.0e38], dtype=torch.float64)
+    assert rounded(torch.ops.aten.mul.Tensor, x, torch.tensor(1.7, dtype=torch.float64))[0].tolist() == [
+        float("inf"),
+        float("-inf"),
+    ]
+
+
+def test_an_operation_in_place_is_rounded_in_place():
+    x = torch.full((50,), 0.1, dtype=torch.float64)
+    result, count = rounded(torch.ops.aten.sigmoid_.default, x)
+    assert result is x
+    assert count == 1
+    exact = torch.full((50,), 0.1, dtype=torch.float64).sigmoid()
+    assert 0 < float((x - exact).abs().max()) < 1e-5
+
+
+def test_of_several_results_the_first_is_rounded():
+    x = torch.rand(4, 6, dtype=torch.float64)
+    exact = torch.ops.aten.var_mean.correction(x, [1])
+    got, _ = rounded(torch.ops.aten.var_mean.correction, x, [1])
+    assert not torch.equal(got[0], exact[0])
+    assert torch.equal(got[1], exact[1])
+
+
+def test_indices_and_what_is_empty_have_no_error():
+    assert rounded(torch.ops.aten.argmax.default, torch.rand(3, dtype=torch.float64))[1] == 0
+    assert rounded(torch.ops.aten.exp.default, torch.zeros(0, dtype=torch.float64))[1] == 0

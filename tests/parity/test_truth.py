@@ -1,0 +1,90 @@
+"""What rounding explains, asked in order of cost, and the graph in float64 against the truth."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import onnx
+import pytest
+
+import models
+from onnxproof.errors import Rejected
+from onnxproof.graph.view import Graph
+from onnxproof.parity.comparison import compare
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.parity.truth import GraphInFloat64, Truth, time_limit
+from onnxproof.request.request import Limits
+from onnxproof.subject.subject import make_subject
+from onnxproof.tensors.conversion import to_numpy
+
+
+@pytest.fixture
+def mlp():
+    subject = make_subject(*models.mlp())
+    inputs = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
+    return SimpleNamespace(subject=subject, inputs=inputs, eager=EagerRunner(subject), double=DoubleRunner(subject))
+
+
+def judged(mlp, candidate, double):
+    baseline = mlp.eager.run(mlp.inputs)
+    truth = Truth(mlp.eager, double, Limits())
+    comparison = compare("output", baseline["output"], candidate)
+    exact = truth.of(mlp.inputs)
+    (result,), kept = truth.judge_case(mlp.inputs, exact, baseline, {"output": candidate}, [comparison])
+    return result, kept
+
+
+def test_an_ulp_is_explained_and_a_wrong_value_is_not(mlp):
+    right = mlp.eager.run(mlp.inputs)["output"]
+    fine, kept = judged(mlp, np.nextafter(right, np.float32(9)), mlp.double)
+    assert fine.noise.method == "float64"
+    assert kept is not None
+    assert fine.noise.unexplained is None or fine.noise.unexplained <= 1
+    wrong = right.copy()
+    wrong.flat[0] += 0.5
+    assert judged(mlp, wrong, mlp.double)[0].noise.unexplained > 10
+
+
+def test_without_float64_inputs_are_moved_by_an_ulp(mlp):
+    wrong = mlp.eager.run(mlp.inputs)["output"] + np.float32(0.5)
+    result, kept = judged(mlp, wrong, None)
+    assert kept is None
+    assert result.noise.method == "ulp"
+    assert result.noise.unexplained > 1
+
+
+def graph_of(mlp, path):
+    graph = Graph.read(path, weights=True)
+    weights = [to_numpy(p) for p in mlp.subject.module.parameters()]
+    renamed = {graph.proto.graph.input[0].name: next(iter(mlp.inputs))}
+    return GraphInFloat64(graph, renamed, weights, mlp.double)
+
+
+def test_a_right_graph_is_exact_and_a_changed_one_is_not(mlp, exported, tmp_path):
+    truth = mlp.double.run(mlp.inputs)
+    model = onnx.load(exported("mlp"))
+    outputs = {"output": model.graph.output[0].name}
+    right = graph_of(mlp, exported("mlp"))
+    assert right.measure(mlp.inputs, truth, outputs)["output"].ratio <= 1
+    assert right.spent > 0
+    assert right.affordable(forwards=1e9, elements=10)
+    assert not right.affordable(forwards=0.0, elements=10**12)
+    bias = next(t for t in model.graph.initializer if t.name.endswith("bias"))
+    bias.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(bias) + np.float32(0.25), bias.name))
+    onnx.save(model, tmp_path / "wrong.onnx")
+    assert graph_of(mlp, tmp_path / "wrong.onnx").measure(mlp.inputs, truth, outputs)["output"].ratio > 10
+
+
+def test_outputs_of_another_form_are_not_measured(mlp, exported):
+    graph = graph_of(mlp, exported("mlp"))
+    truth = {"output": np.zeros((1, 2, 3))}
+    name = onnx.load(exported("mlp")).graph.output[0].name
+    assert graph.measure(mlp.inputs, truth, {"output": name, "absent": name}) == {}
+
+
+def test_what_takes_for_ever_is_given_up():
+    with pytest.raises(Rejected, match=r"not done within 0.05 s"), time_limit(0.05):
+        time.sleep(5)

@@ -17,6 +17,7 @@ from onnxproof.report.points import Judged, Row, top
 from onnxproof.report.reproduce import commands
 from onnxproof.report.wording import (
     CELLS,
+    cell,
     gain,
     grave,
     is_number,
@@ -61,7 +62,10 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
         "model": [(name, text) for name, text in _model_facts(proof) if text],
         "findings": [_finding(finding) for finding in proof.findings[:findings]],
         "severities": _severities(proof.findings[:findings]),
-        "environment": [(name, _plain(item)) for name, item in plain(proof.environment).items()],
+        "environment": [
+            (name, ", ".join(item) if isinstance(item, list) else cell(item))
+            for name, item in plain(proof.environment).items()
+        ],
         "commands": commands(proof),
         "version": proof.environment.onnxproof or __version__,
     }
@@ -233,28 +237,19 @@ def _severities(findings: Sequence[Finding]) -> list[tuple[str, int]]:
     return [(name, counts[name]) for name in ("block", "review", "note", "known", "accepted") if counts[name]]
 
 
-def _plain(item: Any) -> str:
-    if isinstance(item, (list, tuple)):
-        return ", ".join(map(str, item))
-    return "–" if item is None else str(item)
-
-
 # --- tables that the page's script shows ------------------------------------------------------------------------------
 
 
-class Texts:
+class Texts(dict[str, int]):
     """Texts that repeat, as numbers."""
 
-    def __init__(self) -> None:
-        self.index: dict[str, int] = {}
-        self.bytes = 0
+    bytes = 0
 
-    def __call__(self, text: str) -> int:
-        if text not in self.index:
-            self.index[text] = len(self.index)
-            # Characters that could end a script are written with six.
-            self.bytes += len(_compact(text)) + 5 * sum(text.count(character) for character in "<>&")
-        return self.index[text]
+    def __missing__(self, text: str) -> int:
+        self[text] = len(self)
+        # Characters that could end a script are written with six.
+        self.bytes += len(_compact(text)) + 5 * sum(text.count(character) for character in "<>&")
+        return self[text]
 
 
 def _compact(value: Any) -> bytes:
@@ -270,7 +265,7 @@ def _pack(items: Iterable[T], pack: Callable[[T, Texts], list[Any]], room: int, 
         if used + texts.bytes > room:
             break
         packed.append(row)
-    return {"texts": list(texts.index), "rows": packed, "total": total}
+    return {"texts": list(texts), "rows": packed, "total": total}
 
 
 def pack_cases(rows: Sequence[Judged], room: int) -> Row:
@@ -280,10 +275,10 @@ def pack_cases(rows: Sequence[Judged], room: int) -> Row:
 
 def _pack_case(one: Judged, texts: Texts) -> list[Any]:
     c = one.comparison
-    name = [texts(short(part, CELLS)) for part in one.case.name.split("/")]
-    note = texts(short(one.case.message, 160)) if one.case.message and c is None else None
+    name = [texts[short(part, CELLS)] for part in one.case.name.split("/")]
+    note = texts[short(one.case.message, 160)] if one.case.message and c is None else None
     numbers = (c.max_abs, c.max_rel, c.noise_ratio, c.exactness.error if c.exactness else None) if c else (None,) * 4
-    return [name, texts(c.output) if c else note, points.STATES.index(one.state), *map(_brief, numbers)]
+    return [name, texts[c.output] if c else note, points.STATES.index(one.state), *map(_brief, numbers)]
 
 
 def pack_steps(proof: Proof, room: int) -> Row:
@@ -294,7 +289,7 @@ def pack_steps(proof: Proof, room: int) -> Row:
 
 
 def _pack_step(step: Row, texts: Texts) -> list[Any]:
-    words = [texts(short(step[key] or "", CELLS)) for key in ("node", "op", "module", "source")]
+    words = [texts[short(step[key] or "", CELLS)] for key in ("node", "op", "module", "source")]
     return [step["step"], *words, int(step["culprit"]), _brief(step["introduced"]), _brief(step["inherited"])]
 
 

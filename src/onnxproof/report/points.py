@@ -144,8 +144,8 @@ def contract_line(proof: Proof, low: float, high: float, steps: int = 40) -> lis
     """The largest difference that the tolerance allows at a magnitude: one line for all outputs, one for each with its own."""
     outputs = {"tolerance": proof.policy.tolerance}
     outputs |= {f"tolerance of {name}": t for name, t in list(proof.policy.outputs.items())[:4]}
-    start, end = math.log10(low), math.log10(high)
-    magnitudes = [10 ** (start + (end - start) * i / (steps - 1)) for i in range(steps)]
+    step = (high / low) ** (1 / (steps - 1))
+    magnitudes = [low * step**i for i in range(steps)]
     return [
         {"line": name, "magnitude": m, "limit": limit}
         for name, t in outputs.items()
@@ -192,24 +192,11 @@ def path_steps(proof: Proof, case: str | None = None) -> list[Row]:
     if not proof.blame:
         return []
     blame = proof.blame[case] if case is not None else max(proof.blame.values(), key=lambda b: len(b.path))
-    culprits = {culprit.node: culprit for culprit in blame.culprits}
+    culprits = {culprit.node: f"{culprit.file}:{culprit.line}" if culprit.file else "" for culprit in blame.culprits}
     return [
-        {
-            "step": index,
-            "node": step.node,
-            "op": step.op,
-            "module": step.module,
-            "introduced": step.introduced,
-            "inherited": step.inherited,
-            "culprit": step.node in culprits,
-            "source": _source(culprits.get(step.node)),
-        }
-        for index, step in enumerate(blame.path)
+        {"step": i, **asdict(step), "culprit": step.node in culprits, "source": culprits.get(step.node, "")}
+        for i, step in enumerate(blame.path)
     ]
-
-
-def _source(culprit: Any) -> str:
-    return f"{culprit.file}:{culprit.line}" if culprit is not None and culprit.file else ""
 
 
 def thinned(steps: Sequence[Row], limit: int = 300) -> list[Row]:

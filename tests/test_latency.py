@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from onnxproof.findings import CATALOGUE
 from onnxproof.proof.codec import decode, plain
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import (

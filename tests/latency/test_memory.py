@@ -11,7 +11,7 @@ from torch import nn
 
 from onnxproof.errors import Rejected
 from onnxproof.latency import memory
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 MEGABYTE = 1_000_000
 

@@ -9,7 +9,7 @@ from onnxproof.latency.tune import settings_to_try, tune
 from onnxproof.pipeline.locating import SILENT
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 
 def test_tuning_offers_only_what_passes(tmp_path, exported):

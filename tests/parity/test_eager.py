@@ -9,7 +9,7 @@ from torch import nn
 
 from onnxproof.errors import Rejected
 from onnxproof.parity.eager import EagerRunner
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 
 class Counts(nn.Module):

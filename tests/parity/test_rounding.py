@@ -10,7 +10,7 @@ from torch import nn
 import models
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.parity.rounding import EXACT, RULES, Injector
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy
 
 

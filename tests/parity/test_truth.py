@@ -17,7 +17,7 @@ from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.parity.truth import GraphInFloat64, Truth, time_limit
 from onnxproof.request.request import Limits
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy
 
 

@@ -8,7 +8,7 @@ import torch
 
 from onnxproof.blame.capture import capture, first_nonfinite_call, traced_outputs, true_values
 from onnxproof.parity.float64 import Unavailable
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 
 class Ratio(torch.nn.Module):

@@ -10,7 +10,7 @@ from onnxproof.blame.nodes import Introduced
 from onnxproof.blame.provenance import Provenance
 from onnxproof.graph.sourcemap import Origin
 from onnxproof.graph.view import Graph
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 TEXT = """<ir_version: 10, opset_import: ["" : 20]> g (float[N] x) => (float[N] y, float[N] z)
 { a = Neg(x) y = LeakyRelu <alpha = 0.5>(a) z = Log(x) }"""

@@ -15,7 +15,7 @@ import torch
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from onnxproof.search.script import NoScript, Sides, write_script
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 EVIL = "n\"\"\"\n'''\nimport pathlib; pathlib.Path('harmed').touch()\n#"
 CALM = "open('harmed', 'w')"

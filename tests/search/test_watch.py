@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 from onnxproof.search.watch import ModuleWatcher
-from onnxproof.subject.subject import make_subject
+from onnxproof.subject.assembly import make_subject
 
 
 class Of(torch.nn.Module):

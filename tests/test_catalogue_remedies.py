@@ -729,7 +729,7 @@ JUDGED_TIMES = "tests/test_latency.py::test_each_code_has_its_trigger_and_its_ne
 ELSEWHERE = {
     "OX001": "tests/test_supervision.py::test_an_export_that_dies_is_a_finding_and_torchscript_is_tried",
     "OX005": "tests/catalogue/test_parity_codes.py::test_a_proof_triggers_its_code_and_the_near_miss_does_not",
-    "OX008": "tests/test_healing.py::test_fix_writes_what_worked_and_the_next_run_uses_it",
+    "OX008": "tests/heal/test_healing.py::test_fix_writes_what_worked_and_the_next_run_uses_it",
     "OX119": "tests/artifact/test_export.py::test_large_weights_go_to_external_data_and_ship",
     **{f"OX{number}": JUDGED_TIMES for number in (*range(401, 409), 410, 411, 414, 416, 417, 419, 420)},
     "OX418": "tests/latency/test_bench.py::test_a_wrong_second_file_is_noted_and_does_not_gate",

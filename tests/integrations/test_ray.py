@@ -15,6 +15,7 @@ import onnxproof
 from onnxproof.data.arrays import ArraySource
 from onnxproof.errors import UserError
 from onnxproof.integrations.ray import _stream
+from onnxproof.proof.codec import plain
 
 ray = pytest.importorskip("ray")
 
@@ -98,9 +99,8 @@ def workers() -> list[int]:
 
 def counts(proof) -> str:
     quality = proof.quality
-    kept = {
-        name: getattr(quality, name) for name in ("n", "confusion", "flip_count", "candidate", "baseline", "intervals")
-    }
+    names = ("n", "confusion", "flip_count", "candidate", "baseline", "intervals")
+    kept = {name: plain(getattr(quality, name)) for name in names}
     flips = [(f.id, f.baseline, f.candidate, f.explained) for f in quality.flips]
     return json.dumps([kept, sorted(flips)], sort_keys=True)
 

@@ -21,14 +21,14 @@ from torch import nn
 
 from onnxproof.artifact.export import export
 from onnxproof.cases.plan import Case
-from onnxproof.parity.verification import Listener, Verifier, verify
+from onnxproof.parity.verification import Verifier, verify
+from onnxproof.pipeline.locating import SILENT
 from onnxproof.request.request import ExportOptions, VerifySettings
 from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.conversion import to_torch
 
 REPEATS = 3
-SILENT = Listener(lambda finding: None, lambda names: None, lambda case, stage: None, lambda result: None)
 
 
 class Transformer(nn.Module):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -33,12 +33,27 @@ def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> NoRe
     stop(f"This is a bug in onnxproof: {message.splitlines()[0]}\nPlease report it with the files in {folder}.")
 
 
-def deliver(proof: Proof, request: Request, require: Callable[[Proof], None] | None = None) -> NoReturn:
-    """Print, write and exit."""
+def tell(proof: Proof, delivery: Delivery) -> str:
+    """Print the verdict while its cause is still looked for; what was printed."""
+    from onnxproof.report.wording import headline
+
+    if delivery.json == "-":
+        return ""
+    if delivery.json:
+        proof.save(delivery.json)
+    line = headline(proof)
+    print(line, flush=True)
+    return line
+
+
+def deliver(
+    proof: Proof, request: Request, require: Callable[[Proof], None] | None = None, said: Sequence[str] = ()
+) -> NoReturn:
+    """Print (but for a first line that was `said` already), write and exit."""
     from onnxproof.cli import outputs
     from onnxproof.report.text import culprits, describe_case, render
 
-    _print(proof, render(proof), request.delivery)
+    _print(proof, render(proof), request.delivery, said)
     if request.delivery.json != "-":
         if request.verb == "locate" or (request.verb == "diff" and proof.blame):
             print(culprits(proof))
@@ -58,10 +73,12 @@ def finish(proof: Proof, text: str, delivery: Delivery) -> NoReturn:
     raise typer.Exit(0 if proof.verdict == "ship" else 1)
 
 
-def _print(proof: Proof, text: str, delivery: Delivery) -> None:
+def _print(proof: Proof, text: str, delivery: Delivery, said: Sequence[str] = ()) -> None:
     if delivery.json == "-":
         print(proof.dumps())
         return
     if delivery.json:
         proof.save(delivery.json)
-    print(text.splitlines()[0] if delivery.quiet else text)
+    first, *others = text.splitlines()
+    lines = [line for line in (first,) if line not in said] + ([] if delivery.quiet else others)
+    print("\n".join(lines), end="\n" if lines else "")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.events import Evaluated
+from onnxproof.proof.proof import Proof
 from onnxproof.proof.search import Search
 
 STAGES = {
@@ -24,15 +25,22 @@ STAGES = {
 
 
 @contextmanager
-def shown(quiet: bool) -> Iterator[Progress]:
-    """Progress as a spinner with the stage, then the case."""
+def shown(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Progress]:
+    """Progress as a spinner with the stage, then the case; `verdict` hears of the verdict while the line stands still."""
     if quiet or not sys.stderr.isatty():
-        yield Progress()
+        yield Progress(verdict=verdict)
         return
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:
+
+        def pause(proof: Proof) -> None:
+            status.stop()
+            verdict(proof)
+            status.start()
+
         yield Progress(
+            verdict=pause,
             stage=lambda stage: status.update(STAGES.get(stage, stage)),
             case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {name}"),
             search=lambda outcome: status.update(_searched(outcome)),

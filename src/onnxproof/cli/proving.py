@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.cli.commands import add_command
-from onnxproof.cli.ending import deliver, finish, stop_for_a_bug
+from onnxproof.cli.ending import deliver, finish, stop_for_a_bug, tell
 from onnxproof.cli.repository import prove_all
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
@@ -98,16 +98,21 @@ def work(request: Request) -> None:
 
     outputs.check(request.delivery)
     check_target(request)
-    proof = _proof(request)
     command = shlex.join(["onnxproof", *sys.argv[1:]])
-    proof = replace(proof, environment=replace(proof.environment, command=command))
-    if request.delivery.baseline:
-        proof = judge_against(proof, outputs.load_baseline(request.delivery))
-    proof.save(Path(request.out) / "proof.json")
+    baseline = outputs.load_baseline(request.delivery) if request.delivery.baseline else None
+    said: list[str] = []
+
+    def kept(proof: Proof) -> Proof:
+        proof = replace(proof, environment=replace(proof.environment, command=command))
+        proof = proof if baseline is None else judge_against(proof, baseline)
+        proof.save(Path(request.out) / "proof.json")
+        return proof
+
+    proof = kept(_proof(request, lambda early: said.append(tell(kept(early), request.delivery))))
     if request.steps.fix:
         _fix(proof, request)
     asked = request.steps.cases or request.bench is not None or request.evaluate is not None
-    deliver(proof, request, require_something if asked else None)
+    deliver(proof, request, require_something if asked else None, said)
 
 
 def check_target(request: Request) -> None:
@@ -120,14 +125,17 @@ def check_target(request: Request) -> None:
         parse_target(request.target)
 
 
-def _proof(request: Request) -> Proof:
+def _proof(request: Request, verdict: Callable[[Proof], None] = lambda proof: None) -> Proof:
     from onnxproof.api import carry_out
     from onnxproof.cli.progress import shown
     from onnxproof.pipeline.executors import forking
     from onnxproof.process.supervisor import InternalError
 
     try:
-        with shown(request.delivery.quiet) as progress, nullcontext() if request.in_process else forking(request):
+        with (
+            shown(request.delivery.quiet, verdict) as progress,
+            nullcontext() if request.in_process else forking(request),
+        ):
             return carry_out(request, None, progress)
     except InternalError as error:
         stop_for_a_bug(str(error), str(error), request.out)

@@ -17,10 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_map
 
 from onnxproof.graph.widening import in_float64
-from onnxproof.parity.rounding import Injector
+from onnxproof.parity.rounding import Injector, operations_of
+from onnxproof.parity.work import UNKNOWN, Work
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.module_copy import twin
 from onnxproof.subject.onnx_module import GraphModule
@@ -59,6 +59,10 @@ class DoubleRunner:
         """Operations the module calls, as seen while it ran under the modes."""
         self._plain: bool | None = None
         """Whether the copy gives the same without the modes: then they are left away, they cost time on every operation."""
+        self._asks = False
+        """Whether the module asks a tensor for its dtype: only then it must be made to believe, which costs time on every call."""
+        self.work = UNKNOWN
+        """What a forward costs, counted in the first one."""
         self.narrowest = self.believed
         """The narrowest float dtype the module asked for, seen while it ran: the unit of its rounding."""
 
@@ -107,12 +111,16 @@ class DoubleRunner:
         return None if constants_only and not injector.injected else outputs
 
     def _run_widened(self, leaves: list[torch.Tensor], injector: Injector | None = None) -> dict[str, NDArray[Any]]:
-        widening = _Widening(injector)
+        belief = _Belief(self.believed) if self._asks or not self.called else None
+        widening = _Widening(injector, counts=not self.called)
         try:
-            outputs = self._run(leaves, widened(self.believed, widening))
+            outputs = self._run(leaves, _widened(belief, widening))
         except Unavailable:
             _forget_compiled()
             raise
+        if not self.called:
+            self.work = Work(widening.calls, widening.operations, sum(leaf.numel() for leaf in leaves))
+        self._asks |= belief is not None and belief.asked
         self.called |= widening.called
         self.narrowest = max([self.narrowest, *widening.asked], key=lambda dtype: torch.finfo(dtype).eps)
         return outputs
@@ -172,10 +180,12 @@ class _Belief(TorchFunctionMode):
     def __init__(self, believed: torch.dtype) -> None:
         super().__init__()
         self._believed = believed
+        self.asked = False
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if result is torch.float64 and func == torch.Tensor.dtype.__get__:  # type: ignore[attr-defined]  # a getset descriptor
+            self.asked = True
             return self._believed
         return result
 
@@ -183,41 +193,59 @@ class _Belief(TorchFunctionMode):
 class _Widening(TorchDispatchMode):
     """Every request for a narrow float dtype gets float64; optionally each result its legal rounding error."""
 
-    def __init__(self, injector: Injector | None) -> None:
+    def __init__(self, injector: Injector | None = None, *, counts: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's mode has no types
         self._injector = injector
+        self._counts = counts
+        self.calls, self.operations = 0, 0.0
         self.asked: set[torch.dtype] = set()
         self.called: set[str] = set()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Not shielded from torch's compiler: the shield costs more than the rest of the mode, and imports the compiler. What the
+        compiler makes of these frames is the same."""
+        return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._assert_tensor_metadata.default:
             return None
         self.called.add(func.overloadpacket.__name__)
-        args, kwargs = tree_map(self._wide, args), tree_map(self._wide, kwargs or {})
+        args = [self._wide(value) for value in args]
+        kwargs = {name: self._wide(value) for name, value in kwargs.items()} if kwargs else {}
         if self._injector is not None:
             return self._injector.call(func, args, kwargs)
-        return func(*args, **kwargs)
+        out = func(*args, **kwargs)
+        if self._counts:
+            self.calls += 1
+            self.operations += operations_of(func, args, out)
+        return out
 
     def _wide(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            # A narrow one was built from Python data or is kept outside the module.
+            return value if value.dtype not in WIDE else value.to(WIDE[value.dtype])
         if isinstance(value, torch.dtype):
             if value in WIDE and value.is_floating_point:
                 self.asked.add(value)
             return WIDE.get(value, value)
-        if isinstance(value, torch.Tensor) and value.dtype in WIDE:
-            return value.to(WIDE[value.dtype])  # a tensor built from Python data or kept outside the module
-        return value
+        return [self._wide(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 @contextmanager
-def widened(believed: torch.dtype, widening: _Widening | None = None) -> Iterator[None]:
-    """Everything inside computes in float64 while it believes to be in its own dtype."""
+def _widened(belief: _Belief | None, widening: _Widening) -> Iterator[None]:
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with torch.no_grad(), _Belief(believed), widening or _Widening(None):
+        with torch.no_grad(), belief or nullcontext(), widening:
             yield
     finally:
         torch.set_default_dtype(before)
+
+
+def widened(believed: torch.dtype) -> AbstractContextManager[None]:
+    """Everything inside computes in float64 while it believes to be in its own dtype."""
+    return _widened(_Belief(believed), _Widening())
 
 
 def nudged(inputs: Arrays, seed: int) -> dict[str, NDArray[Any]]:

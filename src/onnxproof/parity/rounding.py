@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,8 @@ class Operation:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     out: torch.Tensor
+    sizes: torch.dtype = torch.float32
+    """The dtype in which magnitudes are computed: products in float64 are slow, and an error needs few digits."""
 
     @property
     def name(self) -> str:
@@ -68,7 +71,8 @@ class Operation:
 
     def on_magnitudes(self, **changed: Any) -> torch.Tensor:
         """The same operation on absolute values."""
-        sizes = [v.abs() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in self.args]
+        floats = [isinstance(v, torch.Tensor) and v.is_floating_point() for v in self.args]
+        sizes = [v.abs().to(self.sizes) if wide else v for v, wide in zip(self.args, floats, strict=True)]
         result: torch.Tensor = self.func(*sizes, **{**self.kwargs, **changed})
         return result
 
@@ -269,6 +273,34 @@ RULES = {name: rule for names, rule in _RULES.items() for name in names.split()}
 """Operation → what it may lose; any other loses a few u of its result."""
 
 
+def operations_of(func: Any, args: Sequence[Any], out: Any) -> float:
+    """Additions and multiplications behind a result; moving data is free."""
+    results = [t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
+    rule, size = _kind_of(func).rule, float(sum(t.numel() for t in results))
+    if rule is _product:
+        return 2 * size * _contracted(Operation(func, tuple(args), {}, results[0]))
+    if rule is _attention:
+        return 4 * size * float(args[1].shape[-2])
+    return 0.0 if rule is None else 4 * size
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is known of an operation before it is called."""
+
+    rule: Rule | None
+    in_place: bool
+    ieee: bool
+
+
+@cache
+def _kind_of(func: Any) -> _Kind:
+    name = func.overloadpacket.__name__
+    exact = func.is_view or name in EXACT or name.rstrip("_") in EXACT
+    rule = None if exact else RULES.get(name, _relative)
+    return _Kind(rule, rule is not None and func._schema.is_mutable, name in CORRECTLY_ROUNDED)
+
+
 class Injector:
     """Calls operations and adds a legal rounding error to what they give.
 
@@ -289,51 +321,64 @@ class Injector:
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run the operation and round."""
-        dependent = self._alive is not None and self._depends(args, kwargs)
-        rule = None if dependent or func.is_view else self._rule(func)
-        in_place = rule is not None and func._schema.is_mutable
-        saved = [tensor.clone() for tensor in _tensors(args[:1])] if in_place else []
-        out = func(*args, **kwargs)
-        if dependent:
+        kind = _kind_of(func)
+        if self._alive is not None and self._depends(args, kwargs):
+            out = func(*args, **kwargs)
             self._taint(out)
-        if rule is None:
             return out
-        first = out[0] if isinstance(out, (tuple, list)) and out and not in_place else out
-        error = self._error(rule, Operation(func, (*saved, *args[1:]) if saved else args, kwargs, first))
-        if error is None:
+        if kind.rule is None:
+            return func(*args, **kwargs)
+        if kind.in_place:
+            return self._call_in_place(kind, func, args, kwargs)
+        out = func(*args, **kwargs)
+        first = out[0] if isinstance(out, (tuple, list)) and out else out
+        if not _rounds(first):
             return out
-        if in_place:
-            return out.add_(error)
-        total = first + error
-        if not first.is_complex():
-            total = torch.where(total.abs() > self._largest, torch.sign(total) * math.inf, total)
+        total = self._rounded(kind, Operation(func, args, kwargs, first))
         return total if first is out else type(out)([total, *out[1:]])
 
-    @staticmethod
-    def _rule(func: Any) -> Rule | None:
-        name = func.overloadpacket.__name__
-        if name in EXACT or name.rstrip("_") in EXACT:
-            return None
-        return RULES.get(name, _relative)
+    def _call_in_place(self, kind: _Kind, func: Any, args: Any, kwargs: Any) -> Any:
+        saved = [tensor.clone() for tensor in _tensors(args[:1])]
+        out = func(*args, **kwargs)
+        if not _rounds(out):
+            return out
+        op = Operation(func, (*saved, *args[1:]) if saved else args, kwargs, out, torch.float64)
+        return out.copy_(self._rounded(kind, op))
 
-    def _error(self, rule: Rule, op: Operation) -> torch.Tensor | None:
-        out = op.out
-        if not isinstance(out, torch.Tensor) or not (out.is_floating_point() or out.is_complex()) or not out.numel():
-            return None
+    def _rounded(self, kind: _Kind, op: Operation) -> torch.Tensor:
+        """The result with an error; where the error or the result leaves the numbers, once more and with care."""
+        error = self._error(kind, op)
+        if error is None:
+            return op.out
+        total = torch.add(op.out, error, alpha=self._unit)
+        if not total.is_complex():
+            low, high = torch.aminmax(total)
+            if low >= -self._largest and high <= self._largest:
+                return total
+        error = self._error(kind, replace(op, sizes=torch.float64))
+        assert error is not None  # the rule has given one before
+        error = torch.where(torch.isfinite(op.out.abs()), error, 0.0).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        total = torch.add(op.out, error, alpha=self._unit)
+        if total.is_complex():
+            return total
+        return torch.where(total.abs() > self._largest, torch.sign(total) * math.inf, total)
+
+    def _error(self, kind: _Kind, op: Operation) -> torch.Tensor | None:
+        """In units of u."""
+        assert kind.rule is not None
         try:
-            amplitude = rule(op)
+            amplitude = kind.rule(op)
         except (RuntimeError, IndexError, TypeError, ValueError, AttributeError):
             amplitude = _relative(op)  # an unusual overload: fall back to a plain relative error
         if amplitude is None:
             return None
-        if op.name in CORRECTLY_ROUNDED:
-            amplitude = torch.where(out == out.to(self._narrow).to(out.dtype), 0.0, amplitude)
+        if kind.ieee:
+            amplitude = torch.where(op.out == op.out.to(self._narrow), 0.0, amplitude)
         self.injected += 1
-        signs = torch.rand(out.shape, generator=self._generator, dtype=torch.float64) * 2 - 1
         # Constant rows round alike: half of the error is common to the whole tensor.
-        common = float(torch.rand((), generator=self._generator, dtype=torch.float64) * 2 - 1)
-        error = torch.where(torch.isfinite(out.abs()), (signs + common) * self._unit * amplitude, 0.0)
-        return error.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).expand_as(out)
+        common = float(torch.rand((), generator=self._generator, dtype=torch.float64)) * 2 - 1
+        signs = torch.empty(op.out.shape, dtype=op.sizes).uniform_(common - 1, common + 1, generator=self._generator)
+        return signs * amplitude
 
     def _depends(self, args: Any, kwargs: Any) -> bool:
         return any(_address(t) in self._tainted for t in _tensors([args, kwargs]))
@@ -343,6 +388,10 @@ class Injector:
         for tensor in _tensors([out]):
             self._alive.append(tensor)
             self._tainted.add(_address(tensor))
+
+
+def _rounds(out: Any) -> bool:
+    return isinstance(out, torch.Tensor) and (out.is_floating_point() or out.is_complex()) and out.numel() > 0
 
 
 def _address(tensor: torch.Tensor) -> int:

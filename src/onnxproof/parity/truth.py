@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -38,6 +38,7 @@ from onnxproof.parity.comparison import (
 )
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
+from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.request.request import Limits
 from onnxproof.tensors.arrays import Arrays
@@ -50,13 +51,15 @@ HOPELESS = 50.0
 EXACT_ENOUGH = 1e-13
 DOUBLE_UNIT = 2.0**-50
 """Rounding of float64 itself, with room for long sums."""
+ENOUGH = 2
+"""Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples."""
 EXACTNESS_SHARE = 0.1
-"""Share of the time spent on forwards that the reference evaluator may take, and seconds it always has."""
+"""Share of the work of the forwards that the reference evaluator may do, and seconds of work it always has."""
 GRACE = 0.4
 NUDGES = (1, 2, 3)
 """Seeds of the samples that excuse an inexact graph."""
-FIRST_RUN = 10.0
-"""Seconds after which one evaluation is given up."""
+LONGEST = 10.0
+"""Seconds of work beyond which one evaluation is not begun."""
 
 
 @contextmanager
@@ -78,16 +81,34 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How closely cases are looked at."""
+
+    samples: tuple[int, ...] = SAMPLES
+    """Legal roundings after which a difference that is still there counts as unexplained."""
+    settles: bool = True
+    """Whether an output that was wrong in enough cases is asked no more questions."""
+    unhurried: bool = False
+    """Whether the reference evaluator looks at every case, whatever that costs."""
+
+
+PLANNED = Effort()
+"""What a planned case gets."""
+
+
 class Truth:
     """The float64 truth of a subject, or the best stand-in there is."""
 
     def __init__(
-        self, eager: EagerRunner, double: DoubleRunner | None, limits: Limits, counts: tuple[int, ...] = SAMPLES
+        self, eager: EagerRunner, double: DoubleRunner | None, limits: Limits, effort: Effort = PLANNED
     ) -> None:
-        self.counts = counts
+        self.effort = effort
         self._eager = eager
         self._double = double
         self._limits = limits
+        self._shown: Counter[tuple[str, ...]] = Counter()
+        """Questions, and in how many cases the answer was that no rounding explains it."""
 
     def of(self, inputs: Arrays) -> Outputs | None:
         """The outputs in float64; None where the module cannot run so."""
@@ -102,10 +123,19 @@ class Truth:
         baseline: Outputs,
         candidate: Outputs,
         comparisons: Sequence[Comparison],
+        group: str = "",
+        *,
+        glance: bool = False,
     ) -> tuple[list[Comparison], Outputs | None]:
-        """The comparisons with their noise, and the truth where it deserves the name."""
+        """The comparisons with their noise, and the truth where it deserves the name.
+
+        Cases of one `group` weigh alike: what some of them showed of an output the others need not show again. A glance takes no
+        samples: whether rounding explains a difference stays open.
+        """
         samples = _Samples(self, inputs, baseline, truth)
         judged = [self._with_noise(c, baseline, candidate, samples) for c in comparisons]
+        if not glance:
+            judged = [self._explained(c, baseline, candidate, samples, group) for c in judged]
         return judged, truth if samples.doubled else None
 
     def sample(self, inputs: Arrays, seed: int, doubled: bool) -> Outputs | None:
@@ -117,26 +147,51 @@ class Truth:
         return None
 
     def _with_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
-        if not c.same_form or not c.size:
+        if not c.same_form or not c.size or c.kind == "discrete":
+            return c
+        b, k, truth = baseline[c.output], candidate[c.output], samples.truth.get(c.output)
+        if samples.doubled and truth is not None:
+            return replace(c, noise=measure_noise(b, k, truth, "float64", self._unit(b)))
+        return replace(c, noise=measure_noise(b, k, b, "ulp", self._unit(b))) if c.compared else c
+
+    def _unit(self, b: NDArray[Any]) -> float:
+        return max(unit_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
+
+    def _explained(
+        self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples, group: str
+    ) -> Comparison:
+        """What legal roundings explain of a suspicious difference."""
+        if not c.same_form or not c.size or not self._suspicious(c):
+            return c
+        question = (group, c.output, "pattern" if c.pattern.differing else "broken" if self._broken(c) else "noise")
+        if self.effort.settles and self._shown[question] >= ENOUGH and (c.pattern.differing or self._noisy(c)):
             return c
         b, k = baseline[c.output], candidate[c.output]
         if c.kind == "discrete":
-            return _explain_discrete(c, b, k, samples)
-        unit = max(unit_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
-        truth = samples.truth.get(c.output)
-        if samples.doubled and truth is not None:
-            c = replace(c, noise=measure_noise(b, k, truth, "float64", unit))
-        elif c.compared:
-            c = replace(c, noise=measure_noise(b, k, b, "ulp", unit))
-        return _explain_float(c, b, k, samples, unit) if self._suspicious(c) else c
+            c = _explain_discrete(c, b, k, samples)
+            shown = bool(c.unexplained_mismatches)
+        else:
+            c = _explain_float(c, b, k, samples, self._unit(b))
+            beyond = c.noise is not None and c.noise.unexplained is not None and c.noise.unexplained > 1
+            shown = bool(c.pattern.unexplained) or beyond
+        self._shown[question] += shown
+        return c
 
     def _suspicious(self, c: Comparison) -> bool:
+        if c.kind == "discrete":
+            return bool(c.mismatched)
         if c.pattern.differing or (c.noise is None and c.max_abs):
             return True
-        if c.noise is not None and max(c.noise.ratio, c.noise.worst_ratio) > self._limits.noise:
-            return True
-        broken = c.excess(self._limits.atol, self._limits.rtol) > 0
-        return c.max_abs is not None and (broken or c.max_abs > self._limits.max_abs)
+        return self._noisy(c) or self._broken(c)
+
+    def _noisy(self, c: Comparison) -> bool:
+        return c.kind == "discrete" or (
+            c.noise is not None and max(c.noise.ratio, c.noise.worst_ratio) > self._limits.noise
+        )
+
+    def _broken(self, c: Comparison) -> bool:
+        outside = c.excess(self._limits.atol, self._limits.rtol) > 0
+        return c.max_abs is not None and (outside or c.max_abs > self._limits.max_abs)
 
 
 class _Samples:
@@ -147,7 +202,7 @@ class _Samples:
         self._inputs = inputs
         self._baseline = baseline
         self._made: list[Outputs] = []
-        self.counts = source.counts
+        self.counts = source.effort.samples
         self.truth = baseline if truth is None else truth
         self.doubled = truth is not None
 
@@ -166,8 +221,6 @@ class _Samples:
 
 
 def _explain_discrete(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Samples) -> Comparison:
-    if not c.mismatched:
-        return c
     left = c.mismatched
     for count in samples.counts:
         legal = [*samples.take(count, c.output), samples.truth[c.output]]
@@ -223,54 +276,62 @@ class GraphInFloat64:
         self._runner = ReferenceRunner(self._wide, renamed)
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
         self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(graph))
-        self.spent = 0.0
-        self._rate = 0.0
-        """Seconds per input element of the dearest run so far."""
+        self._spent = 0.0
+        """Seconds of work so far."""
+        self._excused: dict[str, list[float]] = {}
+        """Output → what constants and rounding excused where that was not enough."""
 
-    def affordable(self, forwards: float, elements: int) -> bool:
-        """Whether the reference evaluator has time for an input of this size, given what the forwards took so far."""
-        expected = self._rate * elements
-        return not self.spent or self.spent + expected <= EXACTNESS_SHARE * forwards + GRACE
+    def affords(self, forwards: float, elements: int) -> bool:
+        """Whether the reference evaluator may look at an input of this size, given the work of the forwards so far."""
+        expected = self._double.work.evaluation(elements)
+        return expected <= LONGEST and (not self._spent or self._spent + expected <= EXACTNESS_SHARE * forwards + GRACE)
 
-    def measure(self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str]) -> dict[str, Exactness]:
-        """Exactness per output of the module, where the graph gives one like it."""
-        began = time.perf_counter()
-        try:
-            with time_limit(FIRST_RUN):
-                exact = self._runner.run(inputs)
-            return {
-                name: self._measure_output(inputs, truth[name], exact[graph], name, graph)
-                for name, graph in outputs.items()
-                if name in truth and graph in exact and _measurable(truth[name], exact[graph])
-            }
-        finally:
-            took = time.perf_counter() - began
-            self.spent += took
-            self._rate = max(self._rate, took / max(1, sum(array.size for array in inputs.values())))
+    def measure(
+        self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str], *, glance: bool = False
+    ) -> dict[str, Exactness]:
+        """Exactness per output of the module, where the graph gives one like it. A glance takes no samples of what excuses it."""
+        exact = self._run(self._runner, inputs)
+        return {
+            name: self._measure_output(inputs, truth[name], exact[graph], name, graph, glance)
+            for name, graph in outputs.items()
+            if name in truth and graph in exact and _measurable(truth[name], exact[graph])
+        }
+
+    def _run(self, runner: ReferenceRunner, inputs: Arrays) -> Outputs:
+        expected = self._double.work.evaluation(sum(array.size for array in inputs.values()))
+        self._spent += expected
+        with time_limit(PATIENCE * max(LONGEST, expected)):
+            return runner.run(inputs)
 
     def _measure_output(
-        self, inputs: Arrays, truth: NDArray[Any], exact: NDArray[Any], name: str, graph: str
+        self, inputs: Arrays, truth: NDArray[Any], exact: NDArray[Any], name: str, graph: str, glance: bool
     ) -> Exactness:
         t, e = as_float64(truth), as_float64(exact)
         scale = local_scale(t)
         result = measure_exactness(e, t, np.asarray(EXACT_ENOUGH * 100 * scale))
+        if result.ratio <= 1 or glance:
+            return result
+        before = self._excused.setdefault(name, [])
+        if len(before) >= ENOUGH and result.error > HOPELESS * max(before):
+            return measure_exactness(e, t, np.asarray(max(before) * scale))
         samples: list[NDArray[np.float64]] = []
         # What storing constants costs, then float64's own rounding: each only where it is needed.
         for more in (
             partial(self._constant_samples, inputs, t, e, name, graph),
             partial(self._samples, inputs, name, unit=DOUBLE_UNIT),
         ):
-            if result.ratio <= 1:
-                break
             samples += more()
             result = measure_exactness(e, t, allowance(samples, t, scale, self._unit))
+            if result.ratio <= 1:
+                return result
+        before.append(result.allowance)
         return result
 
     def _constant_samples(
         self, inputs: Arrays, t: NDArray[Any], e: NDArray[Any], name: str, graph: str
     ) -> list[NDArray[np.float64]]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
-        moved = (as_float64(runner.run(inputs)[graph]) for runner in self._nudged_runners)
+        moved = (as_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
         return [t + (m - e) for m in moved if m.shape == e.shape] + self._samples(inputs, name, constants_only=True)
 
     def _samples(self, inputs: Arrays, name: str, **how: Any) -> list[NDArray[np.float64]]:
@@ -280,6 +341,7 @@ class GraphInFloat64:
                 made = self._double.sample(inputs, seed, **how)
                 if made is None:  # the module folds no constants
                     break
+                self._spent += self._double.work.sample(sum(array.size for array in inputs.values()))
                 samples.append(as_float64(made[name]))
         return samples
 

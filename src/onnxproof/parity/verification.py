@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,8 @@ from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
-from onnxproof.parity.truth import SAMPLES, GraphInFloat64, Truth
+from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Truth
+from onnxproof.parity.work import PATIENCE, UNKNOWN, Work
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
@@ -93,12 +94,10 @@ class Verifier:
         *,
         candidate: Candidate | None = None,
         stateful: bool = False,
-        samples: tuple[int, ...] = SAMPLES,
-        unhurried: bool = False,
+        effort: Effort = PLANNED,
     ) -> None:
         self.candidate = candidate or candidate_of(settings.session)
-        self._unhurried = unhurried
-        """Whether the reference evaluator may take its time: for single inputs that are looked at closely."""
+        self._effort = effort
         self.subject = with_symbols(subject, artifact)
         self._artifact = artifact
         self._settings = settings
@@ -106,17 +105,19 @@ class Verifier:
         self.eager = EagerRunner(subject, stateful=stateful)
         self.supply = Supply(self.subject, artifact, settings)
         self._inputs = self._pair_inputs()
-        self.session: Session = self.candidate.open(Path(artifact.path), settings.session, self._inputs.reverse)
+        self.session: Session = self.candidate.open(
+            Path(artifact.path), replace(settings.session, spinning=False), self._inputs.reverse
+        )
         if (placement := self.session.placement()) is not None:
             listener.finding(placement)
         self._double = self._make_double()
-        self._truth = Truth(self.eager, self._double, settings.limits, samples)
+        self._truth = Truth(self.eager, self._double, settings.limits, effort)
+        self.work = self._double.work if self._double is not None else UNKNOWN
         self._outputs: Pairing | None = None
         self._memory = Memory()
         self._forwards = 0.0
+        """Seconds of work of all cases so far."""
         self.stage = "start"
-        self._rate = 0.0
-        """Seconds per input element of the dearest case so far: what a larger case will cost."""
 
     @property
     def input_pairs(self) -> Mapping[str, str]:
@@ -142,7 +143,8 @@ class Verifier:
     def _make_double(self) -> DoubleRunner | None:
         try:
             double = DoubleRunner(self.subject)
-            double.run(self.supply.example())
+            with expected(self.subject).threads(0):
+                double.run(self.supply.example())
         except Unavailable as error:
             self._listener.finding(
                 found(
@@ -179,14 +181,29 @@ class Verifier:
         self.stage = "inputs"
         inputs = self.supply.make_inputs(case)
         elements = _elements(inputs)
-        if self._rate * elements > self._settings.budget / 4 or not self._memory.room_for(elements):
+        work = self.work.case(elements)
+        if self._forwards + work > self._settings.budget or not self._memory.room_for(elements):
             return None
         return self.evaluate(case, inputs)
 
     def evaluate(
-        self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, NDArray[Any]]] | None = None
+        self,
+        case: Case,
+        inputs: Inputs,
+        answer: Callable[[], dict[str, NDArray[Any]]] | None = None,
+        *,
+        glance: bool = False,
     ) -> CaseResult:
-        """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already."""
+        """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already.
+
+        A glance leaves open what rounding explains.
+        """
+        with self.work.threads(_elements(inputs)):
+            return self._evaluate(case, inputs, answer, glance)
+
+    def _evaluate(
+        self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, NDArray[Any]]] | None, glance: bool
+    ) -> CaseResult:
         elements = _elements(inputs)
         seconds: dict[str, float] = {}
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
@@ -216,15 +233,21 @@ class Verifier:
             for name in candidate
             if name in baseline
         ]
+        group = "denormal" if case.profile == "denormal" else str(case.fair)
         comparisons, truth = self._timed(
-            "noise", case, seconds, lambda: self._truth.judge_case(inputs, truth, baseline, candidate, comparisons)
+            "noise",
+            case,
+            seconds,
+            lambda: self._truth.judge_case(inputs, truth, baseline, candidate, comparisons, group, glance=glance),
         )
         self._memory.learn(elements)
-        self._forwards += sum(seconds.values())
-        self._rate = max(self._rate, sum(seconds.values()) / max(elements, 1)) if elements > 1000 else self._rate
+        self._forwards += self.work.case(elements)
         if truth is not None and case.fair:
             comparisons = self._timed(
-                "reference", case, seconds, lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons)
+                "reference",
+                case,
+                seconds,
+                lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons, glance),
             )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
         return replace(result, status="compared", outputs=tuple(comparisons))
@@ -248,13 +271,13 @@ class Verifier:
         return self._outputs
 
     def _with_exactness(
-        self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison]
+        self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison], glance: bool
     ) -> list[Comparison]:
         graph = self._exact
-        if graph is None or not (self._unhurried or graph.affordable(self._forwards, _elements(inputs))):
+        if graph is None or not (self._effort.unhurried or graph.affords(self._forwards, _elements(inputs))):
             return comparisons
         try:
-            measured = graph.measure(inputs, truth, outputs)
+            measured = graph.measure(inputs, truth, outputs, glance=glance)
         except Rejected:
             return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
         return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
@@ -276,18 +299,20 @@ class Verifier:
 
 
 def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozenset(), budget: float = 120.0) -> None:
-    """Run the planned cases that are not done yet, until the budget is spent."""
+    """Run the planned cases that are not done yet, as many as the budget has work for."""
     verifier.calibrate()
     cases = verifier.plan()
     listener.plan(cases, verifier.supply.coverage(cases))
     for finding in verifier.supply.remarks():
         listener.finding(finding)
-    began, left_out = time.perf_counter(), []
+    began = time.perf_counter()
+    left_out: list[str] = []
+    cut: list[str] = []
     for case in cases:
         if case.name in done:
             continue
-        if time.perf_counter() - began > budget:
-            left_out.append(case.name)
+        if time.perf_counter() - began > PATIENCE * budget:
+            cut.append(case.name)
             continue
         try:
             result = verifier.run(case)
@@ -304,14 +329,32 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         listener.case(result)
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
-    if left_out:
-        listener.finding(
-            found(
-                "OX005",
-                f"{len(left_out)} of {len(cases)} cases were left out: they would not fit into the budget of {budget:g} s",
-                evidence={"cases": left_out},
-            )
-        )
+    for finding in _left_out(cases, left_out, cut, budget):
+        listener.finding(finding)
+
+
+def _left_out(
+    cases: Sequence[Case], unaffordable: Sequence[str], cut: Sequence[str], budget: float
+) -> Iterator[Finding]:
+    """What a reader must know who takes the plan for what was run."""
+    missing = {*unaffordable, *cut}
+    severity: Severity = "review" if _core_missing(cases, missing) else "note"
+    told = (
+        (unaffordable, f"they would not fit into the budget of {budget:g} s or into memory"),
+        (cut, f"the clock cut after {PATIENCE * budget:g} s, {PATIENCE:g} times the budget"),
+    )
+    for names, why in told:
+        if names:
+            message = f"{len(names)} of {len(cases)} cases were left out: {why}"
+            yield found("OX005", message, severity=severity, evidence={"cases": list(names)})
+
+
+def _core_missing(cases: Sequence[Case], missing: Collection[str]) -> bool:
+    """Whether a value profile, or every other size than one, was left out altogether."""
+    fair = [case for case in cases if case.fair]
+    run = [case for case in fair if case.name not in missing]
+    sizes = [{tuple(case.sizes.values()) for case in some} for some in (fair, run)]
+    return {case.profile for case in fair} != {case.profile for case in run} or min(len(sizes[0]), 2) > len(sizes[1])
 
 
 def _try_example(verifier: Verifier, case: Case, listener: Listener, done: frozenset[str]) -> None:
@@ -335,6 +378,12 @@ def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
             if isinstance(size, str) and dim not in dynamic.get(name, {}) and dim < tensor.ndim and size not in known:
                 dynamic.setdefault(name, {})[dim] = size
     return replace(subject, dynamic=dynamic)
+
+
+def expected(subject: Subject) -> Work:
+    """A first guess, before a forward was counted: every weight is used once for each row."""
+    rows = max((tensor.shape[0] for tensor in subject.inputs.tensors.values() if tensor.ndim), default=1)
+    return Work(0, 2.0 * rows * sum(parameter.numel() for parameter in subject.module.parameters()), 1)
 
 
 def _elements(inputs: Arrays) -> int:

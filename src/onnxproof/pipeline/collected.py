@@ -14,6 +14,7 @@ from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.counterexample import Counterexample
 from onnxproof.proof.coverage import Coverage
 from onnxproof.proof.environment import Environment
+from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.search import Search
 from onnxproof.proof.subject import SubjectFacts
@@ -27,6 +28,8 @@ class Progress:
     case: Callable[[int, int, str], None] = lambda done, total, name: None
     search: Callable[[Search], None] = lambda outcome: None
     rows: Callable[[events.Evaluated], None] = lambda done: None
+    verdict: Callable[[Proof], None] = lambda proof: None
+    """Hears the verdict as soon as it is certain, where something is still to be found out: the cause, the smallest input."""
 
 
 @dataclass
@@ -57,6 +60,8 @@ class Collected:
     """Cases that a search found → where their inputs are."""
     times: LatencyParts = field(default_factory=LatencyParts)
     quality: Quality | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    """How long each stage took."""
 
     @property
     def results(self) -> list[CaseResult]:

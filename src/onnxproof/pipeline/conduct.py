@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected, Progress
 from onnxproof.pipeline.executors import NotPortable, run_here, run_in_children
 from onnxproof.pipeline.latency_parts import earlier_of
-from onnxproof.pipeline.stages import Run, stages_of
+from onnxproof.pipeline.stages import Run, Stage, stages_of
 from onnxproof.policy.asked import limits_of
 from onnxproof.policy.judgement import judge
 from onnxproof.policy.quality import check_gates
@@ -31,21 +32,34 @@ def conduct(request: Request, policy: Policy, *, progress: Progress | None = Non
     request = replace(request, verify=replace(request.verify, limits=limits_of(policy)))
     run = Run(request, policy, Collected(progress or Progress()))
     began = time.perf_counter()
-    _carry_out(run)
+    _carry_out(run, began)
     latency = run.collected.times.finished(earlier) if request.bench is not None else None
     return _judged(run, latency, time.perf_counter() - began)
 
 
-def _carry_out(run: Run) -> None:
+def _carry_out(run: Run, began: float) -> None:
     stages = stages_of(run.request)
+
+    def announce(stage: Stage) -> None:
+        if stage.explains and not run.request.steps.heal:
+            _tell_verdict(run, stages, time.perf_counter() - began)
+
     if run.request.in_process:
-        run_here(run, stages)
+        run_here(run, stages, announce)
         return
     try:
-        run_in_children(run, stages)
+        run_in_children(run, stages, announce)
     except NotPortable as error:
         run.collected.observe(found("OX136", f"{error}; it was proved in this process"))
-        run_here(run, stages)
+        run_here(run, stages, announce)
+
+
+def _tell_verdict(run: Run, stages: Sequence[Stage], seconds: float) -> None:
+    """Say the verdict where nothing that is still to be done can change it."""
+    proof = _judged(run, None, seconds)
+    later = [stage for stage in stages if not stage.explains and stage.name not in run.collected.seconds]
+    if proof.verdict == "block" or not any(stage.wanted(run) for stage in later):
+        run.collected.progress.verdict(proof)
 
 
 def _make_folder(out: str) -> None:
@@ -87,7 +101,7 @@ def _judged(run: Run, latency: Latency | None, seconds: float) -> Proof:
         counterexamples=tuple(collected.counterexamples),
         policy=policy,
         planned=tuple(collected.planned),
-        timing=Timing(seconds),
+        timing=Timing(seconds, dict(collected.seconds)),
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,10 +38,22 @@ class Executor(Protocol):
     def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None: ...
 
 
+Announce = Callable[[Stage], None]
+"""Hears which stage is about to begin."""
+
+
+def run_stages(run: Run, stages: Sequence[Stage], executor: Executor, announce: Announce) -> None:
+    """The wanted stages in order."""
+    for stage in stages:
+        if stage.wanted(run):
+            announce(stage)
+            began = time.perf_counter()
+            run_stage(stage, run, executor)
+            run.collected.seconds[stage.name] = time.perf_counter() - began
+
+
 def run_stage(stage: Stage, run: Run, executor: Executor) -> None:
     """One stage to its end, with as many children as it may have."""
-    if not stage.wanted(run):
-        return
     for attempt in range(stage.attempts):
         ends = [_carry_out(stage, order, run, executor) for order in stage.orders(run)]
         again = [stage.died(run, end, attempt) for end in ends if end is not None]
@@ -89,23 +102,20 @@ class Children:
         )
 
 
-def run_here(run: Run, stages: tuple[Stage, ...]) -> None:
+def run_here(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
     """All stages in this process."""
     from onnxproof.pipeline.loading import load_subject
 
-    executor = Here(load_subject(run.request))
-    for stage in stages:
-        run_stage(stage, run, executor)
+    run_stages(run, stages, Here(load_subject(run.request)), announce)
 
 
-def run_in_children(run: Run, stages: tuple[Stage, ...]) -> None:
+def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
     """All stages in supervised children."""
     with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, forking(run.request):
         request = _portable(run.request, Path(folder))
         verify = replace(request.verify, isolated=True)
         run = replace(run, request=replace(request, verify=verify), folder=folder)
-        for stage in stages:
-            run_stage(stage, run, Children(lambda exporting: request.silence(exporting=exporting)))
+        run_stages(run, stages, Children(lambda exporting: request.silence(exporting=exporting)), announce)
 
 
 @contextmanager

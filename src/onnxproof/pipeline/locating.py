@@ -10,6 +10,7 @@ from pathlib import Path
 from onnxproof.blame.locate import MEMORY, Locator
 from onnxproof.cases.plan import Case
 from onnxproof.findings import Finding
+from onnxproof.parity.truth import Effort
 from onnxproof.parity.verification import Listener, Verifier
 from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk, Troubled
 from onnxproof.pipeline.loading import load_anew
@@ -22,8 +23,8 @@ from onnxproof.subject.subject import Subject
 
 LOCATED_UP_TO = min(1_500_000_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
 """Bytes of an artifact up to which its nodes are evaluated one by one: that takes about ten copies of its weights."""
-SEARCH_SAMPLES = (8, 32, 96)
-"""Legal roundings tried before a difference that was searched for counts as unexplained."""
+SEARCHED = Effort(samples=(8, 32, 96), settles=False)
+"""Who looks long enough sees outliers: a difference that was searched for is held against more legal roundings."""
 SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
 
 
@@ -34,9 +35,8 @@ def run_locate(
     emit(Entered("locate"))
     subject = subject or load_anew(request)
     # As strict as a search: what is shrunk and kept is tried in every run from now on.
-    verifier = Verifier(
-        subject, artifact, request.verify, SILENT, stateful=stateful, samples=SEARCH_SAMPLES, unhurried=True
-    )
+    effort = replace(SEARCHED, unhurried=True)
+    verifier = Verifier(subject, artifact, request.verify, SILENT, stateful=stateful, effort=effort)
     verifier.calibrate()
     planned = {case.name: case for case in verifier.plan()}
     cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]

@@ -9,7 +9,7 @@ from onnxproof.graph.view import Graph
 from onnxproof.parity.verification import Verifier
 from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
 from onnxproof.pipeline.loading import load_anew
-from onnxproof.pipeline.locating import SEARCH_SAMPLES, SILENT
+from onnxproof.pipeline.locating import SEARCHED, SILENT
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.search.attempts import Attempts, Told
@@ -27,7 +27,7 @@ def run_search(
     subject = subject or load_anew(request)
     settings = request.verify
     listener = replace(SILENT, stage=lambda case, stage: emit(Entered(stage, case)))
-    verifier = Verifier(subject, artifact, settings, listener, stateful=stateful, samples=SEARCH_SAMPLES)
+    verifier = Verifier(subject, artifact, settings, listener, stateful=stateful, effort=SEARCHED)
     verifier.calibrate()
     told = Told(
         hit=lambda case, file: emit(Hit(case, file)),

@@ -47,6 +47,8 @@ class Stage:
     """Children that may be told to do it."""
     optional = False
     """Whether what goes wrong in it leaves the other findings as they are."""
+    explains = False
+    """Whether it finds out more about a verdict that stands before it begins."""
 
     def wanted(self, run: Run) -> bool:
         """Whether there is anything to do."""
@@ -165,10 +167,11 @@ class Search(Stage):
 class Locate(Stage):
     """The cause of what parts, and the smallest input that shows it; what is not found leaves the findings as they are."""
 
-    name, work, optional = "locate", "onnxproof.pipeline.locating:run_locate", True
+    name, work, optional, explains = "locate", "onnxproof.pipeline.locating:run_locate", True, True
 
     def wanted(self, run: Run) -> bool:
-        return run.request.steps.cases and super().wanted(run) and bool(next_steps.look(run).findings)
+        steps = run.request.steps
+        return steps.cases and not steps.fast and super().wanted(run) and bool(next_steps.look(run).findings)
 
     def told(self, run: Run) -> dict[str, Any]:
         return {**super().told(run), "look": next_steps.look(run)}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 
@@ -39,6 +40,8 @@ class Environment:
 class Timing:
     """How long the proof itself took."""
 
-    OMITTED: ClassVar = ("seconds",)
+    OMITTED: ClassVar = ("seconds", "stages")
 
     seconds: float | None = None
+    stages: Mapping[str, float] = field(default_factory=dict)
+    """Where they went, by stage."""

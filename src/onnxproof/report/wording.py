@@ -54,7 +54,9 @@ def _compared(proof: Proof) -> str:
     healed = f", healed by {proof.healing.change}" if proof.healing is not None and proof.healing.healed else ""
     silenced = _silenced(proof)
     what = f"nothing but {silenced}" if silenced else "every difference is rounding"
-    return f"{proof.compared} cases compared, {what}{healed}"
+    left_out = {*proof.planned} - {case.name for case in proof.cases}
+    of = f" of {len(proof.planned)}" if left_out else ""
+    return f"{proof.compared}{of} cases compared, {what}{healed}"
 
 
 def _silenced(proof: Proof) -> str:

@@ -34,3 +34,5 @@ class SessionSettings:
     )
     runtime: str | None = option(None, "What runs the file: python:PATH for another environment's onnxruntime.", text)
     execution: str = "sequential"
+    spinning: bool = True
+    """Whether threads that wait keep their core busy, as onnxruntime's do: what is timed ships so, what is compared need not."""

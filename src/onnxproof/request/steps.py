@@ -19,6 +19,7 @@ class Steps:
     )
     bench: bool = option(False, "Time both sides too.", switch, alone=True)
     heal: bool = option(False, "Where the sides part: try other settings until one passes.", switch, alone=True)
+    fast: bool = option(False, "Stop at the verdict: no cause and no smallest input is looked for.", switch, alone=True)
     fix: bool = option(
         False, "Write the settings that worked into the configuration.", switch, alone=True, configured=False
     )

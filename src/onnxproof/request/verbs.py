@@ -69,7 +69,7 @@ def _takes(*parts: str) -> tuple[str, ...]:
 MODULE = "path/file.py:name, package.module:name, file.pt2 or file.pt"
 SEVERAL = "path/file.py:name, package.module:name, file.pt2, file.pt or a subject of the configuration."
 _PROVING = _takes(
-    "all jobs onnx", SUBJECT, "batch_sizes data evaluate labels", GATES, EXPORT, SESSION, "heal fix", TOLERANCE,
+    "all jobs onnx", SUBJECT, "batch_sizes data evaluate labels", GATES, EXPORT, SESSION, "fast heal fix", TOLERANCE,
     "accept", CASES, "bench", LIMITS, "case_timeout in_process", FILES, "baseline quiet verbose out",
 )  # fmt: skip
 PROVE = Verb("prove", "Export, verify and judge: the whole proof.", _PROVING, {"target": SEVERAL})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from onnxproof.findings import Finding
 from onnxproof.parity.verification import Verifier
 from onnxproof.policy.judgement import judge_case
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.counterexample import Counterexample
 from onnxproof.request.thresholds import Policy
 from onnxproof.search.script import NoScript, Sides, write_script
@@ -22,6 +24,13 @@ from onnxproof.search.shrink import Budget, Shrinker, in_full
 
 SURE = 2.0
 """How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""
+FAR = 20.0
+"""How far beyond what rounding may explain a difference must be at a glance, while its input is made smaller."""
+SHRINKING = 6.0
+"""Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most."""
+TRIES = (60, 600)
+CAREFUL = 10
+"""How many times as dear a full judgement is."""
 SMALL_MODULE = 100_000_000
 """Bytes up to which a module that is only in memory is saved beside its counterexample."""
 
@@ -44,6 +53,18 @@ def nearness(result: CaseResult, threshold: float) -> tuple[float, int]:
     return score, row
 
 
+def _is_among(finding: Finding, others: Iterable[Finding]) -> bool:
+    return any((one.code, one.where.output) == (finding.code, finding.where.output) for one in others)
+
+
+def _from_afar(c: Comparison, allowance: float) -> Comparison:
+    """A comparison whose exactness is held against an allowance that is known from another input."""
+    if c.exactness is None:
+        return c
+    ratio = c.exactness.error / allowance if allowance else 0.0
+    return replace(c, exactness=replace(c.exactness, allowance=allowance, ratio=ratio))
+
+
 @dataclass(frozen=True)
 class Keeper:
     """Shrinks and writes counterexamples of one subject."""
@@ -55,12 +76,9 @@ class Keeper:
 
     def keep(self, case: Case, finding: Finding) -> Counterexample:
         """Shrink a failing case (one that was kept before stays as it is), write it and describe it."""
-        supply = self.verifier.supply
-        inputs = supply.make_inputs(case)
-        budget = Budget()
+        inputs = self.verifier.supply.make_inputs(case)
         old = case.name.startswith("kept/")
-        if not old:
-            inputs = Shrinker(supply.domains, lambda trial: self._fails(trial, finding), budget).shrink(inputs)
+        inputs, tried = (inputs, 0) if old else self._shrunk(inputs, finding)
         name = Path(case.name).name if old else self._free_name(finding)
         file = self.folder / f"{name}.npz"
         keep.write(file, inputs)
@@ -74,14 +92,38 @@ class Keeper:
             str(script) if script else None,
             in_full(inputs),
             {key: array.shape for key, array in inputs.items()},
-            budget.spent,
+            tried,
         )
+
+    def _shrunk(self, inputs: Inputs, finding: Finding) -> tuple[Inputs, int]:
+        """The smallest input, and how many were tried. Each step is judged at a glance where the difference is far beyond
+        rounding, and the last one in full; where that says no, every step is."""
+        domains, tries = self.verifier.supply.domains, self._affordable(inputs)
+        quick = Budget(tries)
+        if self._fails_clearly(inputs, finding):
+            small = Shrinker(domains, lambda trial: self._fails_clearly(trial, finding), quick).shrink(inputs)
+            if self._fails(small, finding):
+                return small, quick.spent
+        careful = Budget(max(TRIES[0], tries // CAREFUL))
+        small = Shrinker(domains, lambda trial: self._fails(trial, finding), careful).shrink(inputs)
+        return small, quick.spent + careful.spent
+
+    def _affordable(self, inputs: Inputs) -> int:
+        work = self.verifier.work.case(sum(array.size for array in inputs.values()))
+        return max(TRIES[0], min(TRIES[1], int(SHRINKING / work)))
 
     def _fails(self, inputs: Inputs, finding: Finding) -> bool:
         """Whether these inputs fail in the same way: another fault would be another counterexample."""
         result = self.verifier.evaluate(Case("shrink"), inputs)
-        found = {(one.code, one.where.output) for one in surely_gating(result, self.policy)}
-        return (finding.code, finding.where.output) in found
+        return _is_among(finding, surely_gating(result, self.policy))
+
+    def _fails_clearly(self, inputs: Inputs, finding: Finding) -> bool:
+        """Whether they do at a glance, without asking what rounding explains."""
+        result = self.verifier.evaluate(Case("shrink"), inputs, glance=True)
+        allowance = FAR * float(finding.evidence.get("exactness", {}).get("allowance", 0.0))
+        outputs = tuple(_from_afar(c, allowance) for c in result.outputs)
+        policy = replace(self.policy, noise=FAR * self.policy.noise)
+        return _is_among(finding, [one for one in judge_case(replace(result, outputs=outputs), policy) if one.weight])
 
     def _free_name(self, finding: Finding) -> str:
         parts = [self.verifier.subject.name, finding.code, finding.where.output or ""]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from onnxproof.artifact.export import export
+from onnxproof.artifact.earlier import export_once
 from onnxproof.artifact.file import read_artifact
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import require_timed
@@ -17,7 +17,7 @@ from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
 from onnxproof.pipeline.bug_report import bundled
 from onnxproof.pipeline.events import Emit, Entered, Exported, Observed, SubjectRead
-from onnxproof.pipeline.loading import describe_subject, environment, load_anew
+from onnxproof.pipeline.loading import describe_subject, environment, fingerprint, load_anew
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.subject.examination import examine
@@ -72,7 +72,7 @@ def _given(request: Request) -> Artifact:
 
 def _export(subject: Subject, request: Request, killed_by: str | None, report: Callable[[Finding], None]) -> Artifact:
     options = request.export if killed_by is None else replace(request.export, exporter="torchscript")
-    artifact = export(subject, Path(request.out) / "model.onnx", options, report)
+    artifact = export_once(subject, Path(request.out) / "model.onnx", options, fingerprint(subject), report)
     if killed_by is not None:
         message = f"the default exporter killed its process ({killed_by}); TorchScript was used"
         report(found("OX107", message, evidence={"signal": killed_by}))

@@ -1,0 +1,281 @@
+"""How long a verdict takes, as ratios measured in one run.
+
+    python -m benchmarks.speed                    all of it but the corpus
+    python -m benchmarks.speed --corpus 12 --against REV
+                                                  every twelfth fault through the command line, by this version and by another one
+    python -m benchmarks.speed --steady 10        the same proof, so many times on an idle machine and with every core loaded
+
+CPU time is what is compared, of a process and all of its children: the machine is noisy. The bare script is what people write
+themselves: it imports torch and onnxruntime, builds the module, exports it and runs the same cases once on both sides.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+
+ROOT = Path(__file__).parents[1]
+REPEATS = 3
+SMALL = ("cnn", "transformer", "tabular")
+RESULTS = Path(__file__).parent / "speed.json"
+BARE = """
+import json, sys, torch, onnxruntime
+import numpy as np
+sys.path[:0] = [{root!r}]
+from benchmarks.speed import {name}
+module, inputs = {name}()
+file = {file!r}
+torch.onnx.export(module, inputs, file, dynamo=True, dynamic_shapes=({{0: "batch"}},))
+session = onnxruntime.InferenceSession(file)
+name = session.get_inputs()[0].name
+for shape, dtype in json.load(open({cases!r})):
+    values = np.random.randn(*shape).astype(dtype) if "float" in dtype else np.random.randint(0, 9, shape).astype(dtype)
+    with torch.no_grad():
+        module(torch.from_numpy(values))
+    session.run(None, {{name: values}})
+"""
+
+
+def cnn() -> tuple[torch.nn.Module, Any]:
+    """Three blocks and a head."""
+    from benchmarks.overhead import cnn
+
+    return cnn()
+
+
+def transformer() -> tuple[torch.nn.Module, Any]:
+    """A small encoder with a vocabulary."""
+    from benchmarks.overhead import transformer
+
+    return transformer()
+
+
+def tabular() -> tuple[torch.nn.Module, Any]:
+    """Features in, two classes out."""
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(24, 128), torch.nn.BatchNorm1d(128), torch.nn.SiLU(), torch.nn.Linear(128, 2)]
+    return torch.nn.Sequential(*layers, torch.nn.Softmax(-1)).eval(), (torch.randn(4, 24),)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a command took."""
+
+    cpu: float
+    wall: float
+    first: float
+    """Seconds until its first line."""
+
+
+def cost(command: Sequence[str], paths: str = "") -> Cost:
+    """Run a command to its end, whatever it says."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [paths, str(ROOT)]))}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, cwd=ROOT)
+    assert process.stdout is not None  # it is a pipe
+    process.stdout.readline()
+    first = time.perf_counter() - began
+    process.communicate()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(cpu, time.perf_counter() - began, first)
+
+
+def prove(target: str, *options: str, source: str = "") -> Cost:
+    """The command line, of this version or of another one."""
+    return cost([sys.executable, "-m", "onnxproof", "prove", target, *options], source)
+
+
+# --- one small model, right and wrong -----------------------------------------------------------------------------------
+
+
+def measure_small(name: str, folder: Path) -> dict[str, float]:
+    """A correct and a faulty proof over the bare script; the smallest of several runs each."""
+    target, out = f"benchmarks.speed:{name}", folder / name
+    prove(target, "--out", str(out))
+    proof = json.loads((out / "proof.json").read_text())
+    shapes = [next(iter(case["inputs"].values())) for case in proof["cases"]]
+    (out / "cases.json").write_text(json.dumps([(shape["shape"], shape["dtype"]) for shape in shapes]))
+    script = out / "bare.py"
+    script.write_text(
+        BARE.format(root=str(ROOT), name=name, file=str(out / "bare.onnx"), cases=str(out / "cases.json"))
+    )
+    wrong = spoiled(out / "model.onnx", out / "wrong.onnx")
+    bare, right, again, faulty = [], [], [], []
+    for i in range(REPEATS):
+        bare.append(cost([sys.executable, str(script)]))
+        right.append(prove(target, "--out", str(folder / f"{name}-right-{i}")))
+        again.append(prove(target, "--out", str(folder / f"{name}-right-{i}")))
+        faulty.append(prove(target, "--onnx", str(wrong), "--out", str(folder / f"{name}-wrong-{i}")))
+    least = min(one.cpu for one in bare)
+    return {
+        "cases": len(shapes),
+        "bare_cpu_s": least,
+        "correct": min(one.cpu for one in right) / least,
+        "again": min(one.cpu for one in again) / least,
+        "faulty": min(one.cpu for one in faulty) / least,
+        "verdict": min(one.first for one in faulty) / min(one.wall for one in bare),
+    }
+
+
+def spoiled(file: Path, wrong: Path) -> Path:
+    """The same file with one weight in the middle changed by a twentieth."""
+    model = onnx.load(file)
+    floats = [t for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT and len(t.dims) > 1]
+    tensor = floats[len(floats) // 2]
+    values = onnx.numpy_helper.to_array(tensor).copy()
+    values.flat[np.abs(values).argmax()] *= 1.05
+    tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
+    onnx.save(model, wrong)
+    return wrong
+
+
+# --- the corpus through the command line --------------------------------------------------------------------------------
+
+
+def measure_corpus(every: int, revision: str, folder: Path) -> dict[str, Any]:
+    """Every so many-th fault, by this version and by another one: CPU time, and whether each alarms."""
+    from benchmarks.faults import FAULTS
+
+    with checked_out(revision, folder) as source:
+        rows = {name: row for name in list(FAULTS)[::every] if (row := measure_fault(name, folder, source)) is not None}
+    ours, theirs = (sum(row[side][0] for row in rows.values()) for side in ("now", "before"))
+    caught = {side: sum(row[side][1] != "ship" for row in rows.values()) for side in ("now", "before")}
+    located = {side: sum(row[side][2] for row in rows.values()) for side in ("now", "before")}
+    return {
+        "faults": len(rows),
+        "now_cpu_s": ours,
+        "before_cpu_s": theirs,
+        "ratio": ours / theirs,
+        "caught": caught,
+        "located": located,
+        "rows": rows,
+    }
+
+
+def measure_fault(name: str, folder: Path, source: str) -> dict[str, tuple[float, str, bool]] | None:
+    """One fault: CPU time, verdict and whether the culprit is named, by both; None where no file shows it."""
+    from benchmarks.faults import FAULTS
+    from benchmarks.faults.build import build, dynamic_of
+
+    built, place = build(FAULTS[name], folder / name), folder / name
+    if built.onnx_path is None or set(FAULTS[name].options) - {"dynamic"}:
+        return None
+    torch.save((built.target_module, built.inputs), place / "subject.pt")
+    (place / "target.py").write_text(
+        f"import torch\n\n\ndef make():\n    return torch.load({str(place / 'subject.pt')!r}, weights_only=False)\n"
+    )
+    dims = dynamic_of(FAULTS[name]) or {}
+    flags = [f"--dynamic={key}:{dim}={size}" for key, sizes in dims.items() for dim, size in sizes.items()]
+    found = {}
+    for side, path in (("now", ""), ("before", source)):
+        out = place / side
+        spent = prove(
+            f"{place / 'target.py'}:make", "--onnx", str(built.onnx_path), "--out", str(out), *flags, source=path
+        )
+        proof = json.loads((out / "proof.json").read_text())
+        culprits = [one["node"] for blame in proof["blame"].values() for one in blame["culprits"]]
+        found[side] = (spent.cpu, proof["verdict"], built.culprit in culprits[:3])
+    print(
+        f"{name:<44} {found['now'][0]:6.1f} s {found['now'][1]:<7} before {found['before'][0]:6.1f} s {found['before'][1]}"
+    )
+    return found
+
+
+@contextmanager
+def checked_out(revision: str, folder: Path) -> Iterator[str]:
+    """The sources of another version."""
+    tree = folder / "before"
+    subprocess.run(
+        ["git", "worktree", "add", "--detach", str(tree), revision], cwd=ROOT, check=True, capture_output=True
+    )
+    try:
+        yield str(tree / "src")
+    finally:
+        subprocess.run(["git", "worktree", "remove", "--force", str(tree)], cwd=ROOT, check=True)
+
+
+# --- the same proof, whatever the load ----------------------------------------------------------------------------------
+
+
+def measure_steady(runs: int, folder: Path) -> dict[str, Any]:
+    """Different proofs of a right and a wrong model, idle and with every core loaded; one of each is what is wanted."""
+    prove("benchmarks.speed:cnn", "--out", str(folder / "steady"))
+    wrong = spoiled(folder / "steady" / "model.onnx", folder / "wrong.onnx")
+    seen: dict[str, list[str]] = {"right": [], "wrong": []}
+    for loaded in (False, True):
+        with busy(loaded):
+            for i in range(runs):
+                for kind, options in (("right", ()), ("wrong", ("--onnx", str(wrong)))):
+                    out = folder / f"{kind}-{loaded}-{i}"
+                    prove("benchmarks.speed:cnn", *options, "--out", str(out))
+                    seen[kind].append(without_times((out / "proof.json").read_text(), out))
+    return {kind: {"runs": len(texts), "different": len(set(texts))} for kind, texts in seen.items()}
+
+
+@contextmanager
+def busy(loaded: bool) -> Iterator[None]:
+    """Two endless loops on every core, or none."""
+    loops = 2 * (os.cpu_count() or 1) if loaded else 0
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def without_times(text: str, out: Path) -> str:
+    """A proof without how long anything took, when it was made, and where it was written."""
+
+    def cleaned(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: cleaned(v) for k, v in value.items() if k not in ("seconds", "timing", "created", "command")}
+        return [cleaned(one) for one in value] if isinstance(value, list) else value
+
+    return json.dumps(cleaned(json.loads(text.replace(str(out), "OUT"))), sort_keys=True)
+
+
+# --- the page -------------------------------------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Measure what is asked for, keep it beside what was measured before, and write the page."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--corpus", type=int, default=0, metavar="N")
+    parser.add_argument("--against", default="829fda7", metavar="REV")
+    parser.add_argument("--steady", type=int, default=0, metavar="RUNS")
+    asked = parser.parse_args()
+    results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if asked.corpus:
+            results["corpus"] = measure_corpus(asked.corpus, asked.against, folder)
+        elif asked.steady:
+            results["steady"] = measure_steady(asked.steady, folder)
+        else:
+            results["small"] = {one: measure_small(one, folder) for one in SMALL}
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    for kind, values in results.items():
+        told = {key: value for key, value in values.items() if key != "rows"}
+        print(kind, json.dumps(told, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import NDArray
-
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding
 from onnxproof.request.session import SessionSettings
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
-Outputs = dict[str, NDArray[Any]]
+Outputs = dict[str, Array]
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Outputs
 from onnxproof.candidates.serve import NARROW
@@ -16,7 +15,7 @@ from onnxproof.errors import ProviderError, Rejected, listed
 from onnxproof.findings import Finding, found
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 NUMPY_NAMES = {
     "float": "float32",
@@ -73,7 +72,7 @@ def feed(inputs: Arrays, declared: Mapping[str, str], renamed: Mapping[str, str]
     return {name: _cast(inputs[renamed.get(name, name)], kind) for name, kind in declared.items()}
 
 
-def _cast(array: NDArray[Any], kind: str) -> NDArray[Any]:
+def _cast(array: Array, kind: str) -> Array:
     dtype = dtype_of(kind)
     cast = np.ascontiguousarray(array if dtype is None else array.astype(dtype, copy=False)).reshape(array.shape)
     return cast.view(NARROW[kind][0]) if kind in NARROW else cast
@@ -85,7 +84,7 @@ def named(values: Sequence[Any], declared: Mapping[str, str]) -> Outputs:
     return {name: _seen(np.asarray(value), kind) for (name, kind), value in pairs}
 
 
-def _seen(array: NDArray[Any], kind: str) -> NDArray[Any]:
+def _seen(array: Array, kind: str) -> Array:
     return array.view(_narrow(kind)) if kind in NARROW else array
 
 

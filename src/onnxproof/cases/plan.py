@@ -5,16 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.cases import shapes
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.values import PROFILES, UNFAIR, fill
+from onnxproof.tensors.arrays import Array
 
-Inputs = dict[str, NDArray[Any]]
+Inputs = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def make_inputs(case: Case, domains: Sequence[Domain]) -> Inputs:
     return {domain.name: _make(case, domain) for domain in domains}
 
 
-def _make(case: Case, domain: Domain) -> NDArray[Any]:
+def _make(case: Case, domain: Domain) -> Array:
     shape = domain.sized(case.sizes)
     if case.profile == "example":
         return resized(domain, shape)
@@ -103,7 +102,7 @@ def _make(case: Case, domain: Domain) -> NDArray[Any]:
     return fill(domain, case.profile, shape, generator, case.sizes)
 
 
-def resized(domain: Domain, shape: tuple[int, ...]) -> NDArray[Any]:
+def resized(domain: Domain, shape: tuple[int, ...]) -> Array:
     """The example, repeated or cut along each dimension."""
     array = domain.example
     for axis, size in enumerate(shape):

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.cases.domain import FULLY_MASKED, WIDE_INTEGERS, Domain
 from onnxproof.request.specs import Range
+from onnxproof.tensors.arrays import Array, Floats
 
-Floats = NDArray[np.float64]
 Generator = np.random.Generator
 Shape = tuple[int, ...]
 
@@ -146,9 +145,7 @@ def _ragged(g: Generator, shape: Shape) -> Floats:
     return (np.arange(shape[-1]) < lengths).astype(np.float64)
 
 
-def fill(
-    domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mapping[str, int] | None = None
-) -> NDArray[Any]:
+def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mapping[str, int] | None = None) -> Array:
     """An array for this input in this profile, in its dtype and inside its valid range."""
     valid = domain.within(sizes or {})
     if domain.is_float:
@@ -164,7 +161,7 @@ def fill(
     return _as_dtype(values, domain.dtype).reshape(shape)
 
 
-def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iu" and values.dtype.kind == "f":
         # A float64 cannot hold the largest integers: what is beyond becomes the largest.
         info = np.iinfo(dtype)
@@ -237,7 +234,7 @@ def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
     return values
 
 
-def _like(sample: NDArray[Any], shape: Shape, g: Generator) -> Floats:
+def _like(sample: Array, shape: Shape, g: Generator) -> Floats:
     """The user's data with every place drawn anew from what was seen at that place."""
     rows = g.integers(0, len(sample), shape)
     if sample.shape[1:] != shape[1:]:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.data.source import Array, Kind, Table, is_numeric, kinds_of
+from onnxproof.data.source import Kind, Table, is_numeric, kinds_of
 from onnxproof.errors import InputError, listed
-from onnxproof.tensors.arrays import is_narrow_float
+from onnxproof.tensors.arrays import Array, is_narrow_float
 
 LABELS = ("labels", "y", "label", "target")
 IDS = ("id", "ids", "example_id", "row_id", "uuid")

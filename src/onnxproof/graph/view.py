@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-from numpy.typing import NDArray
 
 from onnxproof.errors import FindingError
 from onnxproof.findings import Where, found
@@ -25,6 +23,7 @@ from onnxproof.graph import sourcemap
 from onnxproof.graph.file import load_model
 from onnxproof.graph.inference import infer, shapes_of, types_of
 from onnxproof.graph.mending import mended
+from onnxproof.tensors.arrays import Array
 
 SMALL = 64
 """Numbers up to which a stored tensor is read as a constant: a limit, a condition, a shape."""
@@ -194,7 +193,7 @@ class Graph:
             return value.const_value
         return next(filter(None, (_held(node, attribute) for attribute in node.attributes.values())), None)
 
-    def constant(self, value: ir.Value) -> NDArray[Any] | None:
+    def constant(self, value: ir.Value) -> Array | None:
         """A stored value of few numbers, also where it comes through Identity or Cast."""
         casts: list[ir.DataType] = []
         seen: set[ir.Value] = set()
@@ -209,12 +208,12 @@ class Graph:
         return array
 
     @cached_property
-    def scalars(self) -> Mapping[str, NDArray[Any]]:
+    def scalars(self) -> Mapping[str, Array]:
         """The values of the main graph that are one stored number."""
         known = ((name, self.constant(value)) for name, value in self.values.items())
         return {name: array.reshape(()) for name, array in known if array is not None and array.size == 1}
 
-    def array(self, tensor: ir.TensorProtocol) -> NDArray[Any] | None:
+    def array(self, tensor: ir.TensorProtocol) -> Array | None:
         """The values of a stored tensor; None where they cannot be read."""
         try:
             # A copy of the wrapper: the mapping of a file's part ends with the array, not with the graph.

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx
 import onnx.inliner
-from numpy.typing import NDArray
+
+from onnxproof.tensors.arrays import Array
 
 NARROW = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 LOSSY = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
@@ -25,7 +26,7 @@ Steps = Callable[..., Any]
 """Of a shape: relative steps in ulp."""
 
 
-def in_float64(array: NDArray[Any]) -> NDArray[Any]:
+def in_float64(array: Array) -> Array:
     """A float array in float64; any other as it is."""
     return array.astype(np.float64) if array.dtype.kind == "f" or "float" in array.dtype.name else array
 
@@ -101,12 +102,12 @@ def _widen_tensor(tensor: onnx.TensorProto) -> None:
         tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
 
 
-def digest(array: NDArray[Any]) -> bytes:
+def digest(array: Array) -> bytes:
     """What a weight holds, whatever its name."""
     return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
 
 
-def digests(arrays: Iterable[NDArray[Any]]) -> set[bytes]:
+def digests(arrays: Iterable[Array]) -> set[bytes]:
     """Digests of weights, and of their transposes: what an exporter may store without computing anything."""
     return {digest(one) for array in arrays for one in ((array, array.T) if array.ndim == 2 else (array,))}
 

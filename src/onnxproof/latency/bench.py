@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.cases.plan import Case
@@ -45,13 +44,14 @@ from onnxproof.request.benchmark import BenchSettings, levels
 from onnxproof.request.request import Request
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Array
 
 SERVER_SHARE = 0.7
 """Of what one worker can do: the default rate of arrivals."""
 KEPT_OUTPUTS = 3
 """Different outputs of one contender at one size that are looked at."""
 
-Outputs = dict[str, NDArray[Any]]
+Outputs = dict[str, Array]
 Calls = dict[str, Callable[[], Any]]
 """Contender → a call of it."""
 

@@ -8,9 +8,9 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from onnxproof.tensors.arrays import Floats
 
 CONFIDENCE = 0.99
 """Of the bounds of percentiles."""

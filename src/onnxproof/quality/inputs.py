@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from onnxproof.tensors.arrays import Array
+
 SAMPLE_VALUES = 1_000_000
 """Input values that a shard keeps as its sample."""
 SAMPLE_ROWS = 4096

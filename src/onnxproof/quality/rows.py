@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnxproof.data.examples import Examples
-from onnxproof.data.source import Array, Source, Table, kinds_of, length
+from onnxproof.data.source import Source, Table, kinds_of, length
 from onnxproof.findings import Finding, found
+from onnxproof.tensors.arrays import Array
 
 if TYPE_CHECKING:
     from onnxproof.quality.engine import Engine

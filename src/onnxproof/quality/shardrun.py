@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.candidates.roles import BASELINE, CANDIDATE, told
 from onnxproof.data.read_ahead import read_ahead
@@ -23,8 +22,8 @@ from onnxproof.quality.flips import Explainer, changed
 from onnxproof.quality.inputs import Watch
 from onnxproof.quality.rows import Batch
 from onnxproof.quality.task import UNKNOWN, Plan, decide, encode, score_columns
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 EXPLAINED_PER_SHARD = 512
 """Flips that the float64 truth is asked about; of more, the rest stay unexamined (`explained` is null)."""
 LISTED_PER_SHARD = 5000

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
 from onnxproof.errors import InputError, listed
 from onnxproof.request.evaluation import TASKS, EvaluateSettings
+from onnxproof.tensors.arrays import Array, Floats
 
-Array = NDArray[Any]
 UNKNOWN = 255
 """A label that is missing, among several of an example."""
 KEPT_COLUMNS = 256
@@ -321,7 +320,7 @@ def decide(scores: Array, plan: Plan) -> Array:
     return np.where(np.isnan(distance), -1, np.where(hit, plan.positive, 1 - plan.positive)).astype(np.int32)
 
 
-def margins(scores: Array, plan: Plan) -> NDArray[np.float64]:
+def margins(scores: Array, plan: Plan) -> Floats:
     """How far scores are from the threshold, on the scores' own scale."""
     return np.asarray(scores, np.float64) - raw_threshold(plan.cut, plan)
 
@@ -331,7 +330,7 @@ def raw_threshold(probability: float, plan: Plan) -> float:
     return float(probability if plan.scale == "probability" else logit(probability))
 
 
-def probabilities(scores: Array, plan: Plan) -> NDArray[np.float64]:
+def probabilities(scores: Array, plan: Plan) -> Floats:
     """Kept scores as probabilities: of the positive class for a binary task, else one column per class."""
     wide = np.asarray(scores, np.float64)
     if plan.scale == "probability":

@@ -12,8 +12,8 @@ from sklearn.metrics import auc
 
 from onnxproof.proof.thresholds import Curve, Rates
 from onnxproof.request.evaluation import Goal
+from onnxproof.tensors.arrays import Array, Floats
 
-Floats = NDArray[np.float64]
 CURVE_POINTS = 512
 
 
@@ -31,7 +31,7 @@ class Sweep:
     negatives: int
 
     @staticmethod
-    def of(scores: NDArray[Any], positive: NDArray[np.bool_]) -> Sweep:
+    def of(scores: Array, positive: NDArray[np.bool_]) -> Sweep:
         """Sort and count; scores that are NaN are never decided for."""
         known = ~np.isnan(scores)
         chosen, truth = scores[known], positive[known]

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import kolmogi
 from scipy.stats import ks_2samp, spearmanr
 from sklearn.neighbors import NearestNeighbors
@@ -21,8 +20,8 @@ from onnxproof.quality.inputs import Watch, features_of
 from onnxproof.quality.intervals import wilson
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.task import decide, encode, score_columns
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 PROJECTED = 64
 """Dimensions in which neighbours are looked for, where rows have more than twice as many."""
 RADII = (0.3, 0.1, 0.03, 0.01)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.quality.accumulate import Scores, Side
 from onnxproof.quality.intervals import Bootstrap, percentile
 from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.task import Plan, probabilities
 from onnxproof.quality.thresholds import Sweep
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 AUC_BINS = 1024
 AUC_CLASSES = 32
 """Classes up to which areas under curves get intervals."""

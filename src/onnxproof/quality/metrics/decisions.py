@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import metrics as sk
 
 from onnxproof.proof.quality import Bin, Confusion
@@ -14,8 +11,8 @@ from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, Sums, p
 from onnxproof.quality.metrics.areas import measure_areas
 from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.task import Plan, probabilities
+from onnxproof.tensors.arrays import Array, Floats
 
-Array = NDArray[Any]
 CALIBRATION_BINS = 15
 RATES = ("precision", "recall", "f1")
 
@@ -112,7 +109,7 @@ def _averages(plan: Plan) -> dict[str, tuple[str, str]]:
 def averaged(rate: str, average: str, plan: Plan) -> Statistic:
     """A statistic of rows of (right, decided, support) per class, averaged as scikit-learn does."""
 
-    def statistic(sums: Sums) -> NDArray[np.float64]:
+    def statistic(sums: Sums) -> Floats:
         right, decided, support = np.split(sums, 3, axis=1)
         if average == "micro":
             right, decided, support = (part.sum(axis=1, keepdims=True) for part in (right, decided, support))
@@ -181,7 +178,7 @@ def _calibrate(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None
     }
 
 
-def expected_error(sums: Sums) -> NDArray[np.float64]:
+def expected_error(sums: Sums) -> Floats:
     """Rows of (count, sum of probabilities, sum of hits) per bin → expected calibration error."""
     count, p, hit = np.split(sums, 3, axis=1)
     return np.asarray(np.abs(p - hit).sum(axis=1) / np.maximum(count.sum(axis=1), 1))

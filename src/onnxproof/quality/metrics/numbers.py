@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import metrics as sk
 
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, Sums
 from onnxproof.quality.metrics.measured import Measured
-
-Array = NDArray[Any]
+from onnxproof.tensors.arrays import Array, Floats
 
 
 def of_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
@@ -48,7 +44,7 @@ def _error_sums(labels: Array, given: Array, bootstrap: Bootstrap) -> Sums:
     return np.concatenate([bootstrap.sums(cells, v if v.ndim == 1 else v.mean(axis=1), 1) for v in numbers], axis=1)
 
 
-def _r2(s: Sums) -> NDArray[np.float64]:
+def _r2(s: Sums) -> Floats:
     spread = s[:, 5] - s[:, 4] ** 2 / np.maximum(s[:, 0], 1)
     return np.asarray(1.0 - s[:, 2] / np.maximum(spread, 1e-300))
 

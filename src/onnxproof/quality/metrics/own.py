@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.metrics.measured import Measured
+from onnxproof.tensors.arrays import Array, Floats
 
-Array = NDArray[Any]
 CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
 
 
@@ -41,7 +40,7 @@ def _called(function: Callable[..., Any], text: str, labels: Array, scores: Arra
         raise InputError(f"--metric {text} raised {type(error).__name__}: {error}") from error
 
 
-def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, NDArray[np.float64]]:
+def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, Floats]:
     generator = np.random.default_rng(seed)
     draws = [generator.integers(0, scores.n, scores.n) for _ in range(CUSTOM_REPLICATES)]
     return {

@@ -46,20 +46,12 @@ def plain(settings: SessionSettings) -> dict[str, Any]:
 
 def dtype_of(kind: str) -> np.dtype[Any] | None:
     """`tensor(float)` → float32; None for what has no dtype (sequences, optionals)."""
+    given = kind.removeprefix("tensor(").removesuffix(")")
+    name = NUMPY_NAMES.get(given, given)
     try:
-        return _narrow(kind) if kind in NARROW else np.dtype(_numpy_name(kind))
+        return np.dtype(getattr(ml_dtypes, name) if kind in NARROW else name)
     except (TypeError, ValueError):
         return None
-
-
-def _numpy_name(kind: str) -> str:
-    name = kind.removeprefix("tensor(").removesuffix(")")
-    return NUMPY_NAMES.get(name, name)
-
-
-def _narrow(kind: str) -> np.dtype[Any]:
-    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _numpy_name(kind)))
-    return dtype
 
 
 def carrier_of(kind: str) -> np.dtype[Any] | None:
@@ -80,12 +72,11 @@ def _cast(array: Array, kind: str) -> Array:
 
 def named(values: Sequence[Any], declared: Mapping[str, str]) -> Outputs:
     """What a session returned, under the graph's names."""
-    pairs = zip(declared.items(), values, strict=True)
-    return {name: _seen(np.asarray(value), kind) for (name, kind), value in pairs}
-
-
-def _seen(array: Array, kind: str) -> Array:
-    return array.view(_narrow(kind)) if kind in NARROW else array
+    narrow = {
+        name: dtype for name, kind in declared.items() if kind in NARROW and (dtype := dtype_of(kind)) is not None
+    }
+    pairs = zip(declared, map(np.asarray, values), strict=True)
+    return {name: array.view(narrow[name]) if name in narrow else array for name, array in pairs}
 
 
 # --- what it says -------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def make_plan(
     plan += [generated(near, profile, seed) for profile in profiles]
     for i, sizes in enumerate(others):
         plan.append(generated(sizes, "normal", seed))
-        if _alone(sizes, base):
+        if sum(sizes[name] != base[name] for name in sizes) <= 1:
             plan.append(generated(sizes, profiles[1 + i % (len(profiles) - 1)], seed))
     # Constants of the graph are hit by chance: one large case more.
     plan += [generated(sizes, "hints", seed) for sizes in others[-2:]]
@@ -83,10 +83,6 @@ def make_plan(
 
 def _volume(sizes: Mapping[str, int]) -> float:
     return float(np.prod(list(sizes.values())))
-
-
-def _alone(sizes: Mapping[str, int], base: Mapping[str, int]) -> bool:
-    return sum(sizes[name] != base[name] for name in sizes) <= 1
 
 
 def make_inputs(case: Case, domains: Sequence[Domain]) -> Inputs:

@@ -41,12 +41,14 @@ def _use(value: ir.Value) -> Use:
     direct = list(_consumers(value, PASSED_THROUGH))
     tables = [size for node, place in direct if (size := _table(node, place)) is not None]
     after = {"Equal", "Not", "And", "Or", "Sub", "Mul", *PASSED_THROUGH}
+    added = [out for node, _ in direct if node.op_type == "Add" for out in node.outputs]
+    past = (node for out in added for node, _ in _consumers(out, PASSED_THROUGH))
     return Use(
         table=min(tables, default=None),
         selects=any(node.op_type == "Where" and place == 0 for node, place in _consumers(value, after)),
         compared=any(node.op_type in COMPARISONS for node, _ in direct),
         convolved=any(node.op_type == "Conv" and place == 0 for node, place in direct),
-        added_before_softmax=_added_before_softmax(direct),
+        added_before_softmax=any(node.op_type == "Softmax" for node in past),
         sizes=any(_sizes(node, place) for node, place in _consumers(value, None)),
     )
 
@@ -73,11 +75,6 @@ def _table(node: ir.Node, place: int) -> int | None:
     shape = dims(table) or ()
     size = shape[axis] if -len(shape) <= axis < len(shape) else None
     return size if isinstance(size, int) and size > 0 else None
-
-
-def _added_before_softmax(direct: list[tuple[ir.Node, int]]) -> bool:
-    added = [out for node, _ in direct if node.op_type == "Add" for out in node.outputs]
-    return any(node.op_type == "Softmax" for value in added for node, _ in _consumers(value, PASSED_THROUGH))
 
 
 def _sizes(node: ir.Node, place: int) -> bool:

@@ -229,9 +229,7 @@ def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
         return middle + half * values / max(1.0, float(np.abs(values).max(initial=0.0)))
     if profile == "uniform":
         return low + values * (high - low)
-    if profile == "large":
-        return np.where(g.random(shape) < 0.5, low, high)
-    return values
+    return np.where(g.random(shape) < 0.5, low, high) if profile == "large" else values
 
 
 def _like(sample: Array, shape: Shape, g: Generator) -> Floats:

@@ -145,7 +145,8 @@ class Graph:
         """Nodes of the main graph and its subgraphs, and a name each reads that nothing writes."""
         sparse = {tensor.values.name for tensor in self.proto.graph.sparse_initializer}  # onnx_ir leaves them out
         read = ((node, value) for node in self.main.all_nodes() for value in node.inputs if value is not None)
-        return [(node, name_of(value)) for node, value in read if not _written(value) and value.name not in sparse]
+        lost = ((node, v) for node, v in read if v.producer() is None and not v.is_graph_input())
+        return [(n, name_of(v)) for n, v in lost if not v.is_initializer() and v.name not in sparse]
 
     # --- what is known about them
 
@@ -225,8 +226,7 @@ class Graph:
 
     def showing(self, wanted: Sequence[str], *, besides: bool = False) -> bytes:
         """The model as a session takes it, with these values as its outputs (or besides its own)."""
-        shown = onnx.ModelProto()
-        shown.CopyFrom(self.proto)
+        shown = copy.deepcopy(self.proto)
         if not besides:
             del shown.graph.output[:]  # what they do not need is left out by onnxruntime
         shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
@@ -285,10 +285,6 @@ def graphs_of(attribute: ir.Attr) -> Sequence[ir.Graph]:
     if attribute.type == ir.AttributeType.GRAPH:
         return [attribute.value]
     return attribute.value if attribute.type == ir.AttributeType.GRAPHS else ()
-
-
-def _written(value: ir.Value) -> bool:
-    return value.producer() is not None or value.is_graph_input() or value.is_initializer()
 
 
 def _held(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -45,9 +46,7 @@ def widen(model: onnx.ModelProto, *, keep_lossy_casts: bool) -> onnx.ModelProto:
 def _with_visible_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy with the operators written out that the evaluator would expand itself, with float32 constants inside."""
     if not any(node.op_type in EXPANDED for node in model.graph.node):
-        copy = onnx.ModelProto()
-        copy.CopyFrom(model)
-        return copy
+        return deepcopy(model)
     functions = [("", name) for name in sorted(EXPANDED)]
     return onnx.inliner.inline_selected_functions(model, functions, inline_schema_functions=True)
 
@@ -87,8 +86,7 @@ def _widen_attribute(attribute: onnx.AttributeProto, keep_lossy: bool) -> None:
 def _widen_default(node: onnx.NodeProto) -> None:
     """Constants that are float32 without saying so."""
     if node.op_type == "ConstantOfShape" and not node.attribute:
-        zero = onnx.numpy_helper.from_array(np.zeros(1))
-        node.attribute.append(onnx.helper.make_attribute("value", zero))
+        node.attribute.append(onnx.helper.make_attribute("value", onnx.numpy_helper.from_array(np.zeros(1))))
     elif node.op_type == "Constant" and node.attribute[0].name in ("value_float", "value_floats"):
         given = node.attribute[0]
         array = np.float64(given.f) if given.name == "value_float" else np.array(given.floats, dtype=np.float64)
@@ -120,8 +118,7 @@ def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx
     """
     # By up to four float32 ulp, at random or all the same way: signs at random can cancel out.
     steps = partial(np.random.default_rng(seed).uniform, 1 if seed % 2 else -4, 4)
-    moved = onnx.ModelProto()
-    moved.CopyFrom(wide)
+    moved = deepcopy(wide)
     constants = [constant for part in (moved.graph, *moved.functions) for constant in _constants(part)]
     changed = [
         _nudge_tensor(one, known, steps) if isinstance(one, onnx.TensorProto) else _nudge_attribute(one, steps)

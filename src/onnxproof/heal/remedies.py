@@ -108,11 +108,12 @@ def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remed
     """What may remove the fault: first what fits the stage to blame, then everything else, the cheapest first."""
     blamed = {str(blame.stage) for blame in proof.blame.values()}
     exports = request.onnx is None
+    static = Remedy("every dimension fixed to the example's size", static=True, stages=("capture",))
     every = [
         *_of_session(request.verify.session, proof, candidate),
         *(_of_export(proof) if exports else ()),
         *_of_sizes(proof),
-        *(_static(proof) if exports else ()),
+        *([static] if exports and any(proof.subject.dynamic.values()) else ()),
     ]
     useful = [remedy for remedy in every if remedy.apply(request) != request]
     return sorted(useful, key=lambda remedy: blamed.isdisjoint(remedy.stages))
@@ -150,7 +151,10 @@ def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
 
 def _of_sizes(proof: Proof) -> list[Remedy]:
     """Fewer sizes: those that the exporter says the program is good for, else those around the example's that passed."""
-    sizes = [(_sizes(proof, case.inputs), case.name in _failing(proof)) for case in proof.cases if case.fair]
+    weighty = [finding for finding in proof.findings if finding.weight]
+    failing = {finding.where.case for finding in weighty}
+    failing |= {str(case) for finding in weighty for case in finding.evidence.get("cases", ())}
+    sizes = [(_sizes(proof, case.inputs), case.name in failing) for case in proof.cases if case.fair]
     exported = _sizes(proof, proof.subject.inputs)
     stated = proof.artifact.bounds if proof.artifact is not None else {}
     found = []
@@ -161,13 +165,6 @@ def _of_sizes(proof: Proof) -> list[Remedy]:
             top = "and more" if ends[1] == LARGEST else f"to {ends[1]}"
             found.append(Remedy(f"{name} limited to {ends[0]} {top}", limits={name: ends}, stages=("capture",)))
     return found
-
-
-def _failing(proof: Proof) -> frozenset[str]:
-    """Cases that a finding speaks of."""
-    weighty = [finding for finding in proof.findings if finding.weight]
-    named = {finding.where.case for finding in weighty if finding.where.case}
-    return frozenset(named | {str(case) for f in weighty for case in f.evidence.get("cases", ())})
 
 
 def _sizes(proof: Proof, inputs: Mapping[str, TensorFacts]) -> dict[str, int]:
@@ -211,9 +208,3 @@ def _of_export(proof: Proof) -> list[Remedy]:
         Remedy(f"the {other} exporter", export={"exporter": other, "opset": None}, stages=(*translate, "capture")),
         Remedy("strict capture", export={"strict": True}, stages=("capture",)),
     ]
-
-
-def _static(proof: Proof) -> list[Remedy]:
-    if not any(proof.subject.dynamic.values()):
-        return []
-    return [Remedy("every dimension fixed to the example's size", static=True, stages=("capture",))]

@@ -132,8 +132,7 @@ class Bench:
         module, points = self._subject.module, self.points
         with eval_mode(module), _torch_threads(self.session.threads or 1):
             for i, point in enumerate(points):
-                left = self._ended - time.perf_counter()
-                self._time(point, left / (len(points) - i))
+                self._time(point, (self._ended - time.perf_counter()) / (len(points) - i))
                 self._partial(self.latency())
             self._look_closer(points)
         return self.latency()
@@ -225,8 +224,7 @@ class Bench:
         return None
 
     def _with_example(self, point: Point) -> Point:
-        name = f"{point.label}/timed-example/seed={self._verify.seed}"
-        case = Case(name, dict(point.sizes), "example")
+        case = Case(f"{point.label}/timed-example/seed={self._verify.seed}", dict(point.sizes), "example")
         return replace(point, case=case, inputs=self.verifier.supply.make_inputs(case))
 
     # --- what was timed is compared

@@ -71,7 +71,7 @@ class EagerContender:
             except Exception as error:
                 raise Rejected(f"{type(error).__name__}: {error}") from error
             self.first_ms = (time.perf_counter() - began) * 1e3
-        if all(map(_same, before, leaves)):
+        if all(torch.allclose(*pair, rtol=0, atol=0, equal_nan=True) for pair in zip(before, leaves, strict=True)):
             return lambda: module(*args, **kwargs)
 
         def on_copies() -> Any:
@@ -86,10 +86,6 @@ class EagerContender:
 
     def outputs(self, raw: Any) -> dict[str, Array]:
         return {name: to_numpy(tensor) for name, tensor in flatten(raw).tensors.items()}
-
-
-def _same(old: torch.Tensor, new: torch.Tensor) -> bool:
-    return torch.allclose(old, new, rtol=0, atol=0, equal_nan=True)
 
 
 class CompiledContender(EagerContender):

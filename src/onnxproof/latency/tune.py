@@ -69,8 +69,7 @@ def _finish(
     bench: Bench, point: Point, made: Mapping[Variant, SessionContender], check: Verify, seconds: float
 ) -> list[Tuned]:
     """The few that are left against the session that ships, with intervals; the best is verified, then the next."""
-    harness = Harness(_timed(made, point), bench.need(seconds / 4), seed=1)
-    measured = harness.run()
+    measured = Harness(_timed(made, point), bench.need(seconds / 4), seed=1).run()
     intervals: dict[Variant, Interval] = {}
     for variant in made:
         interval = ratio_interval(measured[OURS.name].blocks, measured[variant.name].blocks)
@@ -88,8 +87,7 @@ def _finish(
 
 def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
     made: dict[Variant, SessionContender] = {}
-    wanted = [OURS, *settings_to_try(bench.artifact.bytes, machine.cores())]
-    for variant in wanted:
+    for variant in (OURS, *settings_to_try(bench.artifact.bytes, machine.cores())):
         try:
             contender = bench.field.session(variant)
             contender.prepare(point.inputs)

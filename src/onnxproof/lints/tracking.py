@@ -95,9 +95,7 @@ class Names:
 
     def kind(self, node: ast.AST) -> Kind | None:
         """What an expression is."""
-        if self.tensor(node):
-            return "tensor"
-        return "batch" if self.batch(node) else "size" if self.size(node) else None
+        return "tensor" if self.tensor(node) else "batch" if self.batch(node) else "size" if self.size(node) else None
 
 
 def arguments(call: ast.Call) -> list[ast.expr]:

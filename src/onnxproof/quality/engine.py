@@ -51,8 +51,7 @@ class Engine:
         self.inputs = pair_inputs(dtypes, artifact.inputs, subject.shapes())
         if self.inputs.blocking is not None:
             raise FindingError(self.inputs.blocking)
-        opened = candidate or candidate_of(session)
-        self.session = opened.open(Path(artifact.path), session, self.inputs.reverse)
+        self.session = (candidate or candidate_of(session)).open(Path(artifact.path), session, self.inputs.reverse)
         self.eager = EagerRunner(subject, stateful=stateful)
         self.fixed = self._fixed_batch()
         self.batch = self._batch_size()

@@ -53,9 +53,7 @@ def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> Floats:
         return np.asarray(wide[rows, decided] - wide[rows, other])
     distance = margins(scores, plan)
     toward = np.where(decided == plan.positive, distance, -distance)
-    if plan.task == "multilabel":
-        return np.asarray(np.where(decided != other, toward, -np.inf).max(axis=1))
-    return toward
+    return np.where(decided != other, toward, -np.inf).max(axis=1) if plan.task == "multilabel" else toward
 
 
 class Explainer:

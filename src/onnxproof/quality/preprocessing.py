@@ -115,9 +115,7 @@ def plain(value: Any) -> Any:
         return {str(n): plain(v) for n, v in value.items()}
     if hasattr(value, "detach"):
         return np.asarray(value.detach().cpu())
-    if hasattr(value, "toarray"):  # a sparse matrix of scikit-learn
-        return np.asarray(value.toarray())
-    return np.asarray(value)
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value)  # a sparse matrix of scikit-learn has it
 
 
 def apply_step(step: Step, value: Any) -> Any:

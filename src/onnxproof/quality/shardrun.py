@@ -54,8 +54,7 @@ class ShardRun:
             rows += batch.rows
             tell(batch.rows)
             began = time.perf_counter()
-        self._watch.close(self._keep)
-        columns = {name: np.concatenate(parts) for name, parts in self._kept.items()}
+        columns = {name: np.concatenate(parts) for name, parts in self._kept.items()} | self._watch.columns()
         facts = {
             "inputs": self._watch.facts,
             "farthest": self._farthest.examine(self._explainer),

@@ -104,11 +104,8 @@ def infer_task(scores: Array, labels: Array) -> str:
     if flat.dtype.kind not in "fiub":
         return "binary" if columns <= 2 else "multiclass"
     if columns == 1:
-        few = len(np.unique(flat)) <= 2
-        return "binary" if few and _whole(flat) else "regression"
-    if not _whole(flat):
-        return "regression"
-    return "binary" if columns == 2 else "multiclass"
+        return "binary" if len(np.unique(flat)) <= 2 and _whole(flat) else "regression"
+    return "regression" if not _whole(flat) else "binary" if columns == 2 else "multiclass"
 
 
 def _score_output(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str:

@@ -131,6 +131,4 @@ def _best(sweep: Sweep, goal: Goal) -> int | None:
         return int(np.argmax(values))
     other = rates["precision" if goal.metric == "recall" else "recall"]
     reached = values >= goal.value
-    if not reached.any():
-        return None
-    return int(np.argmax(np.where(reached, other, -1.0)))
+    return int(np.argmax(np.where(reached, other, -1.0))) if reached.any() else None

@@ -127,7 +127,7 @@ class Training:
     def compare(self) -> TrainingFacts:
         """Duplicates, shared ids, the gap, the shift."""
         self._first_pass()
-        self._watch.close(self._columns.__setitem__)
+        self._columns = self._watch.columns()
         return TrainingFacts(
             train_rows=self.count,
             duplicates=self._duplicates(),

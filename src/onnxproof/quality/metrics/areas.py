@@ -52,8 +52,7 @@ def _class_scores(answers: Side, plan: Plan) -> dict[int, Array]:
     if plan.task == "binary":
         return {plan.positive: answers.scores}
     # Areas under curves compare classes across rows: logits have to become probabilities first.
-    several = plan.task == "multilabel"
-    matrix = answers.scores if several else probabilities(answers.scores, plan).astype(np.float32)
+    matrix = answers.scores if plan.task == "multilabel" else probabilities(answers.scores, plan).astype(np.float32)
     return dict(enumerate(matrix.T))
 
 

@@ -66,5 +66,4 @@ class Measured:
         self.per_class[name][side] |= {f"{metric}_low": ends[0], f"{metric}_high": ends[1]}
 
     def _interval(self, metric: str, side: str, pair: tuple[float, float], method: str) -> None:
-        entry = self.intervals.setdefault(metric, {"method": method})
-        entry[side] = [pair[0], pair[1]]
+        self.intervals.setdefault(metric, {"method": method})[side] = list(pair)

@@ -100,14 +100,12 @@ def pair_outputs(
 ) -> Pairing:
     """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with."""
     names = [port.name for port in ports]
-    if promised is not None and len(promised) == len(expected):
-        wanted, known = dict(zip(expected, promised, strict=True)), True
-    else:
-        wanted, known = {name: name for name in expected}, named
+    fitting = promised if promised is not None and len(promised) == len(expected) else None
+    wanted = dict(zip(expected, fitting or expected, strict=True))
     if set(wanted.values()) == set(names):
         order = [_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
-    if known:
+    if named or fitting is not None:
         return _outputs_by_name(wanted, names)
     pairs = dict(zip(expected, names, strict=False))
     return Pairing(pairs, _unpaired(expected[len(names) :], names[len(expected) :]))

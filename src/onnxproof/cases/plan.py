@@ -62,18 +62,15 @@ def make_plan(
     others = sorted(sweep[1:], key=_volume)
     least = min([*others[:1], base], key=_volume)
     profiles = (*PROFILES, "like-data") if sampled else PROFILES
-    plan = [
-        generated(sizes, profile, seed) for sizes, profile in ((least, "normal"), (base, "example"), (base, "normal"))
-    ]
-    plan += [generated(near, profile, seed) for profile in profiles]
+    wanted = [(least, "normal"), (base, "example"), (base, "normal"), *((near, profile) for profile in profiles)]
     for i, sizes in enumerate(others):
-        plan.append(generated(sizes, "normal", seed))
+        wanted.append((sizes, "normal"))
         if sum(sizes[name] != base[name] for name in sizes) <= 1:
-            plan.append(generated(sizes, profiles[1 + i % (len(profiles) - 1)], seed))
+            wanted.append((sizes, profiles[1 + i % (len(profiles) - 1)]))
     # Constants of the graph are hit by chance: one large case more.
-    plan += [generated(sizes, "hints", seed) for sizes in others[-2:]]
-    if floats:
-        plan += [generated(near, profile, seed) for profile in UNFAIR]
+    wanted += [(sizes, "hints") for sizes in others[-2:]]
+    wanted += [(near, profile) for profile in UNFAIR if floats]
+    plan = [generated(sizes, profile, seed) for sizes, profile in wanted]
     none = {**exported, batch: 0}
     if empty and batch in exported and batch_sizes is None and shapes.within(none, limits):
         # An empty batch comes last, and does not gate unless it was asked for: onnxruntime dies of it in some operators.

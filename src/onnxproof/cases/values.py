@@ -141,8 +141,7 @@ def _single(g: Generator, shape: Shape) -> Floats:
 def _ragged(g: Generator, shape: Shape) -> Floats:
     if not shape or not shape[-1]:
         return np.ones(shape)
-    lengths = g.integers(1, shape[-1] + 1, (*shape[:-1], 1))
-    return (np.arange(shape[-1]) < lengths).astype(np.float64)
+    return (np.arange(shape[-1]) < g.integers(1, shape[-1] + 1, (*shape[:-1], 1))).astype(np.float64)
 
 
 def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mapping[str, int] | None = None) -> Array:

@@ -49,7 +49,9 @@ def diagnose_export(error: BaseException) -> Finding:
     text, where = chain(error), location(error)
     known = _first(text, EXPORTING, where)
     if known is None:
-        return _unknown(text, where)
+        message, form = f"the export failed: {shortest(text, 1)}", _mentioned(text)
+        failed = found("OX101", message, where=where, evidence={"error": shortest(text)})
+        return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed
     if ".parametrizations." in f".{where.module}.":
         return replace(known, help=BAKED)
     whole = called(error)
@@ -117,9 +119,3 @@ def _instead(form: str, fix: str) -> str:
 def _mentioned(text: str) -> str | None:
     """What to write instead of the first operator in a text for which there is a form."""
     return next(filter(None, map(suggest_form, OPERATOR.findall(text))), None)
-
-
-def _unknown(text: str, where: Where) -> Finding:
-    failed = found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
-    form = _mentioned(text)
-    return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed

@@ -11,13 +11,11 @@ from onnxproof.proof.healing import Healing
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import Request
-from onnxproof.request.session import SessionSettings
+from onnxproof.request.session import CPU, LEVELS, SessionSettings
 from onnxproof.request.specs import ProviderSpec, Range
 
 OPSETS = (23, 25, 21, 20, 18)
 """Opsets to try: attention became an operator in 23; older ones have other decompositions."""
-LEVELS = ("extended", "basic", "disable")
-CPU = "CPUExecutionProvider"
 NEVER_RUNS = frozenset({"AzureExecutionProvider"})
 """Providers that a package lists and that run no node of their own accord."""
 LARGEST = 2**31 - 1
@@ -123,14 +121,14 @@ def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remed
 
 
 def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) -> list[Remedy]:
-    off, order = session.disabled_optimizers, ("all", *LEVELS)
+    off = session.disabled_optimizers
     changes: dict[str, dict[str, Any]] = {
         f"onnxruntime's rewrite {blame.rewrite} off": {"disabled_optimizers": (*off, blame.rewrite)}
         for blame in proof.blame.values()
         if blame.rewrite
     }
     if candidate.abilities.rewrites:
-        lower = order[order.index(session.optimization) + 1 :]
+        lower = reversed(LEVELS[: LEVELS.index(session.optimization)])
         changes |= {f"optimization {level}": {"optimization": level} for level in lower}
     found = [Remedy(what, session=change, stages=("optimize",)) for what, change in changes.items()]
     return [*found, *_of_providers(session.providers[0].name, candidate)]
@@ -139,9 +137,9 @@ def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) ->
 def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
     """The other providers of the candidate, the CPU's first."""
     found = []
-    for name in sorted(candidate.providers(), key=lambda name: name != CPU):
+    for name in sorted(candidate.providers(), key=lambda name: name != CPU.name):
         if name not in NEVER_RUNS | {current}:
-            session = {"providers": tuple(map(ProviderSpec, dict.fromkeys((name, CPU))))}
+            session = {"providers": tuple(map(ProviderSpec, dict.fromkeys((name, CPU.name))))}
             found.append(Remedy(f"the {short(name)} provider", session=session, stages=("provider", "kernel")))
     return found
 

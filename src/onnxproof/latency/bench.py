@@ -281,8 +281,7 @@ class Bench:
                 ]
                 results = Harness(timed, Need(self.settings.min_time, 0, budget=seconds), seed=seed).run()
             for one in timed:
-                contender = self.contenders[one.name]
-                self._runs.append(offline_run(contender, point, results[one.name], workers, one.calls))
+                self._runs.append(offline_run(self.contenders[one.name], point, results[one.name], workers, one.calls))
             self._speedups += speedups(point, results, seed, "offline", workers)
 
     # --- why

@@ -15,7 +15,7 @@ from onnxproof.latency.bench import Bench
 from onnxproof.latency.contenders import SessionContender, Unavailable
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.points import Point
-from onnxproof.latency.statistics import TRIMS, Interval, ratio_interval, trimmed_mean
+from onnxproof.latency.statistics import TRIMS, ratio_interval, trimmed_mean
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.policy.judgement import judge
 from onnxproof.proof.case_result import CaseResult
@@ -70,11 +70,9 @@ def _finish(
 ) -> list[Tuned]:
     """The few that are left against the session that ships, with intervals; the best is verified, then the next."""
     measured = Harness(_timed(made, point), bench.need(seconds / 4), seed=1).run()
-    intervals: dict[Variant, Interval] = {}
-    for variant in made:
-        interval = ratio_interval(measured[OURS.name].blocks, measured[variant.name].blocks)
-        if variant != OURS and interval is not None and interval.low > 1.0:
-            intervals[variant] = interval
+    ours = measured[OURS.name].blocks
+    ratios = {variant: ratio_interval(ours, measured[variant.name].blocks) for variant in made if variant != OURS}
+    intervals = {variant: ratio for variant, ratio in ratios.items() if ratio is not None and ratio.low > 1.0}
     tuned: list[Tuned] = []
     for variant in sorted(intervals, key=lambda v: -intervals[v].value):
         verdict, cases = check(variant.applied(bench.session))

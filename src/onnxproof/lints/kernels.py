@@ -59,10 +59,8 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> Iterator[Finding]
     elsewhere: dict[str, list[ir.Node]] = {}
     for node in graph.running:
         first, *others = (_lack(graph, node, provider) for provider in order)
-        if first is not None and None not in others:
-            nowhere.setdefault(first, []).append(node)
-        elif first is not None:
-            elsewhere.setdefault(first, []).append(node)
+        if first is not None:
+            (elsewhere if None in others else nowhere).setdefault(first, []).append(node)
     if nowhere:
         node = next(iter(nowhere.values()))[0]
         message = f"no kernel in {', '.join(order)} for {'; '.join(list(nowhere)[:3])} (node {node.name})"

@@ -94,8 +94,7 @@ class Explainer:
     def times_rounding(self, inputs: Arrays, sides: Mapping[str, Array]) -> float | None:
         """The candidate's distance from the truth in units of what legal rounding may do; None where that is not known."""
         own, theirs = (np.asarray(sides[side], np.float64).reshape(len(sides[side]), -1) for side in SIDES)
-        truth = self._scores(inputs)
-        for centre in (truth, None):
+        for centre in (self._scores(inputs), None):
             doubled = centre is not None
             middle = np.asarray(own if centre is None else centre, np.float64).reshape(own.shape)
             samples = [np.asarray(s, np.float64).reshape(own.shape) for s in self._samples(inputs, doubled=doubled)]
@@ -132,13 +131,10 @@ class Explainer:
             return None
 
     def _samples(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
-        made = []
+        made, double = [], self._double if doubled else None
         for seed in range(1, SAMPLES + 1):
             try:
-                if doubled and self._double is not None:
-                    outputs = self._double.sample(inputs, seed)
-                else:
-                    outputs = self._eager.run(nudged(inputs, seed))
+                outputs = double.sample(inputs, seed) if double is not None else self._eager.run(nudged(inputs, seed))
             except (Unavailable, Rejected):
                 break
             if outputs is not None:

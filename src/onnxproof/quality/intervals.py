@@ -138,8 +138,7 @@ class Bootstrap:
         """Per block, the weights (or the count) of what examples have in each cell, one or several; negative ones are left out."""
         blocks = np.arange(len(cells)) if self.assignment is None else self.assignment.astype(np.int64)
         flat, keep = blocks.reshape(-1, *[1] * (cells.ndim - 1)) * width + cells, cells >= 0
-        weights = None if weights is None else weights[keep]
-        counted = np.bincount(flat[keep], weights, self.blocks * width)
+        counted = np.bincount(flat[keep], None if weights is None else weights[keep], self.blocks * width)
         return counted.reshape(self.blocks, width).astype(np.float64)
 
     def totals(self, sums: Sums) -> Sums:

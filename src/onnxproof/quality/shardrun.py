@@ -83,7 +83,10 @@ class ShardRun:
             BASELINE: self._timed(BASELINE, engine.baseline, batch.inputs)[plan.output],
             CANDIDATE: self._timed(CANDIDATE, engine.candidate, batch.inputs)[self._graph],
         }
-        _same_shape(raw, engine.subject.baseline)
+        ours, theirs = list(raw[CANDIDATE].shape), list(raw[BASELINE].shape)
+        if ours != theirs:
+            shapes = f"{engine.subject.baseline} {theirs}, onnxruntime {ours}"
+            raise FindingError(found("OX518", f"the scores have different shapes: {shapes}"))
         codes = encode(batch.labels, plan)
         self._keep("labels", codes)
         kept = {side: score_columns(value, plan) for side, value in raw.items()}
@@ -99,8 +102,7 @@ class ShardRun:
         if plan.classification:
             self._find_flips(batch, kept, codes)
         if batch.served is not None:
-            served = self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph]
-            scores = score_columns(served, plan)
+            scores = score_columns(self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph], plan)
             self._keep("served", decide(scores, plan) if plan.classification else scores)
 
     def _compare(self, kept: Mapping[str, Array]) -> Array:
@@ -156,10 +158,3 @@ def _score_of(scores: Any, decision: Any) -> Any:
     if np.ndim(decision):
         return [float(value) for value in scores[:32]]
     return float(scores[int(decision)]) if int(decision) >= 0 else None
-
-
-def _same_shape(raw: Mapping[str, Array], baseline: str) -> None:
-    ours, theirs = list(raw["candidate"].shape), list(raw["baseline"].shape)
-    if ours != theirs:
-        told = f"{baseline} {theirs}, onnxruntime {ours}"
-        raise FindingError(found("OX518", f"the scores have different shapes: {told}"))

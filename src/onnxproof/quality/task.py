@@ -269,8 +269,7 @@ def encode(labels: Array, plan: Plan) -> Array:
     places = {value: i for i, value in enumerate(plan.labels)}
     known, where = np.unique(flat, return_inverse=True)
     _refuse([v for v in known.tolist() if v not in places and v == v and v != ""], plan)
-    table = np.array([places.get(v, -1) for v in known.tolist()], np.int32)
-    return table[where.reshape(-1)]
+    return np.array([places.get(v, -1) for v in known.tolist()], np.int32)[where.reshape(-1)]
 
 
 def _refuse(wrong: Sequence[Any] | Array, plan: Plan) -> None:

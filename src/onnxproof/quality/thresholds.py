@@ -37,11 +37,7 @@ class Sweep:
         chosen, truth = scores[known], positive[known]
         order = np.argsort(-chosen, kind="stable")
         ranked, truth = chosen[order], truth[order]
-        ends = (
-            np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
-            if len(ranked)
-            else np.zeros(0, np.int64)
-        )
+        ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)[: len(ranked)])
         hits = np.cumsum(truth, dtype=np.int64)[ends]
         positives = int(positive.sum())
         return Sweep(ranked[ends].astype(np.float64), hits, ends + 1 - hits, positives, int(len(positive) - positives))

@@ -47,10 +47,8 @@ def of_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> No
 def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     """Everything that follows from how many examples of a class there are, are decided for, and rightly so."""
     plan, width = scores.plan, len(scores.plan.classes)
-    sums = {}
-    for side, answers in scores.sides.items():
-        cells = _cells(scores.labels, answers.decisions, plan)
-        sums[side] = np.concatenate([bootstrap.sums(part, None, width) for part in cells], axis=1)
+    cells = {side: _cells(scores.labels, answers.decisions, plan) for side, answers in scores.sides.items()}
+    sums = {side: np.hstack([bootstrap.sums(part, None, width) for part in mine]) for side, mine in cells.items()}
     counts = Resampled(bootstrap, sums)
     for side in sums:
         _per_class(measured, side, counts, plan)

@@ -94,13 +94,10 @@ class Profiled:
 class Candidate(Protocol):
     """Whatever may take the place of the original."""
 
-    @property
-    def name(self) -> str:
-        """As a message calls it."""
-
-    @property
-    def abilities(self) -> Abilities:
-        """What it can do; known before anything is started."""
+    name: str
+    """As a message calls it."""
+    abilities: Abilities
+    """What it can do; known before anything is started."""
 
     def versions(self) -> Mapping[str, str]:
         """What its answers depend on, for the proof's environment."""

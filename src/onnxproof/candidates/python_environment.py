@@ -161,11 +161,8 @@ class RemoteSession:
 
     def _open(self) -> None:
         header: dict[str, Any] = {"ask": "open", "session": self._number, "settings": exchange.plain(self._settings)}
-        blobs = []
-        if isinstance(self._model, Path):
-            header["path"] = str(self._model.resolve())
-        else:
-            blobs.append(memoryview(self._model))
+        header |= {"path": str(self._model.resolve())} if isinstance(self._model, Path) else {}
+        blobs = [] if isinstance(self._model, Path) else [memoryview(self._model)]
         try:
             facts = self._there.ask(header, blobs).header
         except Lost as lost:

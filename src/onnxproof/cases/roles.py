@@ -14,6 +14,8 @@ PASSED_THROUGH = {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpo
 COMPARISONS = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
 SIZED = {"Range", "Tile", "Expand", "ConstantOfShape", "Reshape", "Resize", "Loop", "OneHot", "Pad", "Slice"}
 """Operations whose later inputs are sizes or counts: a huge integer there asks for huge memory."""
+ALL_SIZES = {"Range", "ConstantOfShape"}
+"""Those whose first input is one too."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def _use(value: ir.Value) -> Use:
         compared=any(node.op_type in COMPARISONS for node, _ in direct),
         convolved=any(node.op_type == "Conv" and place == 0 for node, place in direct),
         added_before_softmax=any(node.op_type == "Softmax" for node in past),
-        sizes=any(_sizes(node, place) for node, place in _consumers(value, None)),
+        sizes=any(n.op_type in SIZED and (p > 0 or n.op_type in ALL_SIZES) for n, p in _consumers(value, None)),
     )
 
 
@@ -75,10 +77,6 @@ def _table(node: ir.Node, place: int) -> int | None:
     shape = dims(table) or ()
     size = shape[axis] if -len(shape) <= axis < len(shape) else None
     return size if isinstance(size, int) and size > 0 else None
-
-
-def _sizes(node: ir.Node, place: int) -> bool:
-    return node.op_type in SIZED and (place > 0 or node.op_type in ("Range", "ConstantOfShape"))
 
 
 def scalar_constants(graph: Graph, limit: float) -> tuple[float, ...]:

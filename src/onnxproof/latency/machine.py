@@ -93,10 +93,9 @@ def fingerprint() -> str:
 
 
 def _cpu_name() -> str:
-    for line in _lines(PROC / "cpuinfo"):
-        if line.startswith(("model name", "Model")):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    named = (line for line in _lines(PROC / "cpuinfo") if line.startswith(("model name", "Model")))
+    line = next(named, None)
+    return line.partition(":")[2].strip() if line is not None else platform.processor() or platform.machine()
 
 
 def _cpu_seconds() -> tuple[float | None, float | None]:

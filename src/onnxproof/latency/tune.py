@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -86,12 +87,10 @@ def _finish(
 def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
     made: dict[Variant, SessionContender] = {}
     for variant in (OURS, *settings_to_try(bench.artifact.bytes, machine.cores())):
-        try:
+        with suppress(Unavailable, Rejected, UserError):  # a setting that does not run is not the best one
             contender = bench.field.session(variant)
             contender.prepare(point.inputs)
-        except (Unavailable, Rejected, UserError):
-            continue  # a setting that does not run is not the best one
-        made[variant] = contender
+            made[variant] = contender
     return made
 
 

@@ -101,6 +101,7 @@ def _decision(node: ast.If | ast.While | ast.IfExp, names: Names) -> str | None:
         return None
     for side in _sides(node.test):
         functions = [part.func for part in ast.walk(side) if isinstance(part, ast.Call)]
+        # Of `x.sum()` and of `torch.sum(x)`.
         reductions = [func.attr for func in functions if isinstance(func, ast.Attribute) and func.attr in REDUCTIONS]
         if reductions and names.tensor(side):
             word = "while" if isinstance(node, ast.While) else "if"

@@ -170,18 +170,16 @@ def _bound(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[st
         kind = names.kind(value)
         if kind is not None:
             yield target.id, kind
+    elif not isinstance(target, (ast.Tuple, ast.List)):
         return
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        return
-    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+    elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
         for one, other in zip(target.elts, value.elts, strict=True):
             yield from _bound(one, other, names)
-        return
-    plain = [element.id if isinstance(element, ast.Name) else "" for element in target.elts]
-    if names.tensor(value):
-        yield from ((name, "tensor") for name in plain if name)
-    elif isinstance(value, (ast.Attribute, ast.Call)) and names.size(value):  # `x.shape` or `x.size()`
-        yield from ((name, "size" if place else "batch") for place, name in enumerate(plain) if name)
+    else:
+        sizes = isinstance(value, (ast.Attribute, ast.Call)) and names.size(value)  # `x.shape` or `x.size()`
+        for place, part in enumerate(target.elts) if sizes or names.tensor(value) else ():
+            if isinstance(part, ast.Name):
+                yield part.id, "tensor" if names.tensor(value) else "size" if place else "batch"
 
 
 def _inner(call: ast.Call, names: Names) -> Iterator[tuple[str, Kind]]:

@@ -90,9 +90,7 @@ class Sweep:
 
     def choose(self, goal: Goal) -> float | None:
         """The threshold for a goal, half-way to the next score below so that rounding does not decide; None where no one reaches it."""
-        if not len(self.scores):
-            return None
-        place = _best(self, goal)
+        place = _best(self, goal) if len(self.scores) else None
         if place is None:
             return None
         if place == -1:  # never to decide for the positive class is cheapest
@@ -104,15 +102,13 @@ class Sweep:
     def curve(self, points: int = CURVE_POINTS) -> Curve:
         """Columns of counts, precision and recall at up to `points` thresholds, even in recall and in rank; the lowest threshold first."""
         count = len(self.scores)
+        places = np.arange(count)
         if count > points:
             by_rank = np.linspace(0, count - 1, points // 2).astype(int)
             by_recall = np.searchsorted(self.hits, np.linspace(0, self.positives, points // 2))
             places = np.unique(np.clip(np.concatenate([by_rank, by_recall]), 0, count - 1))[:points]
-        else:
-            places = np.arange(count)
-        places = places[::-1]
         columns = {"threshold": self.scores, **self.counts, **self.rates}
-        return Curve(**{one.name: tuple(columns[one.name][places].tolist()) for one in fields(Curve)})
+        return Curve(**{one.name: tuple(columns[one.name][places[::-1]].tolist()) for one in fields(Curve)})
 
 
 def _best(sweep: Sweep, goal: Goal) -> int | None:

@@ -10,6 +10,7 @@ import numpy as np
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.metrics.measured import Measured
+from onnxproof.subject.target import load_target
 from onnxproof.tensors.arrays import Array, Floats
 
 CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
@@ -17,8 +18,6 @@ CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
 
 def custom(texts: Sequence[str], scores: Scores, measured: Measured, seed: int = 0) -> None:
     """Metrics of the user: `function(labels, scores) -> float`, on both sides and with a bootstrap where that is cheap."""
-    from onnxproof.subject.target import load_target
-
     for text in texts:
         function, name = load_target(text)
         if not callable(function):

@@ -69,9 +69,8 @@ def _consumers(value: ir.Value, through: set[str] | None) -> Iterator[tuple[ir.N
 def _table(node: ir.Node, place: int) -> int | None:
     """The size of a stored or computed table that is looked up by ids."""
     table = node.inputs[0]
-    if node.op_type != "Gather" or place != 1 or table is None:
-        return None
-    if table.is_graph_input() and table.const_value is None:
+    given = table is not None and table.is_graph_input() and table.const_value is None
+    if node.op_type != "Gather" or place != 1 or table is None or given:
         return None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
     shape = dims(table) or ()

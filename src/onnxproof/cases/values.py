@@ -216,10 +216,8 @@ def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
     if profile == "like-data" and domain.sample is not None:
         return _like(domain.sample, shape, g)
     makers = {**FLOATS, **IMAGES} if domain.role == "image" and len(shape) == 4 else FLOATS
-    if profile == "hints" and domain.hints:
-        values = _at_hints(domain, shape, g)
-    else:
-        values = makers.get(profile, FLOATS["normal"])(g, shape)
+    make = makers.get(profile, FLOATS["normal"])
+    values = _at_hints(domain, shape, g) if profile == "hints" and domain.hints else make(g, shape)
     if domain.valid is None or profile in UNFAIR:
         return values
     low, high = domain.valid.low, domain.valid.high

@@ -210,9 +210,9 @@ class Harness:
     def _share(self) -> float:
         """How much of the need is met by the contender that has least."""
         need, every = self._need, self.measured.values()
-        time = min(one.total for one in every) / max(need.min_time * 1e9, 1.0)
+        lasted = min(one.total for one in every) / max(need.min_time * 1e9, 1.0)
         count = min(len(one.samples) for one in every) / max(need.min_count, 1)
-        return min(time, count, min(len(one.blocks) for one in every) / max(need.min_rounds, 1))
+        return min(lasted, count, min(len(one.blocks) for one in every) / max(need.min_rounds, 1))
 
     def _enough(self) -> bool:
         if self._share() >= 1.0:

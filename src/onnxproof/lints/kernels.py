@@ -92,9 +92,7 @@ def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
 def unknown_operators(graph: Graph) -> Iterator[Finding]:
     """Operators that onnxruntime does not have at all, or not in the opset of the file, or not with an attribute."""
     unknown: dict[str, list[ir.Node]] = {}
-    for node in graph.all_nodes:
-        if graph.function(node) is not None:
-            continue
+    for node in (node for node in graph.all_nodes if graph.function(node) is None):
         name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
         lack = _unknown(node, schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
         if lack is not None:

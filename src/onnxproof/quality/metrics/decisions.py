@@ -53,11 +53,8 @@ def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     for side in sums:
         _per_class(measured, side, counts, plan)
     for metric, (rate, average) in _averages(plan).items():
-        statistic = averaged(rate, average, plan)
-        if plan.task == "multilabel" and average != "macro":
-            measured.evaluate(metric, counts, statistic)
-        else:
-            measured.estimate(metric, counts, statistic)
+        note = measured.evaluate if plan.task == "multilabel" and average != "macro" else measured.estimate
+        note(metric, counts, averaged(rate, average, plan))
 
 
 def _cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, Array, Array]:

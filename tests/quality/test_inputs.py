@@ -34,12 +34,12 @@ def test_a_long_row_always_keeps_the_same_features():
 
 def test_a_sample_is_evenly_thinned_however_rows_come():
     for size in (100, 999, 30_000):
-        sampler, sample = Sampler(), {}
+        sampler = Sampler()
         for start in range(0, 30_000, size):
             numbers = np.arange(start, min(start + size, 30_000), dtype=np.float32)
             taken = sampler.see({"x": numbers[:, None], "text": np.array(["a"] * len(numbers))}, len(numbers), start)
             assert (taken < len(numbers)).all()
-        sampler.close(sample.__setitem__)
+        sample = {name: np.concatenate(parts) for name, parts in sampler.parts.items()}
         assert list(sample) == ["sample_rows", "sample/x"]
         assert (np.diff(sample["sample_rows"]) == 8).all()
         assert len(sample["sample_rows"]) <= SAMPLE_ROWS
@@ -47,11 +47,10 @@ def test_a_sample_is_evenly_thinned_however_rows_come():
 
 
 def test_extremes_are_those_of_finite_values_and_the_others_are_counted():
-    watch, kept = Watch(hashed=True), {}
+    watch = Watch(hashed=True)
     watch.see({"x": np.array([[1.0, -2.0], [np.nan, 3.0]])}, np.array(["a", "b"]), 0)
     watch.see({"x": np.array([[np.inf, -np.inf]])}, np.array(["c"]), 2)
-    watch.close(kept.__setitem__)
-    noted = watch.facts["x"]
+    noted, kept = watch.facts["x"], watch.columns()
     assert (noted["low"], noted["high"], noted["rows"]) == (-2.0, 3.0, 3)
     assert (noted["nonfinite"], noted["nonfinite_rows"]) == (3, 2)
     assert len(kept["hash"]) == len(kept["id_hash"]) == 3

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import torch
 
 from onnxproof.artifact.exporter_output import caught
@@ -30,12 +31,9 @@ Report = Callable[[Finding], None]
 def export(subject: Subject, path: Path, options: ExportOptions, report: Report) -> Artifact:
     """Export in eval mode, strip and map the metadata, read back what was written and compare it with the wish."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    _require_values(subject)
-    _require_opset(options.opset)
-    _require_real(subject.inputs)
+    _require_exportable(subject, options.opset)
     outputs = _example_outputs(subject)
-    _report_complex(outputs, report)
-    _report_constants(subject.inputs, outputs, report)
+    _report_oddities(subject.inputs, outputs, report)
     leaves = _export_inputs(subject)
     # An output that is called like an input (a state that goes round) gets a name of its own: ONNX has one namespace.
     names = [f"{name}_out" if name in subject.inputs.tensors else name for name in outputs.tensors]
@@ -78,42 +76,30 @@ def _example_outputs(subject: Subject) -> Flat:
     return outputs
 
 
-def _require_values(subject: Subject) -> None:
+def _require_exportable(subject: Subject, opset: int | None) -> None:
     tensors = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
     empty = [name for name, tensor in {**tensors, **subject.inputs.tensors}.items() if tensor.is_meta]
     if empty:
         message = f"{len(empty)} tensors are on the meta device and have no values: {', '.join(empty[:5])}"
         raise FindingError(found("OX120", message, evidence={"tensors": empty}))
-
-
-def _require_opset(opset: int | None) -> None:
-    import onnx
-
     newest = onnx.defs.onnx_opset_version()
     if opset is not None and not OLDEST_OPSET <= opset <= newest:
         raise InputError(f"--opset {opset}: expected {OLDEST_OPSET} to {newest}, which is the newest that there is")
-
-
-def _require_real(inputs: Flat) -> None:
-    """The exporters take a complex input for a real one with another dimension, which nothing can feed."""
-    for name, tensor in inputs.tensors.items():
-        if tensor.is_complex():
+    for name, tensor in subject.inputs.tensors.items():
+        if tensor.is_complex():  # the exporters take it for a real one with another dimension, which nothing can feed
             message = _complex("input", name, tensor)
             help = "Take the real and the imaginary part as two inputs and make `torch.complex(real, imag)` of them in the forward."
             raise FindingError(found("OX116", message, help=help))
-
-
-def _report_complex(outputs: Flat, report: Report) -> None:
-    for name, tensor in outputs.tensors.items():
-        if tensor.is_complex():
-            report(found("OX116", _complex("output", name, tensor), where=Where(output=name)))
 
 
 def _complex(side: str, name: str, tensor: torch.Tensor) -> str:
     return f"the {side} {name} is {str(tensor.dtype).removeprefix('torch.')}, which ONNX does not have"
 
 
-def _report_constants(inputs: Flat, outputs: Flat, report: Report) -> None:
+def _report_oddities(inputs: Flat, outputs: Flat, report: Report) -> None:
+    for name, tensor in outputs.tensors.items():
+        if tensor.is_complex():
+            report(found("OX116", _complex("output", name, tensor), where=Where(output=name)))
     for name, value in inputs.constants.items():
         message = f"the input {name} = {value!r} is baked into the graph"
         report(found("OX106", message, evidence={"input": name, "value": repr(value)}))
@@ -128,11 +114,9 @@ def _export_inputs(subject: Subject) -> list[torch.Tensor]:
     tensors = subject.inputs.tensors
     leaves = list(tensors.values())
     grown = resized(leaves, [{d: sizes[n] for d, n in subject.dynamic.get(name, {}).items()} for name in tensors])
-    if all(a.shape == b.shape for a, b in zip(leaves, grown, strict=True)):
-        return leaves
-    return (
-        grown if subject.accepts(grown) else leaves
-    )  # where it accepts only the example's sizes, the export will tell
+    other = any(a.shape != b.shape for a, b in zip(leaves, grown, strict=True))
+    # Where it accepts only the example's sizes, the export will tell.
+    return grown if other and subject.accepts(grown) else leaves
 
 
 def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
@@ -189,9 +173,7 @@ def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportO
     if attempt.optimize and in_optimiser(error):
         return [replace(attempt, optimize=False), *other]
     fixed = _fixed_dims(subject, error)
-    if fixed - attempt.static:
-        return [replace(attempt, static=attempt.static | fixed), *other]
-    return other
+    return [replace(attempt, static=attempt.static | fixed), *other] if fixed - attempt.static else other
 
 
 def _fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:

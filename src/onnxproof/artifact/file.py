@@ -27,6 +27,7 @@ def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifac
 def describe(graph: Graph, exporter: str = "unknown", **made: Any) -> Artifact:
     """The artifact in a file that was read already."""
     model, files = graph.model, [graph.path, *external_files(graph.path, graph.proto)]
+    operators = (f"{node.domain}.{node.op_type}" if node.domain else node.op_type for node in graph.all_nodes)
     return Artifact(
         path=str(graph.path),
         exporter=exporter,
@@ -36,7 +37,7 @@ def describe(graph: Graph, exporter: str = "unknown", **made: Any) -> Artifact:
         sha256=_hash(files),
         bytes=sum(file.stat().st_size for file in files),
         nodes=len(graph.nodes),
-        operators=_operators(graph),
+        operators=dict(Counter(operators).most_common()),
         inputs=tuple(_port(value) for value in graph.inputs),
         outputs=tuple(_port(value) for value in graph.outputs),
         **_promised(model.metadata_props.get(SIGNATURE)),
@@ -51,12 +52,6 @@ def _hash(files: Sequence[Path]) -> str:
             while chunk := stream.read(1 << 24):
                 digest.update(chunk)
     return digest.hexdigest()
-
-
-def _operators(graph: Graph) -> dict[str, int]:
-    """How many nodes of each operator there are, in subgraphs and local functions too; the most frequent first."""
-    names = (f"{node.domain}.{node.op_type}" if node.domain else node.op_type for node in graph.all_nodes)
-    return dict(Counter(names).most_common())
 
 
 def _port(value: ir.Value) -> Port:

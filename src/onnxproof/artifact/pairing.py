@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
-from onnxproof.findings import Finding, Where, found
+from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.proof.artifact import Port
 
 
@@ -42,7 +42,10 @@ def pair_inputs(
         fitting = _by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
         by_place = fitting or dict(zip(lonely, unknown, strict=False))
         pairs |= by_place
-        findings.append(_by_position(by_place, "shape" if fitting else "position", alone=len(expected) == 1))
+        told = ", ".join(f"{graph} ← {module}" for module, graph in by_place.items())
+        message = f"input names differ, paired by {'shape' if fitting else 'position'}: {told}"
+        severity: Severity = "note" if len(expected) == 1 else "review"
+        findings.append(found("OX217", message, severity=severity, evidence={"pairs": by_place}))
         lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
     if unknown:
         message = f"the artifact takes {', '.join(unknown)}, which the module does not have; the module takes {', '.join(expected)}"
@@ -83,12 +86,6 @@ def _fits(taken: Sequence[int | None], declared: Sequence[object] | None) -> boo
     return len(taken) == len(declared) and all(a == b for a, b in sizes if isinstance(a, int) and isinstance(b, int))
 
 
-def _by_position(pairs: Mapping[str, str], how: str, *, alone: bool) -> Finding:
-    told = ", ".join(f"{graph} ← {module}" for module, graph in pairs.items())
-    message = f"input names differ, paired by {how}: {told}"
-    return found("OX217", message, severity="note" if alone else "review", evidence={"pairs": dict(pairs)})
-
-
 def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> Iterator[Finding]:
     declared = {port.name: port.dtype for port in ports}
     for name, graph in pairs.items():
@@ -103,17 +100,15 @@ def pair_outputs(
 ) -> Pairing:
     """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with."""
     names = [port.name for port in ports]
-    if promised is not None and len(promised) == len(expected):
-        wanted, known = dict(zip(expected, promised, strict=True)), True
-    else:
-        wanted, known = {name: name for name in expected}, named
+    fitting = promised if promised is not None and len(promised) == len(expected) else None
+    wanted = dict(zip(expected, fitting or expected, strict=True))
     if set(wanted.values()) == set(names):
         order = [_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
-    if known:
+    if named or fitting is not None:
         return _outputs_by_name(wanted, names)
     pairs = dict(zip(expected, names, strict=False))
-    return Pairing(pairs, (*_missing(expected[len(names) :]), *_extra(names[len(expected) :])))
+    return Pairing(pairs, _unpaired(expected[len(names) :], names[len(expected) :]))
 
 
 def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing:
@@ -121,7 +116,7 @@ def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):
-        return Pairing(pairs, (*_missing(lonely), *_extra(unknown)))
+        return Pairing(pairs, _unpaired(lonely, unknown))
     renamed = dict(zip(lonely, unknown, strict=True))
     return Pairing(pairs | renamed, tuple(_renamed(wanted[module], module, graph) for module, graph in renamed.items()))
 
@@ -131,15 +126,10 @@ def _renamed(output: str, module: str, graph: str) -> Finding:
     return found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph})
 
 
-def _missing(names: Sequence[str]) -> list[Finding]:
-    return [found("OX210", f"the artifact has no output {name}", where=Where(output=name)) for name in names]
-
-
-def _extra(names: Sequence[str]) -> list[Finding]:
-    return [
-        found("OX211", f"the artifact has an output {name} that the module does not return", where=Where(output=name))
-        for name in names
-    ]
+def _unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ...]:
+    told = [("OX210", name, f"the artifact has no output {name}") for name in missing]
+    told += [("OX211", name, f"the artifact has an output {name} that the module does not return") for name in extra]
+    return tuple(found(code, message, where=Where(output=name)) for code, name, message in told)
 
 
 def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import NDArray
-
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding
 from onnxproof.request.session import SessionSettings
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
-Outputs = dict[str, NDArray[Any]]
+Outputs = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -96,13 +94,10 @@ class Profiled:
 class Candidate(Protocol):
     """Whatever may take the place of the original."""
 
-    @property
-    def name(self) -> str:
-        """As a message calls it."""
-
-    @property
-    def abilities(self) -> Abilities:
-        """What it can do; known before anything is started."""
+    name: str
+    """As a message calls it."""
+    abilities: Abilities
+    """What it can do; known before anything is started."""
 
     def versions(self) -> Mapping[str, str]:
         """What its answers depend on, for the proof's environment."""

@@ -7,7 +7,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Outputs
 from onnxproof.candidates.serve import NARROW
@@ -16,7 +15,7 @@ from onnxproof.errors import ProviderError, Rejected, listed
 from onnxproof.findings import Finding, found
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 NUMPY_NAMES = {
     "float": "float32",
@@ -47,20 +46,12 @@ def plain(settings: SessionSettings) -> dict[str, Any]:
 
 def dtype_of(kind: str) -> np.dtype[Any] | None:
     """`tensor(float)` → float32; None for what has no dtype (sequences, optionals)."""
+    given = kind.removeprefix("tensor(").removesuffix(")")
+    name = NUMPY_NAMES.get(given, given)
     try:
-        return _narrow(kind) if kind in NARROW else np.dtype(_numpy_name(kind))
+        return np.dtype(getattr(ml_dtypes, name) if kind in NARROW else name)
     except (TypeError, ValueError):
         return None
-
-
-def _numpy_name(kind: str) -> str:
-    name = kind.removeprefix("tensor(").removesuffix(")")
-    return NUMPY_NAMES.get(name, name)
-
-
-def _narrow(kind: str) -> np.dtype[Any]:
-    dtype: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _numpy_name(kind)))
-    return dtype
 
 
 def carrier_of(kind: str) -> np.dtype[Any] | None:
@@ -73,7 +64,7 @@ def feed(inputs: Arrays, declared: Mapping[str, str], renamed: Mapping[str, str]
     return {name: _cast(inputs[renamed.get(name, name)], kind) for name, kind in declared.items()}
 
 
-def _cast(array: NDArray[Any], kind: str) -> NDArray[Any]:
+def _cast(array: Array, kind: str) -> Array:
     dtype = dtype_of(kind)
     cast = np.ascontiguousarray(array if dtype is None else array.astype(dtype, copy=False)).reshape(array.shape)
     return cast.view(NARROW[kind][0]) if kind in NARROW else cast
@@ -81,12 +72,11 @@ def _cast(array: NDArray[Any], kind: str) -> NDArray[Any]:
 
 def named(values: Sequence[Any], declared: Mapping[str, str]) -> Outputs:
     """What a session returned, under the graph's names."""
-    pairs = zip(declared.items(), values, strict=True)
-    return {name: _seen(np.asarray(value), kind) for (name, kind), value in pairs}
-
-
-def _seen(array: NDArray[Any], kind: str) -> NDArray[Any]:
-    return array.view(_narrow(kind)) if kind in NARROW else array
+    narrow = {
+        name: dtype for name, kind in declared.items() if kind in NARROW and (dtype := dtype_of(kind)) is not None
+    }
+    pairs = zip(declared, map(np.asarray, values), strict=True)
+    return {name: array.view(narrow[name]) if name in narrow else array for name, array in pairs}
 
 
 # --- what it says -------------------------------------------------------------------------------------------------------

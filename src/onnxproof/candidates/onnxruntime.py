@@ -41,8 +41,7 @@ class Onnxruntime:
         return OnnxruntimeSession(self._session(model, settings), settings, renamed or {})
 
     def _session(self, model: Path | bytes, settings: SessionSettings, options: Any = None) -> Any:
-        runtime = f"this onnxruntime {onnxruntime.__version__}"
-        exchange.check_providers(settings.providers, self.providers(), runtime)
+        exchange.check_providers(settings.providers, self.providers(), f"this onnxruntime {onnxruntime.__version__}")
         try:
             return serve.make_session(
                 str(model) if isinstance(model, Path) else model, exchange.plain(settings), options

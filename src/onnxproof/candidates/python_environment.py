@@ -161,25 +161,18 @@ class RemoteSession:
 
     def _open(self) -> None:
         header: dict[str, Any] = {"ask": "open", "session": self._number, "settings": exchange.plain(self._settings)}
-        blobs = []
-        if isinstance(self._model, Path):
-            header["path"] = str(self._model.resolve())
-        else:
-            blobs.append(memoryview(self._model))
+        header |= {"path": str(self._model.resolve())} if isinstance(self._model, Path) else {}
+        blobs = [] if isinstance(self._model, Path) else [memoryview(self._model)]
         try:
             facts = self._there.ask(header, blobs).header
         except Lost as lost:
-            raise FindingError(self._lost_file(lost)) from lost
+            message = f"the process of {self._there.name} {lost.how} while it opened the file"
+            evidence = {"signal": lost.signal_name, "log": lost.log}
+            code = "OX002" if isinstance(lost, Hung) else "OX001"
+            raise FindingError(found(code, message, evidence=evidence)) from lost
         if "error" in facts:
             raise FindingError(exchange.refused_file(facts["error"]))
         self._facts, self._lost = facts, self._there.lost
-
-    def _lost_file(self, lost: Lost) -> Finding:
-        message = f"the process of {self._there.name} {lost.how} while it opened the file"
-        evidence = {"signal": lost.signal_name, "log": lost.log}
-        if isinstance(lost, Hung):
-            return found("OX002", message, evidence=evidence)
-        return found("OX001", message, evidence=evidence)
 
     @property
     def outputs(self) -> Sequence[str]:
@@ -200,15 +193,12 @@ class RemoteSession:
         except FindingError as error:
             raise Rejected(str(error)) from error
         except Lost as lost:
-            raise self._lost_input(lost) from lost
+            text = f"the process of {self._there.name} {lost.how}\n{lost.log}".strip()
+            # The system's answer to a process that asks for more memory than there is.
+            raise (MemoryError(text) if lost.signal_name == "SIGKILL" else Rejected(text)) from lost
         if "error" in answer.header:
             raise exchange.refused_input(answer.header["error"], answer.header["memory"])
         return self._read(answer)
-
-    def _lost_input(self, lost: Lost) -> Exception:
-        text = f"the process of {self._there.name} {lost.how}\n{lost.log}".strip()
-        # The system's answer to a process that asks for more memory than there is.
-        return MemoryError(text) if lost.signal_name == "SIGKILL" else Rejected(text)
 
     def _read(self, answer: Answer) -> Outputs:
         """The arrays of an answer; raises `Rejected` where they are not what the session promised."""

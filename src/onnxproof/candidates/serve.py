@@ -218,13 +218,11 @@ class Server:
             return {"missing": f"{type(error).__name__}: {error}"}, []
         versions = {"onnxruntime": onnxruntime.__version__, "numpy": numpy.__version__}
         versions["python"] = ".".join(map(str, sys.version_info[:3]))
-        available = onnxruntime.get_available_providers()
-        return {"versions": versions, "providers": available, "levels": list(LEVELS)}, []
+        return {"versions": versions, "providers": onnxruntime.get_available_providers(), "levels": list(LEVELS)}, []
 
     def open(self, header: Mapping[str, Any], blobs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:
         """Build a session from a path, or from the bytes that came along."""
-        model = bytes(blobs[0]) if blobs else header["path"]
-        session = make_session(model, header["settings"])
+        session = make_session(bytes(blobs[0]) if blobs else header["path"], header["settings"])
         self._sessions[header["session"]] = run = ArraySession(session)
         facts = {"used": session.get_providers(), "assigned": assigned(session)}
         return {**facts, "inputs": run.inputs, "outputs": run.outputs}, []

@@ -5,15 +5,14 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.shapes import within
+from onnxproof.tensors.arrays import Array
 
-Inputs = Mapping[str, NDArray[Any]]
+Inputs = Mapping[str, Array]
 
 
 def write(file: Path, inputs: Inputs) -> None:
@@ -28,7 +27,7 @@ def write(file: Path, inputs: Inputs) -> None:
     half.replace(file)
 
 
-def read(file: Path) -> dict[str, NDArray[Any]]:
+def read(file: Path) -> dict[str, Array]:
     """The inputs of a counterexample; none where the file is not one."""
     try:
         with np.load(file, allow_pickle=False) as archive:
@@ -39,13 +38,13 @@ def read(file: Path) -> dict[str, NDArray[Any]]:
         return {}  # cut off, empty, or no npz at all
 
 
-def _plain(array: NDArray[Any]) -> NDArray[Any]:
+def _plain(array: Array) -> Array:
     """What npz cannot hold (bfloat16 and the like) as the same bytes."""
     foreign = array.dtype.kind == "V" or array.dtype.isbuiltin == 2
     return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}") if foreign else np.asarray(array)
 
 
-def of_domains(inputs: Inputs, domains: Sequence[Domain]) -> dict[str, NDArray[Any]]:
+def of_domains(inputs: Inputs, domains: Sequence[Domain]) -> dict[str, Array]:
     """The inputs in the dtypes of the domains, where npz has lost them."""
     dtypes = {d.name: d.dtype for d in domains}
     return {n: a.view(dtypes[n]) if a.dtype.kind == "V" and n in dtypes else a for n, a in inputs.items()}
@@ -61,7 +60,7 @@ def fits(inputs: Inputs, domains: Sequence[Domain]) -> bool:
     return inputs.keys() == {d.name for d in domains} and all(_fits(inputs[d.name], d) for d in domains)
 
 
-def _fits(array: NDArray[Any], domain: Domain) -> bool:
+def _fits(array: Array, domain: Domain) -> bool:
     if array.dtype != domain.dtype or array.ndim != len(domain.shape):
         return False
     if any(i not in domain.dims and size != domain.shape[i] for i, size in enumerate(array.shape)):

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.proof.coverage import Coverage
+from onnxproof.tensors.arrays import Array, Floats
 
 BINS = 64
 
 
-def spread(arrays: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
+def spread(arrays: Iterable[Array]) -> Floats:
     """All finite values of some arrays, sorted."""
     values = [np.asarray(array, np.float64).ravel() for array in arrays]
     joined = np.concatenate(values) if values else np.zeros(0)
     return np.sort(joined[np.isfinite(joined)])
 
 
-def cover(data: NDArray[Any], generated: NDArray[np.float64]) -> Coverage:
+def cover(data: Array, generated: Floats) -> Coverage:
     """The data's range, the generated range, and the share of the data that lies in cells where generated values lie too.
 
     Cells split the data's range evenly: values beyond the generated range and gaps inside it both count as not covered.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.data.examples import Examples
 from onnxproof.errors import InputError
+from onnxproof.tensors.arrays import Array
 
 Places = NDArray[np.intp]
 DATA_CASES = 16
@@ -77,7 +76,7 @@ def _rows(inputs: Inputs, places: Places) -> Inputs:
     return {name: array[places] if array.ndim else array for name, array in inputs.items()}
 
 
-def stratified(labels: NDArray[Any]) -> Places | None:
+def stratified(labels: Array) -> Places | None:
     """Rows in an order that takes one of every label, then a second one of every label, and so on; None without classes."""
     if labels.ndim != 1 or not labels.size:
         return None

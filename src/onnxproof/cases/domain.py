@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.cases.roles import Use
 from onnxproof.request.specs import Range, Role
-from onnxproof.tensors.arrays import is_narrow_float
+from onnxproof.tensors.arrays import Array, is_narrow_float
 
 WIDE_INTEGERS = Range(-100, 100)
 """Tried first for integers of unknown meaning; PyTorch says whether it accepts them."""
@@ -40,8 +39,8 @@ class Domain:
     """Whether integers of any size may be tried: nothing is as large as this input says."""
     measures: str | int | None = None
     """For a length: the dimension (its name, or its fixed size) that it counts."""
-    example: NDArray[Any] = field(compare=False, kw_only=True)
-    sample: NDArray[Any] | None = field(default=None, compare=False)
+    example: Array = field(compare=False, kw_only=True)
+    sample: Array | None = field(default=None, compare=False)
     """Rows of the user's data, where there are any."""
 
     @property
@@ -63,7 +62,7 @@ class Domain:
 
 def infer_domain(
     name: str,
-    example: NDArray[Any],
+    example: Array,
     dims: Mapping[int, str],
     declared: Range | None,
     use: Use,
@@ -94,7 +93,7 @@ def infer_domain(
     )
 
 
-def _float_role(name: str, example: NDArray[Any], declared: bool, use: Use) -> Role:
+def _float_role(name: str, example: Array, declared: bool, use: Use) -> Role:
     if declared or example.dtype.kind != "f" or not example.size:
         return "float"
     low = float(np.min(example))
@@ -108,7 +107,7 @@ def _float_role(name: str, example: NDArray[Any], declared: bool, use: Use) -> R
     return "image" if use.convolved and example.ndim == 4 and example.shape[1] in (1, 3, 4) else "float"
 
 
-def _integer_role(name: str, example: NDArray[Any], declared: bool, use: Use) -> Role:
+def _integer_role(name: str, example: Array, declared: bool, use: Use) -> Role:
     if example.dtype.kind == "b":
         return "mask"
     if declared or use.table is not None:

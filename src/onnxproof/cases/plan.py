@@ -5,16 +5,15 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.cases import shapes
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.values import PROFILES, UNFAIR, fill
+from onnxproof.tensors.arrays import Array
 
-Inputs = dict[str, NDArray[Any]]
+Inputs = dict[str, Array]
 
 
 @dataclass(frozen=True)
@@ -63,18 +62,15 @@ def make_plan(
     others = sorted(sweep[1:], key=_volume)
     least = min([*others[:1], base], key=_volume)
     profiles = (*PROFILES, "like-data") if sampled else PROFILES
-    plan = [
-        generated(sizes, profile, seed) for sizes, profile in ((least, "normal"), (base, "example"), (base, "normal"))
-    ]
-    plan += [generated(near, profile, seed) for profile in profiles]
+    wanted = [(least, "normal"), (base, "example"), (base, "normal"), *((near, profile) for profile in profiles)]
     for i, sizes in enumerate(others):
-        plan.append(generated(sizes, "normal", seed))
-        if _alone(sizes, base):
-            plan.append(generated(sizes, profiles[1 + i % (len(profiles) - 1)], seed))
+        wanted.append((sizes, "normal"))
+        if sum(sizes[name] != base[name] for name in sizes) <= 1:
+            wanted.append((sizes, profiles[1 + i % (len(profiles) - 1)]))
     # Constants of the graph are hit by chance: one large case more.
-    plan += [generated(sizes, "hints", seed) for sizes in others[-2:]]
-    if floats:
-        plan += [generated(near, profile, seed) for profile in UNFAIR]
+    wanted += [(sizes, "hints") for sizes in others[-2:]]
+    wanted += [(near, profile) for profile in UNFAIR if floats]
+    plan = [generated(sizes, profile, seed) for sizes, profile in wanted]
     none = {**exported, batch: 0}
     if empty and batch in exported and batch_sizes is None and shapes.within(none, limits):
         # An empty batch comes last, and does not gate unless it was asked for: onnxruntime dies of it in some operators.
@@ -86,16 +82,12 @@ def _volume(sizes: Mapping[str, int]) -> float:
     return float(np.prod(list(sizes.values())))
 
 
-def _alone(sizes: Mapping[str, int], base: Mapping[str, int]) -> bool:
-    return sum(sizes[name] != base[name] for name in sizes) <= 1
-
-
 def make_inputs(case: Case, domains: Sequence[Domain]) -> Inputs:
     """The inputs of a generated case: the same for the same name."""
     return {domain.name: _make(case, domain) for domain in domains}
 
 
-def _make(case: Case, domain: Domain) -> NDArray[Any]:
+def _make(case: Case, domain: Domain) -> Array:
     shape = domain.sized(case.sizes)
     if case.profile == "example":
         return resized(domain, shape)
@@ -103,7 +95,7 @@ def _make(case: Case, domain: Domain) -> NDArray[Any]:
     return fill(domain, case.profile, shape, generator, case.sizes)
 
 
-def resized(domain: Domain, shape: tuple[int, ...]) -> NDArray[Any]:
+def resized(domain: Domain, shape: tuple[int, ...]) -> Array:
     """The example, repeated or cut along each dimension."""
     array = domain.example
     for axis, size in enumerate(shape):

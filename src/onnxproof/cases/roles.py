@@ -14,6 +14,8 @@ PASSED_THROUGH = {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpo
 COMPARISONS = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
 SIZED = {"Range", "Tile", "Expand", "ConstantOfShape", "Reshape", "Resize", "Loop", "OneHot", "Pad", "Slice"}
 """Operations whose later inputs are sizes or counts: a huge integer there asks for huge memory."""
+ALL_SIZES = {"Range", "ConstantOfShape"}
+"""Those whose first input is one too."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +43,15 @@ def _use(value: ir.Value) -> Use:
     direct = list(_consumers(value, PASSED_THROUGH))
     tables = [size for node, place in direct if (size := _table(node, place)) is not None]
     after = {"Equal", "Not", "And", "Or", "Sub", "Mul", *PASSED_THROUGH}
+    added = [out for node, _ in direct if node.op_type == "Add" for out in node.outputs]
+    past = (node for out in added for node, _ in _consumers(out, PASSED_THROUGH))
     return Use(
         table=min(tables, default=None),
         selects=any(node.op_type == "Where" and place == 0 for node, place in _consumers(value, after)),
         compared=any(node.op_type in COMPARISONS for node, _ in direct),
         convolved=any(node.op_type == "Conv" and place == 0 for node, place in direct),
-        added_before_softmax=_added_before_softmax(direct),
-        sizes=any(_sizes(node, place) for node, place in _consumers(value, None)),
+        added_before_softmax=any(node.op_type == "Softmax" for node in past),
+        sizes=any(n.op_type in SIZED and (p > 0 or n.op_type in ALL_SIZES) for n, p in _consumers(value, None)),
     )
 
 
@@ -65,23 +69,13 @@ def _consumers(value: ir.Value, through: set[str] | None) -> Iterator[tuple[ir.N
 def _table(node: ir.Node, place: int) -> int | None:
     """The size of a stored or computed table that is looked up by ids."""
     table = node.inputs[0]
-    if node.op_type != "Gather" or place != 1 or table is None:
-        return None
-    if table.is_graph_input() and table.const_value is None:
+    given = table is not None and table.is_graph_input() and table.const_value is None
+    if node.op_type != "Gather" or place != 1 or table is None or given:
         return None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
     shape = dims(table) or ()
     size = shape[axis] if -len(shape) <= axis < len(shape) else None
     return size if isinstance(size, int) and size > 0 else None
-
-
-def _added_before_softmax(direct: list[tuple[ir.Node, int]]) -> bool:
-    added = [out for node, _ in direct if node.op_type == "Add" for out in node.outputs]
-    return any(node.op_type == "Softmax" for value in added for node, _ in _consumers(value, PASSED_THROUGH))
-
-
-def _sizes(node: ir.Node, place: int) -> bool:
-    return node.op_type in SIZED and (place > 0 or node.op_type in ("Range", "ConstantOfShape"))
 
 
 def scalar_constants(graph: Graph, limit: float) -> tuple[float, ...]:

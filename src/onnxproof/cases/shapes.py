@@ -129,5 +129,4 @@ def small(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch:
     if batch not in exported:
         return dict(exported)
     allowed = sorted(set(batch_sizes)) if batch_sizes is not None else [3]
-    chosen = next((size for size in allowed if size >= 2), allowed[-1])
-    return {**exported, batch: chosen}
+    return {**exported, batch: next((size for size in allowed if size >= 2), allowed[-1])}

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.cases import counterexample_files as keep
@@ -26,6 +25,7 @@ from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.coverage import Coverage
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Arrays
 from onnxproof.tensors.conversion import to_numpy
 
 DATA_ROWS = 32
@@ -158,7 +158,8 @@ class Supply:
         for file in keep.kept(Path(self.settings.counterexamples)):
             inputs = keep.of_domains(keep.read(file), self.domains)
             if keep.fits(inputs, self.domains):
-                finite = nonfinite or all(_finite(inputs[d.name]) for d in self.domains if d.is_float)
+                floats = [inputs[d.name] for d in self.domains if d.is_float and d.dtype.kind == "f"]
+                finite = nonfinite or all(np.isfinite(array).all() for array in floats)
                 full = 0 in (self.settings.batch_sizes or ()) or all(array.size for array in inputs.values())
                 cases.append(Case(f"kept/{file.stem}", profile="kept", file=str(file), fair=finite and full))
         return cases
@@ -183,10 +184,6 @@ class Supply:
             return self._data.read(case.rows)
         return make_inputs(case, self.domains)
 
-    def sizes_of(self, inputs: Mapping[str, NDArray[np.generic]]) -> dict[str, int]:
+    def sizes_of(self, inputs: Arrays) -> dict[str, int]:
         """The sizes of the dynamic dims in some inputs."""
         return {name: inputs[d.name].shape[i] for d in self.domains for i, name in d.dims.items()}
-
-
-def _finite(array: NDArray[np.generic]) -> bool:
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.cases.domain import FULLY_MASKED, WIDE_INTEGERS, Domain
 from onnxproof.request.specs import Range
+from onnxproof.tensors.arrays import Array, Floats
 
-Floats = NDArray[np.float64]
 Generator = np.random.Generator
 Shape = tuple[int, ...]
 
@@ -142,13 +141,10 @@ def _single(g: Generator, shape: Shape) -> Floats:
 def _ragged(g: Generator, shape: Shape) -> Floats:
     if not shape or not shape[-1]:
         return np.ones(shape)
-    lengths = g.integers(1, shape[-1] + 1, (*shape[:-1], 1))
-    return (np.arange(shape[-1]) < lengths).astype(np.float64)
+    return (np.arange(shape[-1]) < g.integers(1, shape[-1] + 1, (*shape[:-1], 1))).astype(np.float64)
 
 
-def fill(
-    domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mapping[str, int] | None = None
-) -> NDArray[Any]:
+def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mapping[str, int] | None = None) -> Array:
     """An array for this input in this profile, in its dtype and inside its valid range."""
     valid = domain.within(sizes or {})
     if domain.is_float:
@@ -164,7 +160,7 @@ def fill(
     return _as_dtype(values, domain.dtype).reshape(shape)
 
 
-def _as_dtype(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+def _as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iu" and values.dtype.kind == "f":
         # A float64 cannot hold the largest integers: what is beyond becomes the largest.
         info = np.iinfo(dtype)
@@ -220,10 +216,8 @@ def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
     if profile == "like-data" and domain.sample is not None:
         return _like(domain.sample, shape, g)
     makers = {**FLOATS, **IMAGES} if domain.role == "image" and len(shape) == 4 else FLOATS
-    if profile == "hints" and domain.hints:
-        values = _at_hints(domain, shape, g)
-    else:
-        values = makers.get(profile, FLOATS["normal"])(g, shape)
+    make = makers.get(profile, FLOATS["normal"])
+    values = _at_hints(domain, shape, g) if profile == "hints" and domain.hints else make(g, shape)
     if domain.valid is None or profile in UNFAIR:
         return values
     low, high = domain.valid.low, domain.valid.high
@@ -232,12 +226,10 @@ def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
         return middle + half * values / max(1.0, float(np.abs(values).max(initial=0.0)))
     if profile == "uniform":
         return low + values * (high - low)
-    if profile == "large":
-        return np.where(g.random(shape) < 0.5, low, high)
-    return values
+    return np.where(g.random(shape) < 0.5, low, high) if profile == "large" else values
 
 
-def _like(sample: NDArray[Any], shape: Shape, g: Generator) -> Floats:
+def _like(sample: Array, shape: Shape, g: Generator) -> Floats:
     """The user's data with every place drawn anew from what was seen at that place."""
     rows = g.integers(0, len(sample), shape)
     if sample.shape[1:] != shape[1:]:

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.data.source import Array, Source, Table, as_array, check_names, file_fingerprint, kinds_of
+from onnxproof.data.source import Source, Table, as_array, check_names, file_fingerprint, kinds_of
 from onnxproof.errors import InputError
+from onnxproof.tensors.arrays import Array
 
 READ_BYTES = 4_000_000
 """Bytes that are read from a file at once."""

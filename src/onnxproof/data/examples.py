@@ -9,8 +9,9 @@ import numpy as np
 
 from onnxproof.data.fields import IDS, LABELS, as_dtype, choose_fields, find_field, select_inputs
 from onnxproof.data.opening import SUFFIXES, open_source
-from onnxproof.data.source import Array, Source, Table
+from onnxproof.data.source import Source, Table
 from onnxproof.errors import InputError, listed
+from onnxproof.tensors.arrays import Array
 
 
 class Examples:

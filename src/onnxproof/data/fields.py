@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.data.source import Array, Kind, Table, is_numeric, kinds_of
+from onnxproof.data.source import Kind, Table, is_numeric, kinds_of
 from onnxproof.errors import InputError, listed
-from onnxproof.tensors.arrays import is_narrow_float
+from onnxproof.tensors.arrays import Array, is_narrow_float
 
 LABELS = ("labels", "y", "label", "target")
 IDS = ("id", "ids", "example_id", "row_id", "uuid")
@@ -63,9 +63,8 @@ def select_inputs(table: Table, examples: Mapping[str, Array], label: str = "--d
 
 def _joined(columns: list[Array], example: Array) -> Array:
     """Columns as one vector per row; a single one is what it is, or a vector of one where the model takes vectors."""
-    if len(columns) > 1 or (columns[0].ndim == 1 and example.ndim == 2):
-        return np.stack(columns, axis=1)
-    return columns[0]
+    several = len(columns) > 1 or (columns[0].ndim == 1 and example.ndim == 2)
+    return np.stack(columns, axis=1) if several else columns[0]
 
 
 def as_dtype(array: Array, dtype: np.dtype[Any], told: str) -> Array:

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.errors import InputError, OnnxproofError, condensed, listed
-from onnxproof.tensors.arrays import is_narrow_float
+from onnxproof.tensors.arrays import Array, is_narrow_float
 
-Array = NDArray[Any]
 Table = dict[str, Array]
 Kind = Literal["number", "vector", "other"]
 """What a row of a field is: one number, an array of its own, or something that is no input (a text, a date)."""

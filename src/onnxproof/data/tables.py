@@ -13,8 +13,9 @@ import pyarrow as pa
 from pyarrow import compute, csv, ipc, types
 from pyarrow.parquet import ParquetFile
 
-from onnxproof.data.source import Array, Kind, Source, Table, check_names, file_fingerprint
+from onnxproof.data.source import Kind, Source, Table, check_names, file_fingerprint
 from onnxproof.errors import InputError, listed
+from onnxproof.tensors.arrays import Array
 
 SPLITS = ("test", "validation", "valid", "dev")
 """Splits of a Hugging Face data set, in the order in which one is taken."""

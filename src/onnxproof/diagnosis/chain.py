@@ -21,8 +21,11 @@ def location(error: BaseException) -> Where:
     """The user's module and line: of the operator being translated, else from the traceback or from what torch prints."""
     node = _translated(error)
     if node is not None:
-        return _origin(node)
-    traced = _traced(error)
+        scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
+        place = place_of(user_frame(node.meta.get("stack_trace") or ""))
+        return replace(place, module=unwrapped(scopes[-1]) if scopes else None)
+    # The node that the TorchScript exporter was translating, with its scope and the calls that led to it.
+    traced = _held(links(error), lambda node: hasattr(node, "sourceRange"))
     module = unwrapped(traced.scopeName().rpartition("::")[2]) if traced is not None else None
     frame = user_frame(chain(error)) or (traced_frame(traced.sourceRange()) if traced is not None else None)
     if frame is None:
@@ -47,11 +50,6 @@ def _translated(error: BaseException) -> Any:
     return _held(telling, lambda node: hasattr(node, "meta") and hasattr(node, "target"))
 
 
-def _traced(error: BaseException) -> Any:
-    """The node that the TorchScript exporter was translating, with its scope and the calls that led to it."""
-    return _held(links(error), lambda node: hasattr(node, "sourceRange"))
-
-
 def _held(errors: Sequence[BaseException], wanted: Callable[[Any], bool]) -> Any:
     """The first `node` of this kind in the frames of some tracebacks."""
     frames = (frame for error in errors for frame, _ in traceback.walk_tb(error.__traceback__))
@@ -63,12 +61,6 @@ def called(error: BaseException) -> str | None:
     node = _translated(error)
     operator = node.meta.get("original_aten") if node is not None else None
     return str(operator).removesuffix(".default") if operator is not None and operator != node.target else None
-
-
-def _origin(node: Any) -> Where:
-    frame = user_frame(node.meta.get("stack_trace") or "")
-    scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
-    return replace(place_of(frame), module=unwrapped(scopes[-1]) if scopes else None)
 
 
 def shortest(text: str, lines: int = 12) -> str:

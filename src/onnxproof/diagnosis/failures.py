@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
 from onnxproof.diagnosis.forms import suggest_form
-from onnxproof.diagnosis.rules import Rule, first_rule
+from onnxproof.diagnosis.rules import first_rule
 from onnxproof.findings import Finding, Where, entry_of, found
 
 EXPORTING = ("system", "packages", "pytorch", "torch_export", "torch_onnx", "torchscript")
@@ -49,11 +49,18 @@ def diagnose_export(error: BaseException) -> Finding:
     text, where = chain(error), location(error)
     known = _first(text, EXPORTING, where)
     if known is None:
-        return _unknown(text, where)
+        message, form = f"the export failed: {shortest(text, 1)}", _mentioned(text)
+        failed = found("OX101", message, where=where, evidence={"error": shortest(text)})
+        return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed
     if ".parametrizations." in f".{where.module}.":
         return replace(known, help=BAKED)
     whole = called(error)
-    return known if whole is None else _part_of(known, whole)
+    if whole is None:
+        return known
+    # A part of its decomposition failed: it is told about the operator that the user called.
+    form = suggest_form(whole)
+    message = known.message if whole in known.message else f"{known.message}{known.entry.link} {whole}"
+    return replace(known, message=message, help=_instead(form, known.entry.fix) if form else known.help)
 
 
 def diagnose_loading(text: str) -> Finding | None:
@@ -78,9 +85,7 @@ def diagnose_text(text: str) -> Finding | None:
     text = text.translate(QUOTES)
     errors = errors_only(text)
     known = _first(text, ("traceback",)) or _first(errors, _everyone(errors)) or _first(text, _everyone(text))
-    if known is None or known.entry.vague:
-        return _first(errors, ("people",)) or known
-    return known
+    return (_first(errors, ("people",)) or known) if known is None or known.entry.vague else known
 
 
 def named_node(text: str) -> str | None:
@@ -101,14 +106,10 @@ def _first(text: str, speakers: Iterable[str], where: Where | None = None) -> Fi
     if known is None:
         return None
     rule, match = known
-    help = _help(rule, match.groupdict().get("operator"), text)
-    return found(rule.code, rule.tell(match), where=where, evidence={"error": shortest(text)}, help=help)
-
-
-def _help(rule: Rule, operator: str | None, text: str) -> str | None:
-    entry = entry_of(rule.code)
+    entry, operator = entry_of(rule.code), match.groupdict().get("operator")
     form = _mentioned(text) if entry.mentions else operator and suggest_form(operator)
-    return _instead(form, entry.fix) if form else rule.help
+    help = _instead(form, entry.fix) if form else rule.help
+    return found(rule.code, rule.tell(match), where=where, evidence={"error": shortest(text)}, help=help)
 
 
 def _instead(form: str, fix: str) -> str:
@@ -118,16 +119,3 @@ def _instead(form: str, fix: str) -> str:
 def _mentioned(text: str) -> str | None:
     """What to write instead of the first operator in a text for which there is a form."""
     return next(filter(None, map(suggest_form, OPERATOR.findall(text))), None)
-
-
-def _part_of(known: Finding, whole: str) -> Finding:
-    """The finding about a part of an operator's decomposition, told about the operator that the user called."""
-    form = suggest_form(whole)
-    message = known.message if whole in known.message else f"{known.message}{known.entry.link} {whole}"
-    return replace(known, message=message, help=_instead(form, known.entry.fix) if form else known.help)
-
-
-def _unknown(text: str, where: Where) -> Finding:
-    failed = found("OX101", f"the export failed: {shortest(text, 1)}", where=where, evidence={"error": shortest(text)})
-    form = _mentioned(text)
-    return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed

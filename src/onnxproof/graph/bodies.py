@@ -18,7 +18,8 @@ DOMAIN = "body"
 def inlined(graph: Graph, node: ir.Node) -> Graph | None:
     """The nodes that a node with known types stands for; None where it is no function here."""
     call = ir.to_proto(node)
-    function = _of_file(graph, node) or _of_standard(graph, call)
+    own = [f for f in graph.proto.functions if (f.domain, f.name) == (node.domain, node.op_type)]
+    function = onnx.FunctionProto.FromString(own[0].SerializeToString()) if own else _of_standard(graph, call)
     if function is None:
         return None
     call.domain, function.domain = DOMAIN, DOMAIN
@@ -36,12 +37,6 @@ def inlined(graph: Graph, node: ir.Node) -> Graph | None:
 
 def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
     return onnx.helper.make_tensor_value_info(name, graph.types[name], graph.shapes.get(name))
-
-
-def _of_file(graph: Graph, node: ir.Node) -> onnx.FunctionProto | None:
-    """A copy of a function that the file itself brings."""
-    same = (f for f in graph.proto.functions if (f.domain, f.name) == (node.domain, node.op_type))
-    return next((onnx.FunctionProto.FromString(function.SerializeToString()) for function in same), None)
 
 
 def _of_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.errors import Rejected
 from onnxproof.graph.file import subgraphs
 from onnxproof.graph.operators import FAST_OPS
 from onnxproof.graph.widening import in_float64, widen
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 RECURRENT = {"LSTM", "GRU", "RNN"}
 
@@ -59,8 +58,8 @@ class Evaluator:
         return made
 
     def run(
-        self, inputs: Mapping[str, NDArray[Any]], onward: Pass | None = None, rescue: Rescue | None = None
-    ) -> dict[str, NDArray[Any]]:
+        self, inputs: Mapping[str, Array], onward: Pass | None = None, rescue: Rescue | None = None
+    ) -> dict[str, Array]:
         """The outputs (those before the end of a run that a node ended). A value is dropped after its last use."""
         values: dict[str, Any] = {"": None, **self._stored, **inputs}
         with np.errstate(all="ignore"):
@@ -123,7 +122,7 @@ class ReferenceRunner:
         except Exception as error:
             raise Rejected(f"{type(error).__name__}: {error}") from error
 
-    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    def run(self, inputs: Arrays) -> dict[str, Array]:
         feed = {name: in_float64(inputs[self._renamed.get(name, name)]) for name in self._evaluator.inputs}
         try:
             return self._evaluator.run(feed)

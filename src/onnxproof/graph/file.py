@@ -23,8 +23,7 @@ def load_model(path: Path, weights: bool = True) -> onnx.ModelProto:
         message = (
             f"{path.name} is not an ONNX model, or it is cut off: {type(error).__name__} while parsing its {size} bytes"
         )
-        evidence = {"error": str(error)[:500], "bytes": size}
-        raise FindingError(found("OX301", message, evidence=evidence)) from error
+        raise FindingError(found("OX301", message, evidence={"error": str(error)[:500], "bytes": size})) from error
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise FindingError(found("OX301", f"{path.name} holds no graph: it is empty or not an ONNX model"))
     _check_external(path, model)

@@ -45,10 +45,8 @@ def types_of(graph: onnx.GraphProto) -> dict[str, int]:
 def shapes_of(graph: onnx.GraphProto) -> dict[str, tuple[int | str | None, ...]]:
     """Value → shape."""
     values = [*graph.value_info, *graph.input, *graph.output]
-    return {v.name: _shape(v) for v in values if v.type.tensor_type.HasField("shape")}
-
-
-def _shape(value: onnx.ValueInfoProto) -> tuple[int | str | None, ...]:
-    return tuple(
-        int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in value.type.tensor_type.shape.dim
-    )
+    dims = {v.name: v.type.tensor_type.shape.dim for v in values if v.type.tensor_type.HasField("shape")}
+    return {
+        name: tuple(int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in shape)
+        for name, shape in dims.items()
+    }

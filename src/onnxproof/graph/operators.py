@@ -44,8 +44,6 @@ class _Window:
 
 
 class Conv(SlowConv):
-    op_domain = ""
-
     def _run(self, X, W, B=None, **given):
         window = _Window(X, given)
         if not window.plain or X.dtype != np.float64 or W.dtype != np.float64:
@@ -56,8 +54,6 @@ class Conv(SlowConv):
 
 
 class MaxPool(SlowMaxPool):
-    op_domain = ""
-
     def _run(self, x, **given):
         window = _Window(x, given)
         known = x.dtype in (np.float64, np.float32) and len(self.onnx_node.output) == 1
@@ -68,8 +64,6 @@ class MaxPool(SlowMaxPool):
 
 
 class AveragePool(SlowAveragePool):
-    op_domain = ""
-
     def _run(self, x, **given):
         window = _Window(x, given)
         spread = given["ceil_mode"] or set(window.dilations) != {1}
@@ -80,8 +74,6 @@ class AveragePool(SlowAveragePool):
 
 
 class ConvTranspose(SlowConvTranspose):
-    op_domain = ""
-
     def _run(self, X, W, B=None, **given):
         window = _Window(X, given)
         uneven = given["output_shape"] or window.begin != window.end
@@ -96,8 +88,6 @@ class ConvTranspose(SlowConvTranspose):
 class Erf(OpRun):
     """The reference one rounds to float32."""
 
-    op_domain = ""
-
     def _run(self, x):
         return (torch.erf(_tensor(x)).numpy(),)
 
@@ -105,16 +95,12 @@ class Erf(OpRun):
 class Gelu(OpRun):
     """The reference one is a function with float32 constants."""
 
-    op_domain = ""
-
     def _run(self, x, approximate=None):
         return (functional.gelu(_tensor(x), approximate=_text(approximate, "none")).numpy(),)
 
 
 class GridSample(OpRun):
     """The reference one computes partly in float32, is wrong at borders of cubic patches, and has no names of opset 16."""
-
-    op_domain = ""
 
     def _run(self, X, grid, mode=None, padding_mode=None, align_corners=None):
         kind = {"linear": "bilinear", "cubic": "bicubic"}.get(_text(mode, "linear"), _text(mode, "linear"))

@@ -12,12 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-from numpy.typing import NDArray
 
 from onnxproof.errors import FindingError
 from onnxproof.findings import Where, found
@@ -25,6 +23,7 @@ from onnxproof.graph import sourcemap
 from onnxproof.graph.file import load_model
 from onnxproof.graph.inference import infer, shapes_of, types_of
 from onnxproof.graph.mending import mended
+from onnxproof.tensors.arrays import Array
 
 SMALL = 64
 """Numbers up to which a stored tensor is read as a constant: a limit, a condition, a shape."""
@@ -146,7 +145,8 @@ class Graph:
         """Nodes of the main graph and its subgraphs, and a name each reads that nothing writes."""
         sparse = {tensor.values.name for tensor in self.proto.graph.sparse_initializer}  # onnx_ir leaves them out
         read = ((node, value) for node in self.main.all_nodes() for value in node.inputs if value is not None)
-        return [(node, name_of(value)) for node, value in read if not _written(value) and value.name not in sparse]
+        lost = ((node, v) for node, v in read if v.producer() is None and not v.is_graph_input())
+        return [(n, name_of(v)) for n, v in lost if not v.is_initializer() and v.name not in sparse]
 
     # --- what is known about them
 
@@ -194,7 +194,7 @@ class Graph:
             return value.const_value
         return next(filter(None, (_held(node, attribute) for attribute in node.attributes.values())), None)
 
-    def constant(self, value: ir.Value) -> NDArray[Any] | None:
+    def constant(self, value: ir.Value) -> Array | None:
         """A stored value of few numbers, also where it comes through Identity or Cast."""
         casts: list[ir.DataType] = []
         seen: set[ir.Value] = set()
@@ -209,12 +209,12 @@ class Graph:
         return array
 
     @cached_property
-    def scalars(self) -> Mapping[str, NDArray[Any]]:
+    def scalars(self) -> Mapping[str, Array]:
         """The values of the main graph that are one stored number."""
         known = ((name, self.constant(value)) for name, value in self.values.items())
         return {name: array.reshape(()) for name, array in known if array is not None and array.size == 1}
 
-    def array(self, tensor: ir.TensorProtocol) -> NDArray[Any] | None:
+    def array(self, tensor: ir.TensorProtocol) -> Array | None:
         """The values of a stored tensor; None where they cannot be read."""
         try:
             # A copy of the wrapper: the mapping of a file's part ends with the array, not with the graph.
@@ -226,8 +226,7 @@ class Graph:
 
     def showing(self, wanted: Sequence[str], *, besides: bool = False) -> bytes:
         """The model as a session takes it, with these values as its outputs (or besides its own)."""
-        shown = onnx.ModelProto()
-        shown.CopyFrom(self.proto)
+        shown = copy.deepcopy(self.proto)
         if not besides:
             del shown.graph.output[:]  # what they do not need is left out by onnxruntime
         shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
@@ -286,10 +285,6 @@ def graphs_of(attribute: ir.Attr) -> Sequence[ir.Graph]:
     if attribute.type == ir.AttributeType.GRAPH:
         return [attribute.value]
     return attribute.value if attribute.type == ir.AttributeType.GRAPHS else ()
-
-
-def _written(value: ir.Value) -> bool:
-    return value.producer() is not None or value.is_graph_input() or value.is_initializer()
 
 
 def _held(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import onnx
 import onnx.inliner
-from numpy.typing import NDArray
+
+from onnxproof.tensors.arrays import Array
 
 NARROW = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 LOSSY = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
@@ -25,7 +27,7 @@ Steps = Callable[..., Any]
 """Of a shape: relative steps in ulp."""
 
 
-def in_float64(array: NDArray[Any]) -> NDArray[Any]:
+def in_float64(array: Array) -> Array:
     """A float array in float64; any other as it is."""
     return array.astype(np.float64) if array.dtype.kind == "f" or "float" in array.dtype.name else array
 
@@ -44,9 +46,7 @@ def widen(model: onnx.ModelProto, *, keep_lossy_casts: bool) -> onnx.ModelProto:
 def _with_visible_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy with the operators written out that the evaluator would expand itself, with float32 constants inside."""
     if not any(node.op_type in EXPANDED for node in model.graph.node):
-        copy = onnx.ModelProto()
-        copy.CopyFrom(model)
-        return copy
+        return deepcopy(model)
     functions = [("", name) for name in sorted(EXPANDED)]
     return onnx.inliner.inline_selected_functions(model, functions, inline_schema_functions=True)
 
@@ -86,8 +86,7 @@ def _widen_attribute(attribute: onnx.AttributeProto, keep_lossy: bool) -> None:
 def _widen_default(node: onnx.NodeProto) -> None:
     """Constants that are float32 without saying so."""
     if node.op_type == "ConstantOfShape" and not node.attribute:
-        zero = onnx.numpy_helper.from_array(np.zeros(1))
-        node.attribute.append(onnx.helper.make_attribute("value", zero))
+        node.attribute.append(onnx.helper.make_attribute("value", onnx.numpy_helper.from_array(np.zeros(1))))
     elif node.op_type == "Constant" and node.attribute[0].name in ("value_float", "value_floats"):
         given = node.attribute[0]
         array = np.float64(given.f) if given.name == "value_float" else np.array(given.floats, dtype=np.float64)
@@ -101,12 +100,12 @@ def _widen_tensor(tensor: onnx.TensorProto) -> None:
         tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
 
 
-def digest(array: NDArray[Any]) -> bytes:
+def digest(array: Array) -> bytes:
     """What a weight holds, whatever its name."""
     return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
 
 
-def digests(arrays: Iterable[NDArray[Any]]) -> set[bytes]:
+def digests(arrays: Iterable[Array]) -> set[bytes]:
     """Digests of weights, and of their transposes: what an exporter may store without computing anything."""
     return {digest(one) for array in arrays for one in ((array, array.T) if array.ndim == 2 else (array,))}
 
@@ -119,8 +118,7 @@ def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx
     """
     # By up to four float32 ulp, at random or all the same way: signs at random can cancel out.
     steps = partial(np.random.default_rng(seed).uniform, 1 if seed % 2 else -4, 4)
-    moved = onnx.ModelProto()
-    moved.CopyFrom(wide)
+    moved = deepcopy(wide)
     constants = [constant for part in (moved.graph, *moved.functions) for constant in _constants(part)]
     changed = [
         _nudge_tensor(one, known, steps) if isinstance(one, onnx.TensorProto) else _nudge_attribute(one, steps)

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from timeit import timeit
 from typing import Any
 
@@ -23,6 +24,9 @@ from onnxproof.proof.healing import Cost, Healing, Tried
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
+
+ROUNDS = 60
+"""Calls of each session that are timed."""
 
 
 def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress | None = None) -> Proof:
@@ -69,7 +73,10 @@ def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried
         artifact = _put_in_place(Path(request.out), artifact)
     wrong = _faults(before)[0]
     record = remedy.record(Healing(True, tuple(tried), before=wrong, cost=cost))
-    message = f"healed by {remedy.what}{_priced(cost)}; before: {wrong.message}"
+    ratios = {"latency": cost.latency_ratio, "size": cost.size_ratio}
+    parts = [f"{ratio:.2f} times the {what}" for what, ratio in ratios.items() if ratio is not None]
+    priced = f" ({', '.join(parts)})" if parts else ""
+    message = f"healed by {remedy.what}{priced}; before: {wrong.message}"
     note = found("OX008", message, evidence=plain(record), help=remedy.recipe())
     return replace(after, artifact=artifact, findings=(*after.findings, note), healing=record)
 
@@ -117,18 +124,16 @@ def settings_of(proof: Proof, request: Request) -> dict[str, Any]:
 # --- the price --------------------------------------------------------------------------------------------------------------
 
 
-def _priced(cost: Cost) -> str:
-    ratios = {"latency": cost.latency_ratio, "size": cost.size_ratio}
-    parts = [f"{ratio:.2f} times the {what}" for what, ratio in ratios.items() if ratio is not None]
-    return f" ({', '.join(parts)})" if parts else ""
-
-
 def _cost(before: Proof, after: Proof, old: Request, new: Request) -> Cost:
     """Latency and size of the healed artifact and session against those before, where there was a session before."""
     old_size, new_size = (proof.artifact.bytes if proof.artifact is not None else 0 for proof in (before, after))
     size = new_size / old_size if old_size else None
     try:
-        return Cost(size, _ratio(_call(before, old), _call(after, new)))
+        calls = _call(before, old), _call(after, new)
+        # Taken in turns, so that drift hits both alike.
+        times = [[timeit(call, number=1) for call in calls] for _ in range(ROUNDS)]
+        first, second = map(median, zip(*times, strict=True))
+        return Cost(size, second / first)
     except Exception:
         return Cost(size)  # one of them has no session, takes other inputs or cannot be timed
 
@@ -143,12 +148,3 @@ def _call(proof: Proof, request: Request) -> Callable[[], Any]:
     call = open_timed(candidate_of(settings), path, settings, {}).prepare(feed).run
     call()
     return call
-
-
-def _ratio(first: Callable[[], Any], second: Callable[[], Any], rounds: int = 60) -> float:
-    """Median time of the second by that of the first; taken in turns, so that drift hits both alike."""
-    import numpy as np
-
-    times = [[timeit(call, number=1) for call in (first, second)] for _ in range(rounds)]
-    before, after = np.median(times, axis=0)
-    return float(after / before)

@@ -11,13 +11,11 @@ from onnxproof.proof.healing import Healing
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import Request
-from onnxproof.request.session import SessionSettings
+from onnxproof.request.session import CPU, LEVELS, SessionSettings
 from onnxproof.request.specs import ProviderSpec, Range
 
 OPSETS = (23, 25, 21, 20, 18)
 """Opsets to try: attention became an operator in 23; older ones have other decompositions."""
-LEVELS = ("extended", "basic", "disable")
-CPU = "CPUExecutionProvider"
 NEVER_RUNS = frozenset({"AzureExecutionProvider"})
 """Providers that a package lists and that run no node of their own accord."""
 LARGEST = 2**31 - 1
@@ -108,11 +106,12 @@ def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remed
     """What may remove the fault: first what fits the stage to blame, then everything else, the cheapest first."""
     blamed = {str(blame.stage) for blame in proof.blame.values()}
     exports = request.onnx is None
+    static = Remedy("every dimension fixed to the example's size", static=True, stages=("capture",))
     every = [
         *_of_session(request.verify.session, proof, candidate),
         *(_of_export(proof) if exports else ()),
         *_of_sizes(proof),
-        *(_static(proof) if exports else ()),
+        *([static] if exports and any(proof.subject.dynamic.values()) else ()),
     ]
     useful = [remedy for remedy in every if remedy.apply(request) != request]
     return sorted(useful, key=lambda remedy: blamed.isdisjoint(remedy.stages))
@@ -122,14 +121,14 @@ def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remed
 
 
 def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) -> list[Remedy]:
-    off, order = session.disabled_optimizers, ("all", *LEVELS)
+    off = session.disabled_optimizers
     changes: dict[str, dict[str, Any]] = {
         f"onnxruntime's rewrite {blame.rewrite} off": {"disabled_optimizers": (*off, blame.rewrite)}
         for blame in proof.blame.values()
         if blame.rewrite
     }
     if candidate.abilities.rewrites:
-        lower = order[order.index(session.optimization) + 1 :]
+        lower = reversed(LEVELS[: LEVELS.index(session.optimization)])
         changes |= {f"optimization {level}": {"optimization": level} for level in lower}
     found = [Remedy(what, session=change, stages=("optimize",)) for what, change in changes.items()]
     return [*found, *_of_providers(session.providers[0].name, candidate)]
@@ -138,9 +137,9 @@ def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) ->
 def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
     """The other providers of the candidate, the CPU's first."""
     found = []
-    for name in sorted(candidate.providers(), key=lambda name: name != CPU):
+    for name in sorted(candidate.providers(), key=lambda name: name != CPU.name):
         if name not in NEVER_RUNS | {current}:
-            session = {"providers": tuple(map(ProviderSpec, dict.fromkeys((name, CPU))))}
+            session = {"providers": tuple(map(ProviderSpec, dict.fromkeys((name, CPU.name))))}
             found.append(Remedy(f"the {short(name)} provider", session=session, stages=("provider", "kernel")))
     return found
 
@@ -150,7 +149,10 @@ def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
 
 def _of_sizes(proof: Proof) -> list[Remedy]:
     """Fewer sizes: those that the exporter says the program is good for, else those around the example's that passed."""
-    sizes = [(_sizes(proof, case.inputs), case.name in _failing(proof)) for case in proof.cases if case.fair]
+    weighty = [finding for finding in proof.findings if finding.weight]
+    failing = {finding.where.case for finding in weighty}
+    failing |= {str(case) for finding in weighty for case in finding.evidence.get("cases", ())}
+    sizes = [(_sizes(proof, case.inputs), case.name in failing) for case in proof.cases if case.fair]
     exported = _sizes(proof, proof.subject.inputs)
     stated = proof.artifact.bounds if proof.artifact is not None else {}
     found = []
@@ -161,13 +163,6 @@ def _of_sizes(proof: Proof) -> list[Remedy]:
             top = "and more" if ends[1] == LARGEST else f"to {ends[1]}"
             found.append(Remedy(f"{name} limited to {ends[0]} {top}", limits={name: ends}, stages=("capture",)))
     return found
-
-
-def _failing(proof: Proof) -> frozenset[str]:
-    """Cases that a finding speaks of."""
-    weighty = [finding for finding in proof.findings if finding.weight]
-    named = {finding.where.case for finding in weighty if finding.where.case}
-    return frozenset(named | {str(case) for f in weighty for case in f.evidence.get("cases", ())})
 
 
 def _sizes(proof: Proof, inputs: Mapping[str, TensorFacts]) -> dict[str, int]:
@@ -211,9 +206,3 @@ def _of_export(proof: Proof) -> list[Remedy]:
         Remedy(f"the {other} exporter", export={"exporter": other, "opset": None}, stages=(*translate, "capture")),
         Remedy("strict capture", export={"strict": True}, stages=("capture",)),
     ]
-
-
-def _static(proof: Proof) -> list[Remedy]:
-    if not any(proof.subject.dynamic.values()):
-        return []
-    return [Remedy("every dimension fixed to the example's size", static=True, stages=("capture",))]

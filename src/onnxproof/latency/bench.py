@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.cases.plan import Case
@@ -45,13 +44,14 @@ from onnxproof.request.benchmark import BenchSettings, levels
 from onnxproof.request.request import Request
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Array
 
 SERVER_SHARE = 0.7
 """Of what one worker can do: the default rate of arrivals."""
 KEPT_OUTPUTS = 3
 """Different outputs of one contender at one size that are looked at."""
 
-Outputs = dict[str, NDArray[Any]]
+Outputs = dict[str, Array]
 Calls = dict[str, Callable[[], Any]]
 """Contender → a call of it."""
 
@@ -132,8 +132,7 @@ class Bench:
         module, points = self._subject.module, self.points
         with eval_mode(module), _torch_threads(self.session.threads or 1):
             for i, point in enumerate(points):
-                left = self._ended - time.perf_counter()
-                self._time(point, left / (len(points) - i))
+                self._time(point, (self._ended - time.perf_counter()) / (len(points) - i))
                 self._partial(self.latency())
             self._look_closer(points)
         return self.latency()
@@ -225,8 +224,7 @@ class Bench:
         return None
 
     def _with_example(self, point: Point) -> Point:
-        name = f"{point.label}/timed-example/seed={self._verify.seed}"
-        case = Case(name, dict(point.sizes), "example")
+        case = Case(f"{point.label}/timed-example/seed={self._verify.seed}", dict(point.sizes), "example")
         return replace(point, case=case, inputs=self.verifier.supply.make_inputs(case))
 
     # --- what was timed is compared
@@ -283,8 +281,7 @@ class Bench:
                 ]
                 results = Harness(timed, Need(self.settings.min_time, 0, budget=seconds), seed=seed).run()
             for one in timed:
-                contender = self.contenders[one.name]
-                self._runs.append(offline_run(contender, point, results[one.name], workers, one.calls))
+                self._runs.append(offline_run(self.contenders[one.name], point, results[one.name], workers, one.calls))
             self._speedups += speedups(point, results, seed, "offline", workers)
 
     # --- why

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Candidate, open_timed
 from onnxproof.errors import FindingError, Rejected
@@ -19,7 +18,7 @@ from onnxproof.proof.latency import BASELINE
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 
@@ -42,7 +41,7 @@ class Contender(Protocol):
     def around(self) -> AbstractContextManager[Any]:
         """What has to be in force while calls are made."""
 
-    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
+    def outputs(self, raw: Any) -> dict[str, Array]:
         """The outputs of one call as named arrays, under the names of its own side."""
 
 
@@ -72,7 +71,7 @@ class EagerContender:
             except Exception as error:
                 raise Rejected(f"{type(error).__name__}: {error}") from error
             self.first_ms = (time.perf_counter() - began) * 1e3
-        if all(map(_same, before, leaves)):
+        if all(torch.allclose(*pair, rtol=0, atol=0, equal_nan=True) for pair in zip(before, leaves, strict=True)):
             return lambda: module(*args, **kwargs)
 
         def on_copies() -> Any:
@@ -85,12 +84,8 @@ class EagerContender:
     def around(self) -> AbstractContextManager[Any]:
         return torch.inference_mode()  # eval mode is the benchmark's: it is the module's, not the thread's
 
-    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
+    def outputs(self, raw: Any) -> dict[str, Array]:
         return {name: to_numpy(tensor) for name, tensor in flatten(raw).tensors.items()}
-
-
-def _same(old: torch.Tensor, new: torch.Tensor) -> bool:
-    return torch.allclose(old, new, rtol=0, atol=0, equal_nan=True)
 
 
 class CompiledContender(EagerContender):
@@ -150,5 +145,5 @@ class SessionContender:
     def around(self) -> AbstractContextManager[Any]:
         return nullcontext()
 
-    def outputs(self, raw: Any) -> dict[str, NDArray[Any]]:
+    def outputs(self, raw: Any) -> dict[str, Array]:
         return self._read(raw)

@@ -209,15 +209,10 @@ class Harness:
 
     def _share(self) -> float:
         """How much of the need is met by the contender that has least."""
-        need = self._need
-        return min(
-            min(
-                m.total / max(need.min_time * 1e9, 1.0),
-                len(m.samples) / max(need.min_count, 1),
-                len(m.blocks) / max(need.min_rounds, 1),
-            )
-            for m in self.measured.values()
-        )
+        need, every = self._need, self.measured.values()
+        lasted = min(one.total for one in every) / max(need.min_time * 1e9, 1.0)
+        count = min(len(one.samples) for one in every) / max(need.min_count, 1)
+        return min(lasted, count, min(len(one.blocks) for one in every) / max(need.min_rounds, 1))
 
     def _enough(self) -> bool:
         if self._share() >= 1.0:

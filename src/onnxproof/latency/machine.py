@@ -49,11 +49,13 @@ def look() -> Look:
     """Read the counters."""
     busy, steal = _cpu_seconds()
     usage = resource.getrusage(resource.RUSAGE_SELF)
+    clocks = [float(line.partition(":")[2]) for line in _lines(PROC / "cpuinfo") if line.startswith("cpu MHz")]
+    mhz = sum(clocks) / len(clocks) if clocks else None
     try:
         load: float | None = os.getloadavg()[0]
     except OSError:
         load = None
-    return Look(time.perf_counter(), load, _mhz(), busy, steal, usage.ru_utime + usage.ru_stime, _throttled())
+    return Look(time.perf_counter(), load, mhz, busy, steal, usage.ru_utime + usage.ru_stime, _throttled())
 
 
 def describe(before: Look, after: Look) -> Machine:
@@ -91,15 +93,9 @@ def fingerprint() -> str:
 
 
 def _cpu_name() -> str:
-    for line in _lines(PROC / "cpuinfo"):
-        if line.startswith(("model name", "Model")):
-            return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
-
-
-def _mhz() -> float | None:
-    values = [float(line.partition(":")[2]) for line in _lines(PROC / "cpuinfo") if line.startswith("cpu MHz")]
-    return sum(values) / len(values) if values else None
+    named = (line for line in _lines(PROC / "cpuinfo") if line.startswith(("model name", "Model")))
+    line = next(named, None)
+    return line.partition(":")[2].strip() if line is not None else platform.processor() or platform.machine()
 
 
 def _cpu_seconds() -> tuple[float | None, float | None]:

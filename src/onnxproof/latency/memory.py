@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from onnxproof.cases.plan import Inputs
@@ -23,10 +24,8 @@ def weights(subject: Subject) -> int:
 
 def reset_peak() -> None:
     """Let the peak start again from what is used now, where the system can do that."""
-    try:
+    with suppress(OSError):
         CLEAR.write_text(RESET_PEAK, encoding="ascii")
-    except OSError:
-        return
 
 
 def now() -> int:

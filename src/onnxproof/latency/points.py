@@ -48,13 +48,11 @@ class Points:
                 f"--lengths: no dynamic dimension is called {listed(sorted(unknown))}; there is {listed(sizes)}. "
                 "Declare it with --dynamic NAME:DIM=size"
             )
-        batches = self._batches()
-        plain = [{**sizes, subject.batch: batch} if subject.batch else dict(sizes) for batch in batches]
+        plain = [{**sizes, subject.batch: batch} if subject.batch else dict(sizes) for batch in self._batches()]
         wanted = list(plain) if not self._settings.lengths else []
         for name, lengths in self._settings.lengths.items():
             wanted += [{**base, name: length} for base in plain for length in lengths]
-        distinct = list({tuple(one.items()): one for one in wanted}.values())
-        return [self._point(one) for one in distinct]
+        return [self._point(one) for one in {tuple(one.items()): one for one in wanted}.values()]
 
     def _batches(self) -> list[int]:
         asked, batch = self._verify.batch_sizes, self._subject.batch

@@ -83,20 +83,9 @@ def summarise(
     slowest = sorted(times, key=lambda name: -times[name])[:KEPT_NODES]
     nodes = []
     for name in slowest:
-        origin = origins.of(name) if origins else Origin()
-        nodes.append(
-            SlowNode(
-                name,
-                totals[name].op,
-                times[name] / whole,
-                times[name] / 1e3,
-                totals[name].provider,
-                origin.module,
-                origin.file,
-                origin.line,
-                origin.text,
-            )
-        )
+        total, origin = totals[name], origins.of(name) if origins else Origin()
+        place = (origin.module, origin.file, origin.line, origin.text)
+        nodes.append(SlowNode(name, total.op, times[name] / whole, times[name] / 1e3, total.provider, *place))
     providers: Counter[str] = Counter()
     shares: Counter[str] = Counter()
     for name, total in totals.items():

@@ -33,8 +33,7 @@ class Served:
 
 def arrivals(rate: float, count: int, seed: int = 0) -> NDArray[np.int64]:
     """When requests arrive, in nanoseconds from the start: independently of each other, at a mean rate per second."""
-    gaps = np.random.default_rng(seed).exponential(1e9 / rate, count)
-    return np.cumsum(gaps).astype(np.int64)
+    return np.cumsum(np.random.default_rng(seed).exponential(1e9 / rate, count)).astype(np.int64)
 
 
 def serve(

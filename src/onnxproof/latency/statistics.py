@@ -8,9 +8,9 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
+from onnxproof.tensors.arrays import Floats
 
 CONFIDENCE = 0.99
 """Of the bounds of percentiles."""
@@ -91,8 +91,8 @@ def ratio_interval(slow: ArrayLike, fast: ArrayLike, *, seed: int = 0) -> Interv
     if len(a) < FEWEST_ROUNDS:
         return None
     logs = np.log(a / b)
-    generator = np.random.default_rng(seed)
-    resampled = np.sort(logs[generator.integers(0, len(logs), (RESAMPLES, len(logs)))], axis=-1)
+    drawn = np.random.default_rng(seed).integers(0, len(logs), (RESAMPLES, len(logs)))
+    resampled = np.sort(logs[drawn], axis=-1)
     ends = np.array(
         [np.quantile(trimmed_mean(resampled, share), ((1 - LEVEL) / 2, (1 + LEVEL) / 2)) for share in TRIMS]
     )

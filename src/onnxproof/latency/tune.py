@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from onnxproof.latency.bench import Bench
 from onnxproof.latency.contenders import SessionContender, Unavailable
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.points import Point
-from onnxproof.latency.statistics import TRIMS, Interval, ratio_interval, trimmed_mean
+from onnxproof.latency.statistics import TRIMS, ratio_interval, trimmed_mean
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.policy.judgement import judge
 from onnxproof.proof.case_result import CaseResult
@@ -69,13 +70,10 @@ def _finish(
     bench: Bench, point: Point, made: Mapping[Variant, SessionContender], check: Verify, seconds: float
 ) -> list[Tuned]:
     """The few that are left against the session that ships, with intervals; the best is verified, then the next."""
-    harness = Harness(_timed(made, point), bench.need(seconds / 4), seed=1)
-    measured = harness.run()
-    intervals: dict[Variant, Interval] = {}
-    for variant in made:
-        interval = ratio_interval(measured[OURS.name].blocks, measured[variant.name].blocks)
-        if variant != OURS and interval is not None and interval.low > 1.0:
-            intervals[variant] = interval
+    measured = Harness(_timed(made, point), bench.need(seconds / 4), seed=1).run()
+    ours = measured[OURS.name].blocks
+    ratios = {variant: ratio_interval(ours, measured[variant.name].blocks) for variant in made if variant != OURS}
+    intervals = {variant: ratio for variant, ratio in ratios.items() if ratio is not None and ratio.low > 1.0}
     tuned: list[Tuned] = []
     for variant in sorted(intervals, key=lambda v: -intervals[v].value):
         verdict, cases = check(variant.applied(bench.session))
@@ -88,14 +86,11 @@ def _finish(
 
 def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
     made: dict[Variant, SessionContender] = {}
-    wanted = [OURS, *settings_to_try(bench.artifact.bytes, machine.cores())]
-    for variant in wanted:
-        try:
+    for variant in (OURS, *settings_to_try(bench.artifact.bytes, machine.cores())):
+        with suppress(Unavailable, Rejected, UserError):  # a setting that does not run is not the best one
             contender = bench.field.session(variant)
             contender.prepare(point.inputs)
-        except (Unavailable, Rejected, UserError):
-            continue  # a setting that does not run is not the best one
-        made[variant] = contender
+            made[variant] = contender
     return made
 
 

@@ -15,7 +15,6 @@ from onnxproof.graph.bodies import inlined
 from onnxproof.graph.view import Graph, name_of, names
 
 CPU = "CPUExecutionProvider"
-ONE_TYPE = "tensor({})"
 OPEN = 2**31 - 1
 """The last version of a kernel for which none is set: a later one of the operator may mean something else."""
 
@@ -60,10 +59,8 @@ def missing_kernels(graph: Graph, providers: Sequence[str]) -> Iterator[Finding]
     elsewhere: dict[str, list[ir.Node]] = {}
     for node in graph.running:
         first, *others = (_lack(graph, node, provider) for provider in order)
-        if first is not None and None not in others:
-            nowhere.setdefault(first, []).append(node)
-        elif first is not None:
-            elsewhere.setdefault(first, []).append(node)
+        if first is not None:
+            (elsewhere if None in others else nowhere).setdefault(first, []).append(node)
     if nowhere:
         node = next(iter(nowhere.values()))[0]
         message = f"no kernel in {', '.join(order)} for {'; '.join(list(nowhere)[:3])} (node {node.name})"
@@ -95,9 +92,7 @@ def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
 def unknown_operators(graph: Graph) -> Iterator[Finding]:
     """Operators that onnxruntime does not have at all, or not in the opset of the file, or not with an attribute."""
     unknown: dict[str, list[ir.Node]] = {}
-    for node in graph.all_nodes:
-        if graph.function(node) is not None:
-            continue
+    for node in (node for node in graph.all_nodes if graph.function(node) is None):
         name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
         lack = _unknown(node, schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
         if lack is not None:
@@ -117,8 +112,8 @@ def ill_typed(graph: Graph) -> list[Finding]:
         allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
         for value, formal in zip(node.inputs, schema.inputs, strict=False):
             kind, types = _kind(graph, value), allowed.get(formal.type_str)
-            if kind and types and ONE_TYPE.format(_named(kind)) not in types:
-                message = f"node {node.name or '?'}: {node.op_type} does not take {ONE_TYPE.format(_named(kind))} as {formal.name}"
+            if kind and types and f"tensor({kind})" not in types:
+                message = f"node {node.name or '?'}: {node.op_type} does not take tensor({kind}) as {formal.name}"
                 evidence = {"value": name_of(value), "allowed": sorted(types)}
                 return [found("OX307", message, where=graph.where(node), evidence=evidence)]
     return []
@@ -150,14 +145,11 @@ def _unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | 
     return f" with the attribute {strange[0]!r}" if strange else None
 
 
-def _kind(graph: Graph, value: ir.Value | None) -> int:
-    return graph.types.get(name_of(value), 0)
-
-
-@cache
-def _named(kind: int) -> str:
+def _kind(graph: Graph, value: ir.Value | None) -> str:
+    """The type of a value's elements; empty where nobody knows."""
+    kind = graph.types.get(name_of(value), 0)
     known = onnx.TensorProto.DataType.values()
-    return onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}"
+    return "" if not kind else onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}"
 
 
 def _lack(graph: Graph, node: ir.Node, provider: str) -> str | None:
@@ -165,7 +157,7 @@ def _lack(graph: Graph, node: ir.Node, provider: str) -> str | None:
     if _runs(graph, node, provider):
         return None
     kinds = dict.fromkeys(_kind(graph, value) for value in node.inputs)
-    told = f"{node.op_type} with {', '.join(_named(kind) for kind in kinds if kind) or 'these types'}"
+    told = f"{node.op_type} with {', '.join(filter(None, kinds)) or 'these types'}"
     if not all(graph.types.get(name) for name in names(node.inputs)):
         return None  # without its types nobody can say
     body = inlined(graph, node)
@@ -202,5 +194,5 @@ def _bound(graph: Graph, node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str,
             if kind and formals:
                 formal = formals[min(position, len(formals) - 1)]
                 for name in (formal.type_str, formal.name):
-                    bound.setdefault(name, ONE_TYPE.format(_named(kind)))
+                    bound.setdefault(name, f"tensor({kind})")
     return bound

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,9 @@ def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
         _fixed_numbers,
     )
     kinds = {type(module).__name__ for module in subject.module.modules()}
-    return [*(finding for check in checks for finding in check(subject)), *_preprocessing(target, kinds)]
+    path = Path((target or "").rpartition(":")[0])
+    beside = _spotted("OX146", preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
+    return [*(finding for check in checks for finding in check(subject)), *beside]
 
 
 def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -226,11 +228,6 @@ def _fixed_numbers(subject: Subject) -> Iterator[Finding]:
         for spot in fixed_spots(kind.forward, owner, batch, subject.inputs.tensors if owner is subject.module else ())
     ]
     yield from _spotted("OX145", list(dict.fromkeys(spots)))  # what several modules call is told once
-
-
-def _preprocessing(target: str | None, kinds: Collection[str]) -> Iterator[Finding]:
-    path = Path((target or "").rpartition(":")[0])
-    yield from _spotted("OX146", preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
 
 
 def _spotted(code: str, spots: Sequence[Spot]) -> Iterator[Finding]:

@@ -18,10 +18,10 @@ def refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session:
     """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
     where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
     adds = finding.entry.by_lint
-    if adds is None or (adds == "node" and where.line is not None):
+    # The lint asks the libraries of this process about kernels and operators.
+    enough = where.line is not None if adds == "node" else candidate.abilities.elsewhere
+    if adds is None or enough:
         return replace(finding, where=where)
-    if candidate.abilities.elsewhere and adds != "node":
-        return replace(finding, where=where)  # the lint asks the libraries of this process about kernels and operators
     seen = [one for one in _lint(artifact, session) if one.code == finding.code]
     same = next((one for one in seen if one.where.node is not None or adds == "words"), None)
     if same is None:

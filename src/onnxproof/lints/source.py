@@ -55,14 +55,10 @@ def fixed_spots(forward: object, owner: object, batch: int | None, tensors: Coll
         names = track(source.tree, known, () if seen else tensors)
         seen.add(source.function.__code__)
         found += _spots(source, names, batch)
-        waiting += _followed(source, names, owner)
+        calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
+        targets = [(call, read(called(call, source, owner))) for call in calls]
+        waiting += [(one, handed_over(call, one.tree, names)) for call, one in targets if one is not None and own(one)]
     return found
-
-
-def _followed(source: Source, names: Names, owner: object) -> list[tuple[Source, Mapping[str, Kind]]]:
-    calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-    targets = [(call, read(called(call, source, owner))) for call in calls]
-    return [(one, handed_over(call, one.tree, names)) for call, one in targets if one is not None and own(one)]
 
 
 def _captured(tree: ast.AST) -> Iterator[ast.AST]:
@@ -104,31 +100,25 @@ def _decision(node: ast.If | ast.While | ast.IfExp, names: Names) -> str | None:
     if any(isinstance(part, ast.Attribute) and part.attr in NOT_CAPTURED for part in ast.walk(node.test)):
         return None
     for side in _sides(node.test):
-        name = _reduction(side)
-        if name and names.tensor(side):
-            return f"`{'while' if isinstance(node, ast.While) else 'if'}` decides on a tensor's value ({name})"
+        functions = [part.func for part in ast.walk(side) if isinstance(part, ast.Call)]
+        # Of `x.sum()` and of `torch.sum(x)`.
+        reductions = [func.attr for func in functions if isinstance(func, ast.Attribute) and func.attr in REDUCTIONS]
+        if reductions and names.tensor(side):
+            word = "while" if isinstance(node, ast.While) else "if"
+            return f"`{word}` decides on a tensor's value (.{reductions[0]}())"
     return None
 
 
 def _sides(test: ast.expr) -> list[ast.expr]:
     """What a condition compares or combines."""
-    if isinstance(test, ast.BoolOp):
-        return [side for value in test.values for side in _sides(value)]
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _sides(test.operand)
-    if isinstance(test, ast.Compare):
-        return [test.left, *test.comparators]
-    if isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "bool":
-        return [side for argument in test.args for side in _sides(argument)]
+    match test:
+        case ast.BoolOp(values=parts) | ast.Call(func=ast.Name(id="bool"), args=parts):
+            return [side for part in parts for side in _sides(part)]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return _sides(operand)
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
     return [test]
-
-
-def _reduction(side: ast.expr) -> str | None:
-    """`.sum()` of `x.sum()` or `torch.sum(x)`, if there is one."""
-    called = (
-        part.func.attr for part in ast.walk(side) if isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute)
-    )
-    return next((f".{name}()" for name in called if name in REDUCTIONS), None)
 
 
 def _method(call: ast.Call, names: Names, batch: int | None) -> str | None:

@@ -60,53 +60,43 @@ class Names:
 
     def size(self, node: ast.AST) -> bool:
         """Whether an expression is a size of such a tensor, several of them, or a number computed from one."""
-        if isinstance(node, ast.Name):
-            return self.kinds.get(node.id) in ("size", "batch")
-        if isinstance(node, ast.Attribute):
-            return node.attr == "shape" and self.tensor(node.value)
-        if isinstance(node, (ast.Subscript, ast.Starred)):
-            return self.size(node.value)
-        if isinstance(node, ast.BinOp):
-            return self.size(node.left) or self.size(node.right)
-        if isinstance(node, (ast.Tuple, ast.List)):
-            return any(map(self.size, node.elts))
-        return isinstance(node, ast.Call) and self._called_for_size(node)
-
-    def _called_for_size(self, call: ast.Call) -> bool:
-        if isinstance(call.func, ast.Name):
-            return call.func.id in ("int", "float", "min", "max", "round") and any(map(self.size, call.args))
-        if not isinstance(call.func, ast.Attribute):
-            return False
-        if call.func.attr == "size":
-            return self.tensor(call.func.value)
-        of_math = isinstance(call.func.value, ast.Name) and call.func.value.id == "math"
-        return of_math and any(map(self.size, call.args))
+        match node:
+            case ast.Name(id=name):
+                return self.kinds.get(name) in ("size", "batch")
+            case ast.Attribute(attr="shape", value=tensor) | ast.Call(func=ast.Attribute(attr="size", value=tensor)):
+                return self.tensor(tensor)
+            case ast.Subscript(value=inner) | ast.Starred(value=inner):
+                return self.size(inner)
+            case ast.BinOp(left=left, right=right):
+                return self.size(left) or self.size(right)
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return any(map(self.size, parts))
+            case ast.Call(func=ast.Name(id="int" | "float" | "min" | "max" | "round"), args=given):
+                return any(map(self.size, given))
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="math")), args=given):
+                return any(map(self.size, given))
+        return False
 
     def batch(self, node: ast.AST) -> bool:
         """Whether an expression is the size of a tensor's dimension 0, or a number computed from it."""
         return self.size(node) and any(self._is_batch(part) for part in ast.walk(node))
 
     def _is_batch(self, node: ast.AST) -> bool:
-        if isinstance(node, ast.Name):
-            return self.kinds.get(node.id) == "batch"
-        if isinstance(node, ast.Subscript):
-            return _zero(node.slice) and self.size(node)
-        return isinstance(node, ast.Call) and len(node.args) == 1 and _zero(node.args[0]) and self.size(node)
+        match node:
+            case ast.Name(id=name):
+                return self.kinds.get(name) == "batch"
+            case ast.Subscript(slice=ast.Constant(value=0)) | ast.Call(args=[ast.Constant(value=0)]):
+                return self.size(node)
+        return False
 
     def kind(self, node: ast.AST) -> Kind | None:
         """What an expression is."""
-        if self.tensor(node):
-            return "tensor"
-        return "batch" if self.batch(node) else "size" if self.size(node) else None
+        return "tensor" if self.tensor(node) else "batch" if self.batch(node) else "size" if self.size(node) else None
 
 
 def arguments(call: ast.Call) -> list[ast.expr]:
     """Everything that is given to a call."""
     return [*call.args, *(keyword.value for keyword in call.keywords)]
-
-
-def _zero(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 0
 
 
 # --- a function -------------------------------------------------------------------------------------------------------
@@ -120,19 +110,12 @@ def parameters(function: Function) -> list[ast.arg]:
 
 def inputs(function: Function) -> dict[str, Kind]:
     """The parameters of a forward that may be tensors: those that do not say that they are something else."""
-    defaults = _defaults(function)
-    return {
-        parameter.arg: "tensor"
-        for parameter in parameters(function)
-        if not _plain(parameter.annotation) and not _number(defaults.get(parameter.arg))
-    }
-
-
-def _defaults(function: Function) -> dict[str, ast.expr | None]:
     given = function.args
     late = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
     named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
-    return {parameter.arg: value for parameter, value in (*late, *named)}
+    constants = {p.arg: d.value for p, d in (*late, *named) if isinstance(d, ast.Constant)}
+    unknown = [p.arg for p in parameters(function) if not _plain(p.annotation)]
+    return {name: "tensor" for name in unknown if constants.get(name) is None}
 
 
 def _plain(annotation: ast.expr | None) -> bool:
@@ -148,10 +131,6 @@ def _plain(annotation: ast.expr | None) -> bool:
 def name_of(node: ast.expr | None) -> str:
     """`name` of `name` and of `module.name`; empty for anything else."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _number(default: ast.expr | None) -> bool:
-    return isinstance(default, ast.Constant) and default.value is not None
 
 
 def track(function: Function, known: Mapping[str, Kind], tensors: Collection[str] = ()) -> Names:
@@ -191,18 +170,16 @@ def _bound(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[st
         kind = names.kind(value)
         if kind is not None:
             yield target.id, kind
+    elif not isinstance(target, (ast.Tuple, ast.List)):
         return
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        return
-    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+    elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
         for one, other in zip(target.elts, value.elts, strict=True):
             yield from _bound(one, other, names)
-        return
-    plain = [element.id if isinstance(element, ast.Name) else "" for element in target.elts]
-    if names.tensor(value):
-        yield from ((name, "tensor") for name in plain if name)
-    elif isinstance(value, (ast.Attribute, ast.Call)) and names.size(value):  # `x.shape` or `x.size()`
-        yield from ((name, "size" if place else "batch") for place, name in enumerate(plain) if name)
+    else:
+        sizes = isinstance(value, (ast.Attribute, ast.Call)) and names.size(value)  # `x.shape` or `x.size()`
+        for place, part in enumerate(target.elts) if sizes or names.tensor(value) else ():
+            if isinstance(part, ast.Name):
+                yield part.id, "tensor" if names.tensor(value) else "size" if place else "batch"
 
 
 def _inner(call: ast.Call, names: Names) -> Iterator[tuple[str, Kind]]:

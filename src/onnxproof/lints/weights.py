@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from onnxproof.findings import Finding, Severity, found
 from onnxproof.graph.view import Graph
+from onnxproof.tensors.arrays import Array
 
 MANY = 1024
 """Elements from which a stored tensor counts as a weight."""
@@ -44,7 +45,7 @@ def lint_weights(graph: Graph) -> list[Finding]:
     return _told(graph, notes, wasted)
 
 
-def _remark(name: str, tensor: ir.TensorProtocol, array: NDArray[Any], notes: dict[str, list[str]]) -> None:
+def _remark(name: str, tensor: ir.TensorProtocol, array: Array, notes: dict[str, list[str]]) -> None:
     if array.nbytes >= GIANT and _repeats(array):
         notes["giants"].append(f"{name} {list(array.shape)} {array.nbytes / 1e6:.1f} MB")
     if tensor.dtype == ir.DataType.DOUBLE:
@@ -60,26 +61,26 @@ def _remark(name: str, tensor: ir.TensorProtocol, array: NDArray[Any], notes: di
             notes["denormal"].append(name)
 
 
-def _bits(array: NDArray[Any] | None) -> NDArray[np.uint8]:
+def _bits(array: Array | None) -> NDArray[np.uint8]:
     """NaN equals NaN here."""
     return np.frombuffer(b"" if array is None else array.tobytes(), np.uint8)
 
 
-def _repeats(array: NDArray[Any]) -> bool:
+def _repeats(array: Array) -> bool:
     """One value everywhere, or one slice repeated along a dimension."""
     return any(
         array.shape[axis] > 1 and bool((array == np.take(array, [0], axis=axis)).all()) for axis in range(array.ndim)
     )
 
 
-def _beyond(array: NDArray[Any]) -> bool:
+def _beyond(array: Array) -> bool:
     """Values that 32 bits do not hold; the largest and smallest int64 mean "to the end" in slices."""
     limits = np.iinfo(np.int64)
     real = array[(array < limits.max - 1) & (array > limits.min + 1)]
     return bool(((real > 2**31 - 1) | (real < -(2**31))).any())
 
 
-def _weight(array: NDArray[Any]) -> bool:
+def _weight(array: Array) -> bool:
     """NaN anywhere, or infinities among other numbers: a mask of zeros and −inf is no accident."""
     if np.isnan(array).any():
         return True

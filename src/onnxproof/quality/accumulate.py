@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.quality.task import UNKNOWN, Plan, decide, probabilities
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 SIDES = ("baseline", "candidate")
 SUMMARY = ("decision", "true", "confidence", "square")
 """What is kept of a side where its scores are not."""

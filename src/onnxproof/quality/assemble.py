@@ -131,22 +131,17 @@ def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Unanswered, ba
 def _flip_rate(scores: Scores) -> Rate | None:
     if not scores.plan.classification:
         return None
-    if not scores.flipped:
-        return Rate(0.0, 0.0, upper_bound(0, scores.n))
-    return Rate(*wilson(scores.flipped, scores.n))
+    return Rate(*wilson(scores.flipped, scores.n)) if scores.flipped else Rate(0.0, 0.0, upper_bound(0, scores.n))
 
 
 def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
     """McNemar for difference, Tango's interval for sameness, and how many examples would settle it."""
-    if not scores.plan.classification:
+    n = scores.n
+    if not n or not scores.plan.classification:
         return Tests()
-    labels = scores.labels
-    right = {side: ~changed(answers.decisions, labels) for side, answers in scores.sides.items()}
+    right = {side: ~changed(answers.decisions, scores.labels) for side, answers in scores.sides.items()}
     gained = int((right["candidate"] & ~right["baseline"]).sum())
     lost = int((right["baseline"] & ~right["candidate"]).sum())
-    n = scores.n
-    if not n:
-        return Tests()
     low, high = tango(gained, lost, n, 0.90)
     same = -delta < low and high < delta
     return Tests(

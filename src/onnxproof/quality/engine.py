@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
 from onnxproof.candidates import candidate_of
@@ -27,10 +25,9 @@ from onnxproof.quality.task import Plan, make_plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import is_narrow_float
+from onnxproof.tensors.arrays import Array, is_narrow_float
 from onnxproof.tensors.conversion import to_numpy
 
-Array = NDArray[Any]
 BATCH_ELEMENTS = 2_000_000
 LARGEST_BATCH = 4096
 
@@ -54,8 +51,7 @@ class Engine:
         self.inputs = pair_inputs(dtypes, artifact.inputs, subject.shapes())
         if self.inputs.blocking is not None:
             raise FindingError(self.inputs.blocking)
-        opened = candidate or candidate_of(session)
-        self.session = opened.open(Path(artifact.path), session, self.inputs.reverse)
+        self.session = (candidate or candidate_of(session)).open(Path(artifact.path), session, self.inputs.reverse)
         self.eager = EagerRunner(subject, stateful=stateful)
         self.fixed = self._fixed_batch()
         self.batch = self._batch_size()

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.data.source import Table
 from onnxproof.quality.accumulate import SIDES
 from onnxproof.quality.flips import Explainer
 from onnxproof.quality.rows import Batch
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 EXAMINED = 4
 """Examples of a shard that are examined."""
 NOTABLE = 64.0

@@ -14,9 +14,8 @@ from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
 from onnxproof.quality.accumulate import SIDES
 from onnxproof.quality.task import Plan, margins, score_columns
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays, Floats
 
-Array = NDArray[Any]
 SAMPLES = 8
 FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
 """Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed."""
@@ -28,9 +27,9 @@ INCREDIBLE = 50.0
 class Explained:
     """Per flipped row: the baseline's margin, the margin in float64, what rounding may do to it, and the conclusion."""
 
-    margin: NDArray[np.float64]
-    truth_margin: NDArray[np.float64]
-    allowed: NDArray[np.float64]
+    margin: Floats
+    truth_margin: Floats
+    allowed: Floats
     explained: NDArray[np.bool_]
 
     def of(self, row: int) -> dict[str, Any]:
@@ -44,7 +43,7 @@ def changed(baseline: Array, candidate: Array) -> NDArray[np.bool_]:
     return np.asarray(different.any(axis=1) if different.ndim == 2 else different)
 
 
-def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> NDArray[np.float64]:
+def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> Floats:
     """How far scores prefer the first decision to the second; of several labels the one that is surest."""
     wide = np.asarray(scores, np.float64)
     if plan.scale == "decision":
@@ -54,9 +53,7 @@ def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> NDArray[n
         return np.asarray(wide[rows, decided] - wide[rows, other])
     distance = margins(scores, plan)
     toward = np.where(decided == plan.positive, distance, -distance)
-    if plan.task == "multilabel":
-        return np.asarray(np.where(decided != other, toward, -np.inf).max(axis=1))
-    return toward
+    return np.where(decided != other, toward, -np.inf).max(axis=1) if plan.task == "multilabel" else toward
 
 
 class Explainer:
@@ -79,7 +76,7 @@ class Explainer:
             explained = np.any([m <= 0 for m in legal], axis=0) & ~lost
             return Explained(own, centre, np.where(explained, 1.0, 0.0), explained)
 
-        def allowance() -> NDArray[np.float64]:
+        def allowance() -> Floats:
             spread = np.array([margin(s, self._plan, b, c) - centre for s in samples]).reshape(len(samples), -1)
             return self._allowance(sides, spread, len(own))
 
@@ -97,8 +94,7 @@ class Explainer:
     def times_rounding(self, inputs: Arrays, sides: Mapping[str, Array]) -> float | None:
         """The candidate's distance from the truth in units of what legal rounding may do; None where that is not known."""
         own, theirs = (np.asarray(sides[side], np.float64).reshape(len(sides[side]), -1) for side in SIDES)
-        truth = self._scores(inputs)
-        for centre in (truth, None):
+        for centre in (self._scores(inputs), None):
             doubled = centre is not None
             middle = np.asarray(own if centre is None else centre, np.float64).reshape(own.shape)
             samples = [np.asarray(s, np.float64).reshape(own.shape) for s in self._samples(inputs, doubled=doubled)]
@@ -115,7 +111,7 @@ class Explainer:
             return float(times.max()) if np.isfinite(times).all() else None
         return None
 
-    def _allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> NDArray[np.float64]:
+    def _allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> Floats:
         scores = sides["baseline"].reshape(count, -1)
         scale = np.abs(np.where(np.isfinite(scores), scores, 0).astype(np.float64)).max(axis=1)
         unit = np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else np.finfo(np.float32).eps
@@ -135,13 +131,10 @@ class Explainer:
             return None
 
     def _samples(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
-        made = []
+        made, double = [], self._double if doubled else None
         for seed in range(1, SAMPLES + 1):
             try:
-                if doubled and self._double is not None:
-                    outputs = self._double.sample(inputs, seed)
-                else:
-                    outputs = self._eager.run(nudged(inputs, seed))
+                outputs = double.sample(inputs, seed) if double is not None else self._eager.run(nudged(inputs, seed))
             except (Unavailable, Rejected):
                 break
             if outputs is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from onnxproof.tensors.arrays import Array
+
 SAMPLE_VALUES = 1_000_000
 """Input values that a shard keeps as its sample."""
 SAMPLE_ROWS = 4096
@@ -72,31 +73,26 @@ class Sampler:
     def __init__(self) -> None:
         self._step = 1
         self._seen = 0
-        self._parts: defaultdict[str, list[Array]] = defaultdict(list)
+        self.parts: defaultdict[str, list[Array]] = defaultdict(list)
 
     def see(self, inputs: Mapping[str, Array], rows: int, start: int) -> Array:
         """Take some of these rows; the places that were taken."""
         chosen = {name: a for name, a in inputs.items() if a.ndim and a.dtype.kind in "fiub"}
         width = max((features_of(a[:1]).shape[1] for a in chosen.values() if len(a)), default=0)
         limit = int(min(SAMPLE_ROWS, max(64, SAMPLE_VALUES // max(1, width))))
-        while len(taken := self._places(rows)) + sum(map(len, self._parts["sample_rows"])) > limit:
+        while len(taken := self._places(rows)) + sum(map(len, self.parts["sample_rows"])) > limit:
             # Thinned before the rows are copied, most of which would be thrown away again.
-            for parts in filter(None, self._parts.values()):
+            for parts in filter(None, self.parts.values()):
                 parts[:] = [np.concatenate(parts)[::2]]
             self._step *= 2
         self._seen += rows
-        self._parts["sample_rows"].append(taken + start)
+        self.parts["sample_rows"].append(taken + start)
         for name, array in chosen.items():
-            self._parts[f"sample/{name}"].append(features_of(array[taken]))
+            self.parts[f"sample/{name}"].append(features_of(array[taken]))
         return taken
 
     def _places(self, rows: int) -> Array:
         return np.arange(-self._seen % self._step, rows, self._step)
-
-    def close(self, keep: Callable[[str, Array], None]) -> None:
-        """Hand the sample over."""
-        for name, parts in self._parts.items():
-            keep(name, np.concatenate(parts))
 
 
 class Watch:
@@ -142,8 +138,6 @@ class Watch:
             fact["sum_channels"] = [a + float(b) for a, b in zip(before, sums, strict=True)]
             fact["channel_values"] = fact.get("channel_values", 0) + len(taken) * array.shape[2] * array.shape[3]
 
-    def close(self, keep: Callable[[str, Array], None]) -> None:
-        """Hand over what is kept per row."""
-        self._sampler.close(keep)
-        for name, parts in self._hashes.items():
-            keep(name, np.concatenate(parts))
+    def columns(self) -> dict[str, Array]:
+        """What is kept per row."""
+        return {name: np.concatenate(parts) for name, parts in (self._sampler.parts | self._hashes).items()}

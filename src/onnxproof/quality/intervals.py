@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.optimize import brentq
+
+from onnxproof.tensors.arrays import Array, Floats
 
 CONFIDENCE = 0.95
 REPLICATES = 1000
@@ -18,7 +20,7 @@ BLOCKS = 2000
 MOST_EXAMPLES = 1 << 40
 """More examples than this are never asked for."""
 
-Sums = NDArray[np.float64]
+Sums = Floats
 
 
 class Interval(NamedTuple):
@@ -132,12 +134,11 @@ class Bootstrap:
         self._draws = counts.astype(np.float64)
         self._light = counts.astype(np.float32)
 
-    def sums(self, cells: NDArray[Any], weights: NDArray[Any] | None, width: int) -> Sums:
+    def sums(self, cells: Array, weights: Array | None, width: int) -> Sums:
         """Per block, the weights (or the count) of what examples have in each cell, one or several; negative ones are left out."""
         blocks = np.arange(len(cells)) if self.assignment is None else self.assignment.astype(np.int64)
         flat, keep = blocks.reshape(-1, *[1] * (cells.ndim - 1)) * width + cells, cells >= 0
-        weights = None if weights is None else weights[keep]
-        counted = np.bincount(flat[keep], weights, self.blocks * width)
+        counted = np.bincount(flat[keep], None if weights is None else weights[keep], self.blocks * width)
         return counted.reshape(self.blocks, width).astype(np.float64)
 
     def totals(self, sums: Sums) -> Sums:
@@ -147,7 +148,7 @@ class Bootstrap:
         return (self._light @ sums.astype(np.float32)).astype(np.float64)
 
 
-Statistic = Callable[[Sums], NDArray[np.float64]]
+Statistic = Callable[[Sums], Floats]
 """Rows of sums → one number per row."""
 
 
@@ -159,7 +160,7 @@ class Resampled:
         self.replicates = {side: bootstrap.totals(mine) for side, mine in sums.items()}
 
 
-def percentile(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> tuple[float, float]:
+def percentile(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """The interval that holds the middle of some replicates; NaN where none is finite."""
     finite = values[np.isfinite(values)]
     if not finite.size:
@@ -169,7 +170,7 @@ def percentile(values: NDArray[np.float64], confidence: float = CONFIDENCE) -> t
     return float(low), float(high)
 
 
-def paired(replicates: Mapping[str, NDArray[np.float64]]) -> dict[str, tuple[float, float]]:
+def paired(replicates: Mapping[str, Floats]) -> dict[str, tuple[float, float]]:
     """Intervals of a statistic on each side and of their difference (candidate − baseline)."""
     found = {side: percentile(values) for side, values in replicates.items()}
     if {"baseline", "candidate"} <= replicates.keys():

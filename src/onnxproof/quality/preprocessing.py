@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from onnxproof.data.source import Table
 from onnxproof.errors import InputError
 from onnxproof.proof.traps import PreprocessingFacts
 from onnxproof.subject.target import load_target
+from onnxproof.tensors.arrays import Array, Floats
 
-Array = NDArray[Any]
 COMPARED_ROWS = 2048
 """Rows on which the steps are compared one by one."""
 ROUNDING = 1e-5
@@ -116,9 +115,7 @@ def plain(value: Any) -> Any:
         return {str(n): plain(v) for n, v in value.items()}
     if hasattr(value, "detach"):
         return np.asarray(value.detach().cpu())
-    if hasattr(value, "toarray"):  # a sparse matrix of scikit-learn
-        return np.asarray(value.toarray())
-    return np.asarray(value)
+    return np.asarray(value.toarray() if hasattr(value, "toarray") else value)  # a sparse matrix of scikit-learn has it
 
 
 def apply_step(step: Step, value: Any) -> Any:
@@ -251,7 +248,7 @@ def _of_fields(a: Any, b: Any) -> dict[str, Any] | None:
     return None
 
 
-def _of_numbers(a: NDArray[np.float64], b: NDArray[np.float64]) -> dict[str, Any] | None:
+def _of_numbers(a: Floats, b: Floats) -> dict[str, Any] | None:
     axes = _field_axes(a)
     with np.errstate(invalid="ignore"):
         apart = np.where(np.isnan(a) & np.isnan(b), 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf, posinf=np.inf))
@@ -283,7 +280,7 @@ def _field_axes(a: Array) -> tuple[int, ...]:
     return tuple(range(a.ndim - 1)) if a.ndim > 1 else ()
 
 
-def _hint(a: NDArray[np.float64], b: NDArray[np.float64]) -> str | None:
+def _hint(a: Floats, b: Floats) -> str | None:
     """A simple change that would explain all of it."""
 
     def alike(x: Any, y: Any) -> bool:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnxproof.data.examples import Examples
-from onnxproof.data.source import Array, Source, Table, kinds_of, length
+from onnxproof.data.source import Source, Table, kinds_of, length
 from onnxproof.findings import Finding, found
+from onnxproof.tensors.arrays import Array
 
 if TYPE_CHECKING:
     from onnxproof.quality.engine import Engine
@@ -81,13 +82,12 @@ def layout_finding(name: str, row: tuple[int, ...], expected: tuple[int | None, 
     if _agrees(row, expected):
         return None
     wanted = [size if size is not None else "any" for size in expected]
-    evidence = {"input": name, "rows": list(row), "expected": wanted}
     message = f"rows of {name} have the shape {list(row)}; the model takes {wanted}"
     if len(row) == 3 and _agrees((row[2], row[0], row[1]), expected):
         message += ": they are channels last (NHWC), the model is channels first (NCHW)"
     elif len(row) == 3 and _agrees((row[1], row[2], row[0]), expected):
         message += ": they are channels first (NCHW), the model is channels last (NHWC)"
-    return found("OX608", message, evidence=evidence)
+    return found("OX608", message, evidence={"input": name, "rows": list(row), "expected": wanted})
 
 
 def _agrees(row: tuple[int, ...], expected: tuple[int | None, ...]) -> bool:

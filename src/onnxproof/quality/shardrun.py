@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.candidates.roles import BASELINE, CANDIDATE, told
 from onnxproof.data.read_ahead import read_ahead
@@ -23,8 +22,8 @@ from onnxproof.quality.flips import Explainer, changed
 from onnxproof.quality.inputs import Watch
 from onnxproof.quality.rows import Batch
 from onnxproof.quality.task import UNKNOWN, Plan, decide, encode, score_columns
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 EXPLAINED_PER_SHARD = 512
 """Flips that the float64 truth is asked about; of more, the rest stay unexamined (`explained` is null)."""
 LISTED_PER_SHARD = 5000
@@ -55,8 +54,7 @@ class ShardRun:
             rows += batch.rows
             tell(batch.rows)
             began = time.perf_counter()
-        self._watch.close(self._keep)
-        columns = {name: np.concatenate(parts) for name, parts in self._kept.items()}
+        columns = {name: np.concatenate(parts) for name, parts in self._kept.items()} | self._watch.columns()
         facts = {
             "inputs": self._watch.facts,
             "farthest": self._farthest.examine(self._explainer),
@@ -85,7 +83,10 @@ class ShardRun:
             BASELINE: self._timed(BASELINE, engine.baseline, batch.inputs)[plan.output],
             CANDIDATE: self._timed(CANDIDATE, engine.candidate, batch.inputs)[self._graph],
         }
-        _same_shape(raw, engine.subject.baseline)
+        ours, theirs = list(raw[CANDIDATE].shape), list(raw[BASELINE].shape)
+        if ours != theirs:
+            shapes = f"{engine.subject.baseline} {theirs}, onnxruntime {ours}"
+            raise FindingError(found("OX518", f"the scores have different shapes: {shapes}"))
         codes = encode(batch.labels, plan)
         self._keep("labels", codes)
         kept = {side: score_columns(value, plan) for side, value in raw.items()}
@@ -101,8 +102,7 @@ class ShardRun:
         if plan.classification:
             self._find_flips(batch, kept, codes)
         if batch.served is not None:
-            served = self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph]
-            scores = score_columns(served, plan)
+            scores = score_columns(self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph], plan)
             self._keep("served", decide(scores, plan) if plan.classification else scores)
 
     def _compare(self, kept: Mapping[str, Array]) -> Array:
@@ -158,10 +158,3 @@ def _score_of(scores: Any, decision: Any) -> Any:
     if np.ndim(decision):
         return [float(value) for value in scores[:32]]
     return float(scores[int(decision)]) if int(decision) >= 0 else None
-
-
-def _same_shape(raw: Mapping[str, Array], baseline: str) -> None:
-    ours, theirs = list(raw["candidate"].shape), list(raw["baseline"].shape)
-    if ours != theirs:
-        told = f"{baseline} {theirs}, onnxruntime {ours}"
-        raise FindingError(found("OX518", f"the scores have different shapes: {told}"))

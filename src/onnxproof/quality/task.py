@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, softmax
 
 from onnxproof.errors import InputError, listed
 from onnxproof.request.evaluation import TASKS, EvaluateSettings
+from onnxproof.tensors.arrays import Array, Floats
 
-Array = NDArray[Any]
 UNKNOWN = 255
 """A label that is missing, among several of an example."""
 KEPT_COLUMNS = 256
@@ -105,11 +104,8 @@ def infer_task(scores: Array, labels: Array) -> str:
     if flat.dtype.kind not in "fiub":
         return "binary" if columns <= 2 else "multiclass"
     if columns == 1:
-        few = len(np.unique(flat)) <= 2
-        return "binary" if few and _whole(flat) else "regression"
-    if not _whole(flat):
-        return "regression"
-    return "binary" if columns == 2 else "multiclass"
+        return "binary" if len(np.unique(flat)) <= 2 and _whole(flat) else "regression"
+    return "regression" if not _whole(flat) else "binary" if columns == 2 else "multiclass"
 
 
 def _score_output(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str:
@@ -273,8 +269,7 @@ def encode(labels: Array, plan: Plan) -> Array:
     places = {value: i for i, value in enumerate(plan.labels)}
     known, where = np.unique(flat, return_inverse=True)
     _refuse([v for v in known.tolist() if v not in places and v == v and v != ""], plan)
-    table = np.array([places.get(v, -1) for v in known.tolist()], np.int32)
-    return table[where.reshape(-1)]
+    return np.array([places.get(v, -1) for v in known.tolist()], np.int32)[where.reshape(-1)]
 
 
 def _refuse(wrong: Sequence[Any] | Array, plan: Plan) -> None:
@@ -321,7 +316,7 @@ def decide(scores: Array, plan: Plan) -> Array:
     return np.where(np.isnan(distance), -1, np.where(hit, plan.positive, 1 - plan.positive)).astype(np.int32)
 
 
-def margins(scores: Array, plan: Plan) -> NDArray[np.float64]:
+def margins(scores: Array, plan: Plan) -> Floats:
     """How far scores are from the threshold, on the scores' own scale."""
     return np.asarray(scores, np.float64) - raw_threshold(plan.cut, plan)
 
@@ -331,7 +326,7 @@ def raw_threshold(probability: float, plan: Plan) -> float:
     return float(probability if plan.scale == "probability" else logit(probability))
 
 
-def probabilities(scores: Array, plan: Plan) -> NDArray[np.float64]:
+def probabilities(scores: Array, plan: Plan) -> Floats:
     """Kept scores as probabilities: of the positive class for a binary task, else one column per class."""
     wide = np.asarray(scores, np.float64)
     if plan.scale == "probability":

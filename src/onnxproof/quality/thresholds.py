@@ -12,8 +12,8 @@ from sklearn.metrics import auc
 
 from onnxproof.proof.thresholds import Curve, Rates
 from onnxproof.request.evaluation import Goal
+from onnxproof.tensors.arrays import Array, Floats
 
-Floats = NDArray[np.float64]
 CURVE_POINTS = 512
 
 
@@ -31,17 +31,13 @@ class Sweep:
     negatives: int
 
     @staticmethod
-    def of(scores: NDArray[Any], positive: NDArray[np.bool_]) -> Sweep:
+    def of(scores: Array, positive: NDArray[np.bool_]) -> Sweep:
         """Sort and count; scores that are NaN are never decided for."""
         known = ~np.isnan(scores)
         chosen, truth = scores[known], positive[known]
         order = np.argsort(-chosen, kind="stable")
         ranked, truth = chosen[order], truth[order]
-        ends = (
-            np.append(np.flatnonzero(ranked[1:] != ranked[:-1]), len(ranked) - 1)
-            if len(ranked)
-            else np.zeros(0, np.int64)
-        )
+        ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)[: len(ranked)])
         hits = np.cumsum(truth, dtype=np.int64)[ends]
         positives = int(positive.sum())
         return Sweep(ranked[ends].astype(np.float64), hits, ends + 1 - hits, positives, int(len(positive) - positives))
@@ -94,9 +90,7 @@ class Sweep:
 
     def choose(self, goal: Goal) -> float | None:
         """The threshold for a goal, half-way to the next score below so that rounding does not decide; None where no one reaches it."""
-        if not len(self.scores):
-            return None
-        place = _best(self, goal)
+        place = _best(self, goal) if len(self.scores) else None
         if place is None:
             return None
         if place == -1:  # never to decide for the positive class is cheapest
@@ -108,15 +102,13 @@ class Sweep:
     def curve(self, points: int = CURVE_POINTS) -> Curve:
         """Columns of counts, precision and recall at up to `points` thresholds, even in recall and in rank; the lowest threshold first."""
         count = len(self.scores)
+        places = np.arange(count)
         if count > points:
             by_rank = np.linspace(0, count - 1, points // 2).astype(int)
             by_recall = np.searchsorted(self.hits, np.linspace(0, self.positives, points // 2))
             places = np.unique(np.clip(np.concatenate([by_rank, by_recall]), 0, count - 1))[:points]
-        else:
-            places = np.arange(count)
-        places = places[::-1]
         columns = {"threshold": self.scores, **self.counts, **self.rates}
-        return Curve(**{one.name: tuple(columns[one.name][places].tolist()) for one in fields(Curve)})
+        return Curve(**{one.name: tuple(columns[one.name][places[::-1]].tolist()) for one in fields(Curve)})
 
 
 def _best(sweep: Sweep, goal: Goal) -> int | None:
@@ -131,6 +123,4 @@ def _best(sweep: Sweep, goal: Goal) -> int | None:
         return int(np.argmax(values))
     other = rates["precision" if goal.metric == "recall" else "recall"]
     reached = values >= goal.value
-    if not reached.any():
-        return None
-    return int(np.argmax(np.where(reached, other, -1.0)))
+    return int(np.argmax(np.where(reached, other, -1.0))) if reached.any() else None

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import kolmogi
 from scipy.stats import ks_2samp, spearmanr
 from sklearn.neighbors import NearestNeighbors
@@ -21,8 +20,8 @@ from onnxproof.quality.inputs import Watch, features_of
 from onnxproof.quality.intervals import wilson
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.task import decide, encode, score_columns
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 PROJECTED = 64
 """Dimensions in which neighbours are looked for, where rows have more than twice as many."""
 RADII = (0.3, 0.1, 0.03, 0.01)
@@ -127,8 +126,16 @@ class Training:
 
     def compare(self) -> TrainingFacts:
         """Duplicates, shared ids, the gap, the shift."""
-        self._first_pass()
-        self._watch.close(self._columns.__setitem__)
+        known = self._rows.source.rows
+        step = max(1, -(-known // GAP_ROWS)) if known else 1
+        for batch in self._rows.batches(0, self._engine.batch):
+            self._watch.see(batch.inputs, batch.ids, batch.start)
+            if self._rows.labelled and self._seen < GAP_ROWS:
+                self._measure(batch, step)
+            self.count += batch.rows
+        if not self.count:
+            raise InputError("--train-data has no rows")
+        self._columns = self._watch.columns()
         return TrainingFacts(
             train_rows=self.count,
             duplicates=self._duplicates(),
@@ -140,17 +147,6 @@ class Training:
                 name: means for name, noted in self._watch.facts.items() if len(means := channel_means(noted)) == 3
             },
         )
-
-    def _first_pass(self) -> None:
-        known = self._rows.source.rows
-        step = max(1, -(-known // GAP_ROWS)) if known else 1
-        for batch in self._rows.batches(0, self._engine.batch):
-            self._watch.see(batch.inputs, batch.ids, batch.start)
-            if self._rows.labelled and self._seen < GAP_ROWS:
-                self._measure(batch, step)
-            self.count += batch.rows
-        if not self.count:
-            raise InputError("--train-data has no rows")
 
     def _measure(self, batch: Any, step: int) -> None:
         """How well the candidate does on the data it was trained on."""
@@ -207,10 +203,9 @@ class Training:
     # --- gap and shift
 
     def _gap(self) -> Gap | None:
-        plan = self._scores.plan
         if not self._seen:
             return None
-        if plan.classification:
+        if self._scores.plan.classification:
             interval = wilson(self._right, self._seen)
             return Gap("accuracy", interval.value, self._seen, interval.low, interval.high)
         return Gap("mae", self._error / self._seen, self._seen)

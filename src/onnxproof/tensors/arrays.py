@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Arrays = Mapping[str, NDArray[Any]]
+Array = NDArray[Any]
+Floats = NDArray[np.float64]
+Arrays = Mapping[str, Array]
 
 
 def is_narrow_float(dtype: np.dtype[Any]) -> bool:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.quality.accumulate import Scores, Side
 from onnxproof.quality.intervals import Bootstrap, percentile
 from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.task import Plan, probabilities
 from onnxproof.quality.thresholds import Sweep
+from onnxproof.tensors.arrays import Array
 
-Array = NDArray[Any]
 AUC_BINS = 1024
 AUC_CLASSES = 32
 """Classes up to which areas under curves get intervals."""
@@ -54,8 +52,7 @@ def _class_scores(answers: Side, plan: Plan) -> dict[int, Array]:
     if plan.task == "binary":
         return {plan.positive: answers.scores}
     # Areas under curves compare classes across rows: logits have to become probabilities first.
-    several = plan.task == "multilabel"
-    matrix = answers.scores if several else probabilities(answers.scores, plan).astype(np.float32)
+    matrix = answers.scores if plan.task == "multilabel" else probabilities(answers.scores, plan).astype(np.float32)
     return dict(enumerate(matrix.T))
 
 

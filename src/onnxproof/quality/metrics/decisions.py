@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import metrics as sk
 
 from onnxproof.proof.quality import Bin, Confusion
@@ -14,8 +11,8 @@ from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, Sums, p
 from onnxproof.quality.metrics.areas import measure_areas
 from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.task import Plan, probabilities
+from onnxproof.tensors.arrays import Array, Floats
 
-Array = NDArray[Any]
 CALIBRATION_BINS = 15
 RATES = ("precision", "recall", "f1")
 
@@ -50,19 +47,14 @@ def of_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> No
 def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     """Everything that follows from how many examples of a class there are, are decided for, and rightly so."""
     plan, width = scores.plan, len(scores.plan.classes)
-    sums = {}
-    for side, answers in scores.sides.items():
-        cells = _cells(scores.labels, answers.decisions, plan)
-        sums[side] = np.concatenate([bootstrap.sums(part, None, width) for part in cells], axis=1)
+    cells = {side: _cells(scores.labels, answers.decisions, plan) for side, answers in scores.sides.items()}
+    sums = {side: np.hstack([bootstrap.sums(part, None, width) for part in mine]) for side, mine in cells.items()}
     counts = Resampled(bootstrap, sums)
     for side in sums:
         _per_class(measured, side, counts, plan)
     for metric, (rate, average) in _averages(plan).items():
-        statistic = averaged(rate, average, plan)
-        if plan.task == "multilabel" and average != "macro":
-            measured.evaluate(metric, counts, statistic)
-        else:
-            measured.estimate(metric, counts, statistic)
+        note = measured.evaluate if plan.task == "multilabel" and average != "macro" else measured.estimate
+        note(metric, counts, averaged(rate, average, plan))
 
 
 def _cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, Array, Array]:
@@ -112,7 +104,7 @@ def _averages(plan: Plan) -> dict[str, tuple[str, str]]:
 def averaged(rate: str, average: str, plan: Plan) -> Statistic:
     """A statistic of rows of (right, decided, support) per class, averaged as scikit-learn does."""
 
-    def statistic(sums: Sums) -> NDArray[np.float64]:
+    def statistic(sums: Sums) -> Floats:
         right, decided, support = np.split(sums, 3, axis=1)
         if average == "micro":
             right, decided, support = (part.sum(axis=1, keepdims=True) for part in (right, decided, support))
@@ -181,7 +173,7 @@ def _calibrate(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None
     }
 
 
-def expected_error(sums: Sums) -> NDArray[np.float64]:
+def expected_error(sums: Sums) -> Floats:
     """Rows of (count, sum of probabilities, sum of hits) per bin → expected calibration error."""
     count, p, hit = np.split(sums, 3, axis=1)
     return np.asarray(np.abs(p - hit).sum(axis=1) / np.maximum(count.sum(axis=1), 1))

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.proof.quality import Bin, Confusion
 from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, paired, wilson
-
-Array = NDArray[Any]
+from onnxproof.tensors.arrays import Array, Floats
 
 
 @dataclass
@@ -57,7 +55,7 @@ class Measured:
                 mean = Resampled(bootstrap, sums)
                 self.estimate(name, mean, lambda s: np.asarray(s[:, 0] / np.maximum(s[:, 1], 1)))
 
-    def bootstrapped(self, metric: str, replicates: Mapping[str, NDArray[np.float64]]) -> None:
+    def bootstrapped(self, metric: str, replicates: Mapping[str, Floats]) -> None:
         """Note the intervals of a paired bootstrap; a share keeps Wilson's and gets the difference."""
         for side, pair in paired(replicates).items():
             if side == "difference" or self.intervals.get(metric, {}).get("method") != "wilson":
@@ -68,5 +66,4 @@ class Measured:
         self.per_class[name][side] |= {f"{metric}_low": ends[0], f"{metric}_high": ends[1]}
 
     def _interval(self, metric: str, side: str, pair: tuple[float, float], method: str) -> None:
-        entry = self.intervals.setdefault(metric, {"method": method})
-        entry[side] = [pair[0], pair[1]]
+        self.intervals.setdefault(metric, {"method": method})[side] = list(pair)

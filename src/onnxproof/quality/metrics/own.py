@@ -6,20 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.metrics.measured import Measured
+from onnxproof.subject.target import load_target
+from onnxproof.tensors.arrays import Array, Floats
 
-Array = NDArray[Any]
 CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
 
 
 def custom(texts: Sequence[str], scores: Scores, measured: Measured, seed: int = 0) -> None:
     """Metrics of the user: `function(labels, scores) -> float`, on both sides and with a bootstrap where that is cheap."""
-    from onnxproof.subject.target import load_target
-
     for text in texts:
         function, name = load_target(text)
         if not callable(function):
@@ -41,7 +39,7 @@ def _called(function: Callable[..., Any], text: str, labels: Array, scores: Arra
         raise InputError(f"--metric {text} raised {type(error).__name__}: {error}") from error
 
 
-def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, NDArray[np.float64]]:
+def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, Floats]:
     generator = np.random.default_rng(seed)
     draws = [generator.integers(0, scores.n, scores.n) for _ in range(CUSTOM_REPLICATES)]
     return {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.search import Coverage
 
 BINS = 64
 

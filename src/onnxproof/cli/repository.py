@@ -16,7 +16,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from onnxproof.cli.app import app
+from onnxproof.cli.commands import app
 from onnxproof.errors import UserError
 from onnxproof.request.configuration import FILES, Settings
 

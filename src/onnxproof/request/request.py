@@ -13,7 +13,6 @@ from typing import Any, Literal
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.delivery import Delivery
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.judgement import Judgement
 from onnxproof.request.option import option
 from onnxproof.request.reading import each, named, negated, one_of, seconds, size, sizes, switch, text, whole
 from onnxproof.request.session import SessionSettings
@@ -29,6 +28,7 @@ from onnxproof.request.specs import (
     to_role,
 )
 from onnxproof.request.steps import Steps
+from onnxproof.request.thresholds import Judgement
 
 Exporter = Literal["auto", "dynamo", "torchscript"]
 

@@ -11,7 +11,7 @@ import proofs
 from onnxproof.cli import ending, outputs
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
-from onnxproof.request.delivery import Delivery
+from onnxproof.request.request import Delivery
 
 
 def ended(work) -> int:

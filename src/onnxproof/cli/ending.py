@@ -11,8 +11,7 @@ import typer
 
 if TYPE_CHECKING:
     from onnxproof.proof.proof import Proof
-    from onnxproof.request.delivery import Delivery
-    from onnxproof.request.request import Request
+    from onnxproof.request.request import Delivery, Request
 
 
 def stop(message: str) -> NoReturn:

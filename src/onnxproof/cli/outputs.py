@@ -11,8 +11,7 @@ from onnxproof.errors import UserError
 
 if TYPE_CHECKING:
     from onnxproof.proof.proof import Proof
-    from onnxproof.request.delivery import Delivery
-    from onnxproof.request.request import Request
+    from onnxproof.request.request import Delivery, Request
 
 BY_DEFAULT = ("prove", "demo")
 """Verbs that write the HTML report unasked, where it can be made."""

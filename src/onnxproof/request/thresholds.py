@@ -111,7 +111,7 @@ class LatencyPolicy:
     good_ms: float = 10.0
     bad_ms: float = 100.0
     max_latency: Mapping[str, float] = option(
-        dict, "A limit, on its safe end: p99=20ms (repeatable).", read_limits, factory=True, repeated=True
+        dict, "A limit, on its safe end: p99=20ms (repeatable).", read_limits, repeated=True
     )
     """Percentile → milliseconds."""
     min_speedup: float | None = option(
@@ -135,15 +135,15 @@ class QualityPolicy:
     """The thresholds for task quality."""
 
     minimum: Mapping[str, float] = option(
-        dict, "Gate: recall=0.8, 'recall[fraud]=0.8' (repeatable).", _gates, name="min", factory=True, repeated=True
+        dict, "Gate: recall=0.8, 'recall[fraud]=0.8' (repeatable).", _gates, name="min", repeated=True
     )
     """Metric (`recall`, `recall[fraud]`) → what the candidate must reach."""
     maximum: Mapping[str, float] = option(
-        dict, "Gate for errors: mae=0.5, log_loss=0.3 (repeatable).", _gates, name="max", factory=True, repeated=True
+        dict, "Gate for errors: mae=0.5, log_loss=0.3 (repeatable).", _gates, name="max", repeated=True
     )
     """Metric → what the candidate must not exceed: for errors and losses."""
     max_drop: Mapping[str, float] = option(
-        dict, "Largest loss against PyTorch: accuracy=0.01 (repeatable).", _gates, factory=True, repeated=True
+        dict, "Largest loss against PyTorch: accuracy=0.01 (repeatable).", _gates, repeated=True
     )
     """Metric → by how much the candidate may be worse than the baseline."""
     accuracy: float = 0.8
@@ -218,7 +218,6 @@ class Judgement:
         dict,
         "Accept findings of this code (with --reason).",
         read_accepted,
-        factory=True,
         repeated=True,
         partner=("reason", "Why: one for each --accept."),
     )

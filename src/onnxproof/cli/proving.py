@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.cli.commands import add_command
-from onnxproof.cli.ending import deliver, finish, stop_for_a_bug, tell
+from onnxproof.cli.ending import check, deliver, finish, load_baseline, stop_for_a_bug, tell
 from onnxproof.cli.repository import prove_all
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
@@ -92,14 +92,13 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
 
 def work(request: Request) -> None:
     """A request to its end: the proof is made, kept, shown and written."""
-    from onnxproof.cli import outputs
     from onnxproof.pipeline.conduct import require_something
     from onnxproof.policy.judgement import judge_against
 
-    outputs.check(request.delivery)
+    check(request.delivery)
     check_target(request)
     command = shlex.join(["onnxproof", *sys.argv[1:]])
-    baseline = outputs.load_baseline(request.delivery) if request.delivery.baseline else None
+    baseline = load_baseline(request.delivery) if request.delivery.baseline else None
     said: list[str] = []
 
     def kept(proof: Proof) -> Proof:

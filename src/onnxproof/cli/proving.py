@@ -64,11 +64,8 @@ def diff(verb: Verb, arguments: Arguments, values: Values) -> None:
 
 def demo(verb: Verb, arguments: Arguments, values: Values) -> None:
     """A model of our own, on data of its own."""
-    from importlib.util import find_spec
-
-    spec = find_spec("onnxproof.cli.digits")
-    assert spec is not None  # it lies beside this file
-    data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
+    file = Path(__file__).with_name("digits.py")
+    data = {"data": f"{file}:unseen", "train_data": f"{file}:seen"}
     work(build_request("demo", {**values, **data}, target="onnxproof.cli.digits:digits"))
 
 
@@ -165,9 +162,7 @@ add_command(VERBS["demo"], demo)
 def with_address(arguments: list[str]) -> list[str]:
     """`--ray` without an address means this machine: typer knows no options whose value may be left out."""
     completed = []
-    for i, argument in enumerate(arguments):
-        completed.append(argument)
-        following = arguments[i + 1] if i + 1 < len(arguments) else "-"
-        if argument == "--ray" and (following.startswith("-") or ".py:" in following):
-            completed.append("local")
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        alone = argument == "--ray" and (following.startswith("-") or ".py:" in following)
+        completed += [argument, "local"] if alone else [argument]
     return completed

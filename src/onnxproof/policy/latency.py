@@ -230,19 +230,15 @@ def _tuned(latency: Latency) -> Iterator[Finding]:
 
 
 def _absent(latency: Latency) -> Iterator[Finding]:
-    grouped: dict[tuple[str, str], list[int | None]] = {}
-    for one in latency.absent:
-        grouped.setdefault((one.what, one.why), []).append(one.batch)
-    for (what, why), batches in grouped.items():
+    for what, why in dict.fromkeys((one.what, one.why) for one in latency.absent):
+        batches = [one.batch for one in latency.absent if (one.what, one.why) == (what, why)]
         at = f" at batch {', '.join(map(str, batches))}" if what in {r.contender for r in latency.runs} else ""
         yield found("OX417", f"{what} was not timed{at}: {why}", evidence={"what": what, "batches": batches})
 
 
 def _wrong_contenders(latency: Latency, gate: Gate) -> Iterator[Finding]:
-    wrong: dict[str, list[str]] = {}
-    for run in latency.runs:
-        messages = [message for comparison in run.differing if (message := gate(comparison)) is not None]
-        wrong.setdefault(run.contender, []).extend(messages)
-    for contender, told in wrong.items():
+    for contender in dict.fromkeys(run.contender for run in latency.runs):
+        differing = [one for run in latency.runs if run.contender == contender for one in run.differing]
+        told = [message for one in differing if (message := gate(one)) is not None]
         if told:
             yield found("OX418", f"{contender} answers differently: {told[0]}", evidence={"messages": told[:5]})

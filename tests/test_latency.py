@@ -28,9 +28,8 @@ from onnxproof.proof.latency import (
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proved import Proof
 from onnxproof.request.benchmark import Variant, parse_length, parse_variant
-from onnxproof.request.judgement import parse_latency
 from onnxproof.request.option import Expected
-from onnxproof.request.thresholds import LatencyPolicy, Policy
+from onnxproof.request.thresholds import LatencyPolicy, Policy, parse_latency
 
 MACHINE = Machine("here", "a processor", 4, 8 * 10**9, clock_ns=30, overhead_ns=60, others=0.0, steal=0.0, throttled=0)
 

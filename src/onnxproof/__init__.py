@@ -16,18 +16,12 @@ if TYPE_CHECKING:
     from onnxproof.request.thresholds import Policy, Tolerance
 
 _HOMES = {
-    "prove": "onnxproof.api",
-    "export": "onnxproof.api",
-    "verify": "onnxproof.api",
-    "lint": "onnxproof.api",
-    "evaluate": "onnxproof.api",
-    "locate": "onnxproof.api",
-    "bench": "onnxproof.api",
     "Proof": "onnxproof.proved",
     "Finding": "onnxproof.findings",
     "Policy": "onnxproof.request.thresholds",
     "Tolerance": "onnxproof.request.thresholds",
 }
+"""Where names live that are no verbs."""
 
 __all__ = [
     "Finding",
@@ -46,10 +40,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
+    if name in __all__:
         from importlib import import_module
 
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(import_module(_HOMES.get(name, "onnxproof.api")), name)
     raise AttributeError(f"module 'onnxproof' has no attribute {name!r}")
 
 

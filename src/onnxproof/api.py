@@ -19,7 +19,6 @@ from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proved import Proof
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.build import build_request, take_keywords
-from onnxproof.request.judgement import Judgement
 from onnxproof.request.keywords import taking
 from onnxproof.request.request import Request
 from onnxproof.request.session import SessionSettings
@@ -28,7 +27,7 @@ from onnxproof.request.thresholds import Policy
 
 def make_policy(*, base: Policy | None = None, **given: Any) -> Policy:
     """A policy from tolerances, gates, limits and accepted codes, as `report` takes them, on top of another one."""
-    return asked.make_policy(Judgement(**take_keywords("report", given)), base)
+    return asked.make_policy(build_request("report", take_keywords("report", given)).judgement, base)
 
 
 @taking("prove")

@@ -52,22 +52,18 @@ class Prover:
     """The fixture: proofs whose files live in the test's own folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._count = folder, 0
+        self._folders = (folder / f"onnxproof-{number}" for number in count(1))
 
     def assert_parity(self, model: Any, inputs: Any = None, **options: Any) -> Proof:
         """As `onnxproof.testing.assert_parity`."""
         __tracebackhide__ = True
-        return assert_parity(model, inputs, **{"out": self._next(), **options})
+        return assert_parity(model, inputs, **{"out": next(self._folders), **options})
 
     __call__ = assert_parity
 
     def prove(self, model: Any, inputs: Any = None, **options: Any) -> Proof:
         """The proof, whatever its verdict."""
-        return _prove(model, inputs, {"out": self._next(), **_marked(), **options})[0]
-
-    def _next(self) -> Path:
-        self._count += 1
-        return self._folder / f"onnxproof-{self._count}"
+        return _prove(model, inputs, {"out": next(self._folders), **_marked(), **options})[0]
 
 
 def _prove(model: Any, inputs: Any, options: Mapping[str, Any]) -> tuple[Proof, Path | None]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from onnxproof.cli.app import app
-from onnxproof.cli.commands import take
+from onnxproof.cli.commands import app, take
 from onnxproof.cli.proving import with_address
 from onnxproof.errors import UserError
 from onnxproof.request.verbs import VERBS

@@ -8,10 +8,10 @@ import pytest
 import typer
 
 import proofs
-from onnxproof.cli import ending, outputs
+from onnxproof.cli import ending
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
-from onnxproof.request.delivery import Delivery
+from onnxproof.request.request import Delivery
 
 
 def ended(work) -> int:
@@ -53,14 +53,14 @@ def test_our_own_bug_leaves_its_evidence(capsys, tmp_path):
 
 def test_files_that_cannot_be_written_are_told_before_the_work(tmp_path):
     with pytest.raises(UserError, match="is a folder"):
-        outputs.check(Delivery(junit=str(tmp_path)))
+        ending.check(Delivery(junit=str(tmp_path)))
     with pytest.raises(UserError, match="there is no proof"):
-        outputs.check(Delivery(baseline=str(tmp_path / "none.json")))
+        ending.check(Delivery(baseline=str(tmp_path / "none.json")))
 
 
 def test_reports_are_written_where_they_were_asked_for(tmp_path, capsys):
     values = {"junit": str(tmp_path / "a" / "j.xml"), "markdown": str(tmp_path / "m.md")}
-    outputs.write(proofs.make_proof(wrong=2), build_request("report", values))
+    ending.write(proofs.make_proof(wrong=2), build_request("report", values))
     assert (tmp_path / "a" / "j.xml").read_text().startswith("<?xml")
     assert "BLOCK" in (tmp_path / "m.md").read_text()
     assert "j.xml" in capsys.readouterr().err

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxproof.policy.asked import limits_of, make_policy
-from onnxproof.request.judgement import Judgement, Thresholds
 from onnxproof.request.request import Limits
-from onnxproof.request.thresholds import LatencyPolicy, Policy, QualityPolicy, Tolerance
+from onnxproof.request.thresholds import Judgement, LatencyPolicy, Policy, QualityPolicy, Thresholds, Tolerance
 
 BASE = Policy(
     noise=7.0,
@@ -26,10 +25,8 @@ def test_what_is_asked_takes_its_place_and_gates_join():
     asked = Judgement(
         noise=0.0,
         accept={"OX202": "fine"},
-        min={"recall": 0.9, "f1": 0.5},
-        max_latency={"p99": 20.0},
-        min_speedup=1.1,
-        max_memory=5,
+        quality=QualityPolicy(minimum={"recall": 0.9, "f1": 0.5}),
+        latency=LatencyPolicy(max_latency={"p99": 20.0}, min_speedup=1.1, max_memory=5),
     )
     policy = make_policy(asked, BASE)
     assert policy.noise == 0.0

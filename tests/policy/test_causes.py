@@ -7,7 +7,7 @@ from dataclasses import replace
 from onnxproof.findings import Finding, Where, found
 from onnxproof.policy.causes import with_causes
 from onnxproof.proof.blame import Blame, Culprit
-from onnxproof.proof.counterexample import Counterexample
+from onnxproof.proof.search import Counterexample
 
 WRONG = found("OX201", "wrong", where=Where(output="y", case="c"))
 TRACED = found(

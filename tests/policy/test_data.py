@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from onnxproof.policy.data import beyond_chance, judge_data
-from onnxproof.proof.coverage import Coverage
 from onnxproof.proof.quality import MetricInterval, Quality
+from onnxproof.proof.search import Coverage
 from onnxproof.proof.traps import (
     Duplicates,
     Gap,

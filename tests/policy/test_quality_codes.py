@@ -10,9 +10,8 @@ from onnxproof.policy.quality import check_gates, judge_quality
 from onnxproof.proof.codec import decode, plain
 from onnxproof.proof.quality import Quality
 from onnxproof.request.evaluation import parse_cost, parse_goal
-from onnxproof.request.judgement import parse_gate
 from onnxproof.request.option import Expected
-from onnxproof.request.thresholds import QualityPolicy
+from onnxproof.request.thresholds import QualityPolicy, parse_gate
 from quality.scored import binary, codes_of, quality_of
 
 FLOATS = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32) * 3

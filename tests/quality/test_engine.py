@@ -14,9 +14,8 @@ from onnxproof.errors import FindingError, Rejected
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.quality.engine import Engine
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.request import Request, VerifySettings
+from onnxproof.request.request import Request, Steps, VerifySettings
 from onnxproof.request.session import SessionSettings
-from onnxproof.request.steps import Steps
 from onnxproof.request.thresholds import Policy
 from seam import Mlp
 

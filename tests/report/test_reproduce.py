@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from onnxproof.proof.counterexample import Counterexample
 from onnxproof.proof.environment import Environment
+from onnxproof.proof.search import Counterexample
 from onnxproof.report.reproduce import commands
 from proofs import make_proof
 

@@ -6,8 +6,8 @@ import pytest
 
 from onnxproof.errors import UserError
 from onnxproof.request.configuration import Settings, from_environment, merge, write
-from onnxproof.request.judgement import Thresholds
 from onnxproof.request.session import CPU
+from onnxproof.request.thresholds import Thresholds
 from onnxproof.request.verbs import VERBS
 
 PROVE = VERBS["prove"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from onnxproof.request import reading
-from onnxproof.request.judgement import (
+from onnxproof.request.option import Expected
+from onnxproof.request.thresholds import (
     Thresholds,
     parse_gate,
     parse_latency,
@@ -15,7 +16,6 @@ from onnxproof.request.judgement import (
     read_limits,
     read_thresholds,
 )
-from onnxproof.request.option import Expected
 
 
 @pytest.mark.parametrize(

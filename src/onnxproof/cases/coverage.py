@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.search import Coverage
 from onnxproof.tensors.arrays import Array, Floats
 
 BINS = 64

@@ -22,7 +22,7 @@ from onnxproof.errors import InputError, NothingToVerify, listed
 from onnxproof.findings import Finding, found
 from onnxproof.graph.view import Graph
 from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.search import Coverage
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays

@@ -6,7 +6,7 @@ import sys
 import traceback
 
 from onnxproof.cli import proving, reading, repository  # noqa: F401  # they add their commands to the application
-from onnxproof.cli.app import app
+from onnxproof.cli.commands import app
 from onnxproof.cli.ending import stop, stop_for_a_bug
 from onnxproof.cli.proving import with_address
 

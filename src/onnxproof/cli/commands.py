@@ -1,4 +1,4 @@
-"""Verbs as commands: arguments and options come from `request/`, what is given goes back there."""
+"""The application, and verbs as its commands: arguments and options come from `request/`, what is given goes back there."""
 
 from __future__ import annotations
 
@@ -8,13 +8,29 @@ from typing import Annotated, Any
 
 import typer
 
-from onnxproof.cli.app import app
 from onnxproof.errors import UserError
 from onnxproof.request.option import Option
 from onnxproof.request.verbs import Verb
+from onnxproof.version import __version__
 
 Run = Callable[[Verb, Mapping[str, str | None], Mapping[str, Any]], None]
 """What a command does: its verb, its arguments, and the typed values of the options that were given."""
+app = typer.Typer(
+    name="onnxproof",
+    help="May this ONNX model replace its PyTorch original in production?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True)
+def version(show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    """May this ONNX model replace its PyTorch original in production?"""
+    if show:
+        print(__version__)
+        raise typer.Exit
 
 
 def add_command(verb: Verb, run: Run, *, optional: tuple[str, ...] = ()) -> None:
@@ -59,11 +75,10 @@ def _paired(option: Option, given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _argument(name: str, help: str, optional: bool) -> inspect.Parameter:
-    annotation: Any = Annotated[
-        str | None if optional else str, typer.Argument(help=help, show_default=False, metavar=name.upper())
-    ]
-    default = None if optional else inspect.Parameter.empty
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    spelled = typer.Argument(help=help, show_default=False, metavar=name.upper())
+    if optional:
+        return _keyword(name, Annotated[str | None, spelled], None)
+    return _keyword(name, Annotated[str, spelled], inspect.Parameter.empty)
 
 
 def _parameters(option: Option, required: bool) -> list[inspect.Parameter]:

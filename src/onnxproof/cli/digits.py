@@ -40,24 +40,22 @@ def load_digits() -> tuple[torch.Tensor, torch.Tensor]:
     return images, torch.tensor(digits.target)
 
 
-def split() -> tuple[torch.Tensor, torch.Tensor]:
-    """Numbers of the images to train on, and of a fifth to test on: always the same."""
-    images, _ = load_digits()
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
-    return order[len(order) // 5 :], order[: len(order) // 5]
-
-
 def seen() -> dict[str, torch.Tensor]:
     """What the net is trained on."""
-    images, labels = load_digits()
-    rows, _ = split()
-    return {"image": images[rows], "labels": labels[rows], "id": rows}
+    return _rows(test=False)
 
 
 def unseen() -> dict[str, torch.Tensor]:
     """What it is tested on."""
+    return _rows(test=True)
+
+
+def _rows(*, test: bool) -> dict[str, torch.Tensor]:
+    """A fifth of the images to test on, or the others: always the same."""
     images, labels = load_digits()
-    _, rows = split()
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+    fifth = len(order) // 5
+    rows = order[:fifth] if test else order[fifth:]
     return {"image": images[rows], "labels": labels[rows], "id": rows}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.cli.commands import add_command
-from onnxproof.cli.ending import deliver, finish, stop_for_a_bug, tell
+from onnxproof.cli.ending import check, deliver, finish, load_baseline, stop_for_a_bug, tell
 from onnxproof.cli.repository import prove_all
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
@@ -64,11 +64,8 @@ def diff(verb: Verb, arguments: Arguments, values: Values) -> None:
 
 def demo(verb: Verb, arguments: Arguments, values: Values) -> None:
     """A model of our own, on data of its own."""
-    from importlib.util import find_spec
-
-    spec = find_spec("onnxproof.cli.digits")
-    assert spec is not None  # it lies beside this file
-    data = {"data": f"{spec.origin}:unseen", "train_data": f"{spec.origin}:seen"}
+    file = Path(__file__).with_name("digits.py")
+    data = {"data": f"{file}:unseen", "train_data": f"{file}:seen"}
     work(build_request("demo", {**values, **data}, target="onnxproof.cli.digits:digits"))
 
 
@@ -92,14 +89,13 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
 
 def work(request: Request) -> None:
     """A request to its end: the proof is made, kept, shown and written."""
-    from onnxproof.cli import outputs
     from onnxproof.pipeline.conduct import require_something
     from onnxproof.policy.judgement import judge_against
 
-    outputs.check(request.delivery)
+    check(request.delivery)
     check_target(request)
     command = shlex.join(["onnxproof", *sys.argv[1:]])
-    baseline = outputs.load_baseline(request.delivery) if request.delivery.baseline else None
+    baseline = load_baseline(request.delivery) if request.delivery.baseline else None
     said: list[str] = []
 
     def kept(proof: Proof) -> Proof:
@@ -166,9 +162,7 @@ add_command(VERBS["demo"], demo)
 def with_address(arguments: list[str]) -> list[str]:
     """`--ray` without an address means this machine: typer knows no options whose value may be left out."""
     completed = []
-    for i, argument in enumerate(arguments):
-        completed.append(argument)
-        following = arguments[i + 1] if i + 1 < len(arguments) else "-"
-        if argument == "--ray" and (following.startswith("-") or ".py:" in following):
-            completed.append("local")
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        alone = argument == "--ray" and (following.startswith("-") or ".py:" in following)
+        completed += [argument, "local"] if alone else [argument]
     return completed

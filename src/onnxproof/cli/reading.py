@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from onnxproof.cli.app import app
-from onnxproof.cli.commands import add_command
-from onnxproof.cli.ending import deliver
-from onnxproof.cli.outputs import load_baseline
+from onnxproof.cli.commands import add_command, app
+from onnxproof.cli.ending import deliver, load_baseline
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
 from onnxproof.request.verbs import VERBS, Verb

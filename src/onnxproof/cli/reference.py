@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from onnxproof import api
 from onnxproof.cli import app
 from onnxproof.request.configuration import keys
 
@@ -17,67 +18,35 @@ FUNCTIONS = "prove verify locate export lint bench evaluate".split()
 def page() -> str:
     """Every command with its options, and the functions of the Python interface."""
     group: Any = typer.main.get_command(app)
-    lines = ["# Reference", "", "Generated from the code.", "", "## Command line", ""]
-    for verb in VERBS:
-        lines += _command(verb, group.commands[verb])
-    lines += [
+    paragraphs = [
+        *("# Reference", "Generated from the code.", "## Command line"),
+        *(part for verb in VERBS for part in _command(verb, group.commands[verb])),
         "Exit codes: 0 SHIP; 1 REVIEW or BLOCK, a failed export included; 2 wrong usage, nothing to verify, or a bug of ours.",
-        "",
-    ]
-    lines += ["## Python", "", "Options are keyword-only and named as the flags.", ""]
-    for name in FUNCTIONS:
-        lines += _function(name)
-    return "\n".join([*lines, *_configuration()])
-
-
-def _configuration() -> list[str]:
-    """What a configuration may set."""
-    names = ", ".join(f"`{name.replace('_', '-')}`" for name in keys())
-    return [
+        *("## Python", "Options are keyword-only and named as the flags."),
+        *(part for name in FUNCTIONS for part in _function(name)),
         "## Configuration and environment",
-        "",
         "Keys of `[tool.onnxproof]` in pyproject.toml (or of onnxproof.toml) and of its `subjects`; each is also a variable such as "
         "`ONNXPROOF_MAX_ABS`. Flags go before variables, variables before the configuration.",
-        "",
-        names,
-        "",
+        ", ".join(f"`{name.replace('_', '-')}`" for name in keys()),
     ]
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def _command(verb: str, command: Any) -> list[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join([f"onnxproof {verb}", *(p.name.upper() for p in arguments)])
-    lines = [
-        f"### {verb}",
-        "",
-        (command.help or "").strip().splitlines()[0],
-        "",
-        f"`{usage}`",
-        "",
-        "| option | meaning |",
-        "|---|---|",
-    ]
+    table = ["| option | meaning |", "|---|---|"]
     for parameter in command.params:
-        names = (
-            ", ".join(f"`{name}`" for name in parameter.opts) if parameter not in arguments else parameter.name.upper()
-        )
-        lines.append(f"| {names} | {(parameter.help or '').replace('|', '&#124;')} |")
-    return [*lines, ""]
+        flags = ", ".join(f"`{name}`" for name in parameter.opts)
+        names = parameter.name.upper() if parameter in arguments else flags
+        table.append(f"| {names} | {(parameter.help or '').replace('|', '&#124;')} |")
+    return [f"### {verb}", (command.help or "").strip().splitlines()[0], f"`{usage}`", "\n".join(table)]
 
 
 def _function(name: str) -> list[str]:
-    from onnxproof import api
-
     function = getattr(api, name)
-    parameters = ", ".join(inspect.signature(function).parameters)
-    return [
-        f"### onnxproof.{name}",
-        "",
-        f"`onnxproof.{name}({parameters})`",
-        "",
-        (inspect.getdoc(function) or "").splitlines()[0],
-        "",
-    ]
+    call = f"`onnxproof.{name}({', '.join(inspect.signature(function).parameters)})`"
+    return [f"### onnxproof.{name}", call, (inspect.getdoc(function) or "").splitlines()[0]]
 
 
 if __name__ == "__main__":

@@ -5,39 +5,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from string import Template
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from onnxproof.cli.app import app
-
-if TYPE_CHECKING:
-    from onnxproof.proof.proof import Proof
+from onnxproof.cli.commands import app
+from onnxproof.errors import UserError
+from onnxproof.request.configuration import FILES, Settings
 
 OWN = ("--json", "--html", "--junit", "--markdown", "--onnx", "--baseline")
 """Options that name one file: with --all each subject has a folder of its own."""
 
-START = """\
-# What onnxproof proves, and how. Keys are the flags of `onnxproof prove`; flags on the command line go first.
-{prefix}
-# atol = 1e-4            # what is promised downstream; without these rounding decides
-# rtol = 1e-3
-# budget = "120s"        # time for the cases of one subject
-# search = "30s"         # look for an input that breaks it
-# provider = ["CPU"]     # the session that ships
-# accept = {{ OX204 = "ill-conditioned by design" }}
-
-[{subjects}.{name}]
-target = "{target}"
-# dynamic = ["x:0=batch"]      # which dimensions vary; the batch by default
-# range = ["ids:0,30521"]      # valid values of an input
-# data = "tests/data.npz"      # your own examples; with labels the task's quality is judged too
-# min = ["recall=0.8"]
-"""
+WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK", "error": "failed"}
+"""What may become of a subject, from the best to the worst, and how it is counted."""
 
 
 @dataclass(frozen=True)
@@ -55,28 +42,22 @@ def init(
     target: Annotated[str, typer.Argument(help="The first subject.", show_default=False)] = "model.py:make",
 ) -> None:
     """Write a commented configuration to begin with: into pyproject.toml where there is one, else into onnxproof.toml."""
-    from onnxproof.errors import UserError
-    from onnxproof.request.configuration import FILES, Settings
-
     found = Settings.find(Path.cwd())
     if found.file is not None and found.file.parent == Path.cwd():
         raise UserError(f"{found.file} has a configuration already")
-    project = Path("pyproject.toml")
+    file, table, before = Path(FILES[0]), "", ""
+    if Path("pyproject.toml").is_file():
+        file, table = Path("pyproject.toml"), "tool.onnxproof"
+        before = file.read_text(encoding="utf-8").rstrip() + "\n\n"
     name = "".join(c if c.isalnum() else "-" for c in target.rpartition(":")[2] or "model")
-    if project.is_file():
-        text = START.format(prefix="[tool.onnxproof]", subjects="tool.onnxproof.subjects", name=name, target=target)
-        project.write_text(project.read_text(encoding="utf-8").rstrip() + "\n\n" + text, encoding="utf-8")
-        print(f"written to {project}; `onnxproof prove --all` proves what it lists")
-        return
-    Path(FILES[0]).write_text(START.format(prefix="", subjects="subjects", name=name, target=target), encoding="utf-8")
-    print(f"written to {FILES[0]}; `onnxproof prove --all` proves what it lists")
+    start = Template((files(__package__) / "start.toml.template").read_text(encoding="utf-8"))
+    names = {"head": f"[{table}]" if table else "", "subjects": f"{table}.subjects".lstrip(".")}
+    file.write_text(before + start.substitute(names, name=name, target=target), encoding="utf-8")
+    print(f"written to {file}; `onnxproof prove --all` proves what it lists")
 
 
 def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     """Prove every subject, some at a time, each in a process of its own; exit by the worst."""
-    from onnxproof.errors import UserError
-    from onnxproof.request.configuration import Settings
-
     out, jobs = str(values.get("out", "onnxproof-out")), values.get("jobs")
     subjects = list(Settings.find(Path.cwd()).subjects)
     if not subjects:
@@ -95,46 +76,35 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
 
 def _passed_on(arguments: list[str]) -> list[str]:
     """The flags of this call that go to every subject."""
-    passed: list[str] = []
-    skip = False
-    for argument in arguments:
-        if skip:
-            skip = False
-        elif argument in ("--out", "--jobs"):
-            skip = True
-        elif argument not in ("--all", "--quiet", "-q") and not argument.startswith(("--out=", "--jobs=")):
-            passed.append(argument)
-    return passed
+    own = ("--out", "--jobs")
+    dropped = ("--all", "--quiet", "-q", *own)
+    return [
+        argument
+        for before, argument in zip(["", *arguments], arguments, strict=False)
+        if before not in own and argument not in dropped and not argument.startswith(("--out=", "--jobs="))
+    ]
 
 
 def _prove(name: str, flags: list[str], out: Path) -> Outcome:
+    from onnxproof.proof.proof import Proof
+    from onnxproof.report.wording import reason
+
     command = [sys.executable, "-m", "onnxproof", "prove", name, *flags, "--out", str(out), "--quiet"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     print(f"{name}: done", file=sys.stderr)
     if result.returncode not in (0, 1):
         lines = result.stderr.strip().splitlines() or ["it ended without a word"]
         return Outcome(name, 2, "error", lines[-1])
-    return Outcome(name, result.returncode, *_told(out / "proof.json"))
-
-
-def _told(file: Path) -> tuple[str, str]:
-    from onnxproof.proof.proof import Proof
-    from onnxproof.report.wording import reason
-
-    proof: Proof = Proof.load(file)
-    return proof.verdict, reason(proof).removeprefix(": ")
+    proof: Proof = Proof.load(out / "proof.json")
+    return Outcome(name, result.returncode, proof.verdict, reason(proof).removeprefix(": "))
 
 
 def table(outcomes: list[Outcome], out: str) -> str:
     """One line for each subject, the worst first."""
-    order = {"error": 0, "block": 1, "review": 2, "ship": 3}
-    ranked = sorted(outcomes, key=lambda outcome: order[outcome.verdict])
-    counts = [
-        f"{sum(1 for o in outcomes if o.verdict == verdict)} {word}"
-        for verdict, word in (("ship", "SHIP"), ("review", "REVIEW"), ("block", "BLOCK"), ("error", "failed"))
-        if any(o.verdict == verdict for o in outcomes)
-    ]
+    ranked = sorted(outcomes, key=lambda outcome: -list(WORDS).index(outcome.verdict))
+    counts = Counter(outcome.verdict for outcome in outcomes)
+    counted = ", ".join(f"{counts[verdict]} {word}" for verdict, word in WORDS.items() if counts[verdict])
     width = max(len(outcome.name) for outcome in outcomes)
-    lines = [f"{ranked[0].verdict.upper()}  {len(outcomes)} subjects: {', '.join(counts)}"]
+    lines = [f"{ranked[0].verdict.upper()}  {len(outcomes)} subjects: {counted}"]
     lines += [f"  {o.verdict.upper():<6}  {o.name:<{width}}  {' '.join(o.reason.split())[:140]}" for o in ranked]
     return "\n".join([*lines, f"  the proofs and reports are in {out}/NAME"])

@@ -7,22 +7,18 @@ from onnxproof.findings import CATALOGUE, FAMILIES, Entry
 
 def page() -> str:
     """Every entry of the catalogue, by family."""
-    lines = ["# Findings", "", "Generated from the catalogue; `onnxproof explain CODE` prints the same.", ""]
+    paragraphs = ["# Findings", "Generated from the catalogue; `onnxproof explain CODE` prints the same."]
     for family in FAMILIES:
         entries = [entry for _, entry in sorted(CATALOGUE.items()) if entry.family == family]
-        lines += [f"## {family.prefix}xx: {family.title}", "", *(line for entry in entries for line in section(entry))]
-    return "\n".join(lines)
+        paragraphs += [f"## {family.prefix}xx: {family.title}", *(part for entry in entries for part in section(entry))]
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def section(entry: Entry) -> list[str]:
-    """One entry."""
+    """One entry, paragraph by paragraph."""
     stage = f", stage *{entry.stage}*" if entry.stage else ""
-    paragraphs = [
-        f"### {entry.code}: {entry.title}",
-        f"*{entry.severity}*{stage}",
-        *(f"**{label}.** {text}" if label else text for label, text in told(entry).items()),
-    ]
-    return [line for paragraph in paragraphs for line in (paragraph, "")]
+    said = [f"**{label}.** {text}" if label else text for label, text in told(entry).items()]
+    return [f"### {entry.code}: {entry.title}", f"*{entry.severity}*{stage}", *said]
 
 
 def told(entry: Entry) -> dict[str, str]:

@@ -15,7 +15,7 @@ from onnxproof.latency.statistics import percentile, ratio_interval
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import BASELINE, Bound, Run, Speedup, thinned
 from onnxproof.request.benchmark import Scenario
-from onnxproof.request.judgement import SHOWN_PERCENTILES
+from onnxproof.request.thresholds import SHOWN_PERCENTILES
 
 
 def _make_run(contender: Contender, point: Point, scenario: Scenario, samples: Sequence[int], concurrency: int) -> Run:

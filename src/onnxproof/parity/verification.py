@@ -33,7 +33,7 @@ from onnxproof.parity.work import PATIENCE, UNKNOWN, Work
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
-from onnxproof.proof.coverage import Coverage
+from onnxproof.proof.search import Coverage
 from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject

@@ -11,12 +11,10 @@ from onnxproof.pipeline.latency_parts import LatencyParts
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.counterexample import Counterexample
-from onnxproof.proof.coverage import Coverage
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
-from onnxproof.proof.search import Search
+from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
 
 

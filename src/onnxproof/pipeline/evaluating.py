@@ -19,8 +19,8 @@ from onnxproof.pipeline.loading import load_anew
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.codec import settled
-from onnxproof.proof.coverage import Coverage
 from onnxproof.proof.quality import Quality
+from onnxproof.proof.search import Coverage
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.assemble import assemble

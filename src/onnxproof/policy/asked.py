@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from onnxproof.request.judgement import Judgement
+from onnxproof.request.option import options_of
 from onnxproof.request.request import Limits
-from onnxproof.request.thresholds import Policy, Tolerance
+from onnxproof.request.thresholds import Judgement, Policy, Tolerance
 
 NAMES = ("atol", "rtol", "max_abs")
 
@@ -15,25 +15,25 @@ NAMES = ("atol", "rtol", "max_abs")
 def make_policy(asked: Judgement, base: Policy | None = None) -> Policy:
     """The thresholds of a policy with those in their place that the user gave."""
     start = base or Policy()
-    quality, tolerance = start.quality, _tolerance(asked, start.tolerance)
+    tolerance = _tolerance(asked, start.tolerance)
+    limits = {name: one for name, one in _options(asked.latency).items() if one not in (None, {})}
+    gates: dict[str, Any] = {
+        name: {**getattr(start.quality, name), **one} for name, one in _options(asked.quality).items()
+    }
     return replace(
         start,
         tolerance=tolerance,
         outputs=_outputs(asked, start, tolerance),
         accept={**start.accept, **asked.accept},
-        latency=replace(start.latency, **_given(asked, "max_latency", "min_speedup", "max_memory")),
-        quality=replace(
-            quality,
-            minimum={**quality.minimum, **asked.min},
-            maximum={**quality.maximum, **asked.max},
-            max_drop={**quality.max_drop, **asked.max_drop},
-        ),
-        **_given(asked, "noise"),
+        noise=start.noise if asked.noise is None else asked.noise,
+        latency=replace(start.latency, **limits),
+        quality=replace(start.quality, **gates),
     )
 
 
-def _given(asked: Judgement, *names: str) -> dict[str, Any]:
-    return {name: value for name in names if (value := getattr(asked, name)) not in (None, {})}
+def _options(group: Any) -> dict[str, Any]:
+    """The fields that a user may set, and what stands there."""
+    return {name: getattr(group, name) for name in options_of(type(group))}
 
 
 def _tolerance(asked: Judgement, start: Tolerance) -> Tolerance:

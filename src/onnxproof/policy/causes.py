@@ -9,7 +9,7 @@ from onnxproof.diagnosis.forms import suggest_line
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.codec import plain
-from onnxproof.proof.counterexample import Counterexample
+from onnxproof.proof.search import Counterexample
 
 
 def with_causes(

@@ -16,10 +16,10 @@ from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import refusals
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.counterexample import Counterexample
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
+from onnxproof.proof.search import Counterexample
 from onnxproof.request.thresholds import Policy
 
 P = TypeVar("P", bound=Proof)

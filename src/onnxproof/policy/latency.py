@@ -11,8 +11,7 @@ from onnxproof.policy.reliability import doubts, place
 from onnxproof.policy.slow_reasons import likely_reasons
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup
-from onnxproof.request.judgement import SHOWN_PERCENTILES
-from onnxproof.request.thresholds import LatencyPolicy
+from onnxproof.request.thresholds import SHOWN_PERCENTILES, LatencyPolicy
 
 Gate = Callable[[Comparison], str | None]
 """What is wrong with a comparison, if it would gate."""
@@ -24,8 +23,8 @@ QUEUE_GROWS = 0.2
 def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, baseline: str) -> list[Finding]:
     """Findings about the times; none where nothing was timed and nothing was promised."""
     if latency is None:
-        promised = policy.max_latency or policy.min_speedup is not None or policy.max_memory is not None
-        return [found("OX402", "a limit was given and nothing was timed: it is not shown to hold")] if promised else []
+        untold = [found("OX402", "a limit was given and nothing was timed: it is not shown to hold")]
+        return untold if policy.promised else []
     runs = judged_runs(latency)
     return [
         *_limits(runs, policy),
@@ -231,19 +230,15 @@ def _tuned(latency: Latency) -> Iterator[Finding]:
 
 
 def _absent(latency: Latency) -> Iterator[Finding]:
-    grouped: dict[tuple[str, str], list[int | None]] = {}
-    for one in latency.absent:
-        grouped.setdefault((one.what, one.why), []).append(one.batch)
-    for (what, why), batches in grouped.items():
+    for what, why in dict.fromkeys((one.what, one.why) for one in latency.absent):
+        batches = [one.batch for one in latency.absent if (one.what, one.why) == (what, why)]
         at = f" at batch {', '.join(map(str, batches))}" if what in {r.contender for r in latency.runs} else ""
         yield found("OX417", f"{what} was not timed{at}: {why}", evidence={"what": what, "batches": batches})
 
 
 def _wrong_contenders(latency: Latency, gate: Gate) -> Iterator[Finding]:
-    wrong: dict[str, list[str]] = {}
-    for run in latency.runs:
-        messages = [message for comparison in run.differing if (message := gate(comparison)) is not None]
-        wrong.setdefault(run.contender, []).extend(messages)
-    for contender, told in wrong.items():
+    for contender in dict.fromkeys(run.contender for run in latency.runs):
+        differing = [one for run in latency.runs if run.contender == contender for one in run.differing]
+        told = [message for one in differing if (message := gate(one)) is not None]
         if told:
             yield found("OX418", f"{contender} answers differently: {told[0]}", evidence={"messages": told[:5]})

@@ -128,14 +128,7 @@ class _ForkServer:
     def __init__(self, preload: Sequence[str]) -> None:
         self._channel, theirs = socket.socketpair()
         self._lock = threading.Lock()
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "onnxproof.process.fork_server", str(theirs.fileno()), *preload],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(theirs.fileno(),),
-            env=_environment(),
-        )
+        self._process = _spawn("fork_server", [theirs.fileno()], subprocess.DEVNULL, *preload)
         theirs.close()
 
     def start(self, order: int, events: int, log: int) -> _Forked:
@@ -174,11 +167,6 @@ def prepared(preload: Sequence[str]) -> Iterator[None]:
     finally:
         _server = None
         mine.close()
-
-
-def _environment() -> dict[str, str]:
-    """One hash seed for all children: a TARGET that iterates over sets must build the same model in each."""
-    return {"PYTHONHASHSEED": "0", **os.environ}
 
 
 class _Child:
@@ -230,11 +218,12 @@ class _Child:
 def _start(order: int, events: int, log: int, fresh: bool) -> _Process:
     if _server is not None and _server.alive and not fresh:
         return _server.start(order, events, log)
-    return subprocess.Popen(
-        [sys.executable, "-m", "onnxproof.process.child", str(order), str(events)],
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        pass_fds=(order, events),
-        env=_environment(),
-    )
+    return _spawn("child", [order, events], log)
+
+
+def _spawn(module: str, files: Sequence[int], log: int, *arguments: str) -> subprocess.Popen[bytes]:
+    """A process of this package that gets open files, by their numbers, and arguments."""
+    command = [sys.executable, "-m", f"onnxproof.process.{module}", *map(str, files), *arguments]
+    # One hash seed for all children: a TARGET that iterates over sets must build the same model in each.
+    environment = {"PYTHONHASHSEED": "0", **os.environ}
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=files, env=environment)

@@ -15,14 +15,12 @@ from onnxproof.proof import codec
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.counterexample import Counterexample
-from onnxproof.proof.coverage import Coverage
 from onnxproof.proof.environment import Environment, Timing
 from onnxproof.proof.healing import Healing
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.released import upgraded
-from onnxproof.proof.search import Search
+from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.request.thresholds import Policy
 

@@ -219,21 +219,17 @@ class Quality:
     def value(self, metric: str, side: str = "candidate") -> float | None:
         """A metric, or one of a class: `recall`, `recall[fraud]`; None where there is none."""
         name, _, rest = metric.partition("[")
-        if rest.endswith("]"):
-            return self._of_class(rest[:-1], side, name)
-        return _known(getattr(self, side).get(metric))
+        if not rest.endswith("]"):
+            return _known(getattr(self, side).get(metric))
+        facts = self.per_class.get(rest[:-1])
+        return None if facts is None else _known(getattr(facts, side).get(name))
 
     def low_end(self, metric: str, side: str = "candidate") -> float | None:
         """The low end of a metric's interval, where it has one."""
-        name, _, rest = metric.partition("[")
-        if rest.endswith("]"):
-            return self._of_class(rest[:-1], side, f"{name}_low")
+        if metric.endswith("]"):
+            return self.value(metric.replace("[", "_low[", 1), side)
         ends = getattr(self.intervals.get(metric), side, None)
         return _known(ends[0]) if ends else None
-
-    def _of_class(self, name: str, side: str, metric: str) -> float | None:
-        facts = self.per_class.get(name)
-        return None if facts is None else _known(getattr(facts, side).get(metric))
 
     def shares(self) -> dict[str, float]:
         """Class → share of the labelled examples."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from onnxproof.proof.coverage import Coverage
 from onnxproof.proof.number import Number
+from onnxproof.proof.search import Coverage
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ them means anything to the chart.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from itertools import cycle
+from string import Template
 from typing import Any
 
 import altair as alt
@@ -36,30 +39,14 @@ WAYS = ["inherited", "introduced"]
 
 
 def theme(dark: bool) -> dict[str, Any]:
-    """The look of axes, texts and grids on a light and on a dark page."""
+    """The look of axes, texts and grids on a light and on a dark page.
+
+    A chart's description is read out (`aria`), not each of its hundreds of points.
+    """
     text, muted, grid = ("#e6e8ea", "#a3abb3", "#2c3238") if dark else ("#1f2328", "#59636e", "#e4e7ea")
-    axis = {
-        "labelColor": muted,
-        "titleColor": text,
-        "gridColor": grid,
-        "domainColor": muted,
-        "tickColor": grid,
-        "titleFontWeight": 500,
-        "labelLimit": 140,
-    }
-    return {
-        "background": "transparent",
-        "font": "system-ui, sans-serif",
-        "view": {"stroke": None},
-        "mark": {"aria": False},  # a chart's description is read out, not each of its hundreds of points
-        "axis": axis,
-        "legend": {"labelColor": text, "titleColor": muted, "titleFontWeight": 500, "labelLimit": 220},
-        "title": {"color": text, "fontWeight": 600},
-        "style": {
-            "contract": {"color": text, "strokeDash": [6, 4], "strokeWidth": 1.5},
-            "even": {"color": muted, "strokeDash": [4, 4]},
-        },
-    }
+    look = Template((files(__package__) / "templates" / "theme.json").read_text(encoding="utf-8"))
+    made: dict[str, Any] = json.loads(look.substitute(text=text, muted=muted, grid=grid))
+    return made
 
 
 def _data(rows: Sequence[Row]) -> alt.Chart:

@@ -25,13 +25,9 @@ def render_lint(proof: Proof) -> str:
 
 def _described(finding: Finding) -> list[str]:
     where = finding.where
-    place = (
-        f"  at {where.file}:{where.line}"
-        if where.file and where.line
-        else f"  (module {where.module})"
-        if where.module
-        else ""
-    )
+    place = f"  (module {where.module})" if where.module else ""
+    if where.file and where.line:
+        place = f"  at {where.file}:{where.line}"
     mark = " (accepted)" if finding.accepted is not None else ""
     lines = ["", f"  {finding.code} {finding.severity}{mark}: {finding.message}{place}"]
     return [*lines, f"    {finding.help}"] if finding.weight else lines[1:]

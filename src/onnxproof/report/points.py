@@ -38,10 +38,8 @@ class Judged:
     @property
     def weight(self) -> tuple[int, float, float]:
         """What sorts the worst first."""
-        numbers = (
-            (self.comparison.noise_ratio, self.comparison.max_abs) if self.comparison is not None else (None, None)
-        )
-        ratio, error = (_finite(value) or 0.0 for value in numbers)
+        c = self.comparison
+        ratio, error = (_finite(value) or 0.0 for value in ((c.noise_ratio, c.max_abs) if c else (None, None)))
         return (-_RANK[self.state], -ratio, -error)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from onnxproof.request.option import Expected, Read, option
-from onnxproof.request.reading import each, named, number, one_of, seconds, sizes, switch, text, whole
+from onnxproof.request.reading import each, flag, named, number, one_of, seconds, sizes, switch, text, whole
 from onnxproof.request.session import LEVELS, SessionSettings
 from onnxproof.request.specs import parse_provider
 
@@ -91,7 +91,6 @@ class BenchSettings:
         dict,
         "Sizes of a dynamic dimension: seq=16,128 (repeatable).",
         named(parse_length, lambda value: tuple(value), '{"seq": (16, 128)}'),
-        factory=True,
         repeated=True,
     )
     """Sizes of dynamic dimensions other than the batch."""
@@ -122,8 +121,8 @@ class BenchSettings:
         repeated=True,
     )
     against: str | None = option(None, "A second .onnx file to time beside it.", text)
-    compile: bool = option(False, "Time torch.compile too.", switch, alone=True)
-    tune: bool = option(False, "Look for faster session settings that still pass verification.", switch, alone=True)
+    compile: bool = flag(False, "Time torch.compile too.")
+    tune: bool = flag(False, "Look for faster session settings that still pass verification.")
     baseline: str | None = option(None, "An earlier proof.json: slower than that is a finding.", text, configured=False)
     percentiles: tuple[float, ...] = ()
     """Percentiles that the policy asks about: enough samples are taken to support them."""

@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.request.judgement import SHOWN_PERCENTILES
 from onnxproof.request.option import filled
 from onnxproof.request.request import Request
+from onnxproof.request.thresholds import SHOWN_PERCENTILES
 from onnxproof.request.verbs import EVERYTHING, VERBS, Verb
 
 EVALUATING = ("prove", "evaluate", "demo")
@@ -47,10 +47,10 @@ def build_request(verb: str, values: Mapping[str, Any], *, cases: bool | None = 
 
 def _with_times(request: Request) -> Request:
     """Times are taken where they are asked for, or where a limit can only be shown to hold by them."""
-    asked = request.verb == "bench" or request.steps.bench or request.judgement.limits_times
+    asked = request.verb == "bench" or request.steps.bench or request.judgement.latency.promised
     if not asked or request.bench is None:
         return replace(request, bench=None)
-    shares = tuple(SHOWN_PERCENTILES[name] for name in request.judgement.max_latency)
+    shares = tuple(SHOWN_PERCENTILES[name] for name in request.judgement.latency.max_latency)
     return replace(request, bench=replace(request.bench, percentiles=shares))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from onnxproof.errors import UserError
 from onnxproof.request.option import Expected, option
-from onnxproof.request.reading import each, number, one_of, switch, text, texts, whole, words
+from onnxproof.request.reading import each, flag, number, one_of, text, texts, whole, words
 
 TASKS = ("binary", "multiclass", "multilabel", "regression", "custom")
 GOAL_METRICS = ("recall", "precision", "f1", "accuracy", "specificity")
@@ -108,9 +108,7 @@ class EvaluateSettings:
     """Custom metrics, as `file.py:function`."""
     preprocess: str | None = option(None, "What prepares raw records for training: file.py:name.", text)
     serve_preprocess: str | None = option(None, "What prepares them in production: compared step by step.", text)
-    with_preprocess: bool = option(
-        False, "Export --preprocess (a torch module) into the same file.", switch, alone=True
-    )
+    with_preprocess: bool = flag(False, "Export --preprocess (a torch module) into the same file.")
     batch_size: int | None = option(None, "Rows at once.", whole(1), metavar="INTEGER")
     workers: int | None = option(
         None, "Processes. Default: one, for large data one per core.", whole(1), metavar="INTEGER"
@@ -120,7 +118,7 @@ class EvaluateSettings:
         None, "Run on a Ray cluster; without an address on this machine.", _or_local, metavar="[ADDRESS]"
     )
     """Address of a Ray cluster, `local` for one on this machine; None to do without."""
-    resume: bool = option(True, "Go on where an earlier run ended.", switch, alone=True, off="--no-resume")
+    resume: bool = flag(True, "Go on where an earlier run ended.", off="--no-resume")
     seed: int = 0
     required: bool = True
     """Whether data without labels are an error; `prove --data` goes on without them."""

@@ -72,12 +72,10 @@ def _shown(value: Any) -> str:
     return str(value) if isinstance(value, (int, float)) else repr(value)
 
 
-def option(default: Any, help: str, read: Read, *, name: str = "", factory: bool = False, **how: Any) -> Any:
-    """A dataclass field that is an option; its name is the field's unless another is given."""
-    declared = {"name": name, "help": help, "read": read, **how}
-    if factory:
-        return field(default_factory=default, metadata={"option": declared})
-    return field(default=default, metadata={"option": declared})
+def option(default: Any, help: str, read: Read, *, name: str = "", **how: Any) -> Any:
+    """A dataclass field that is an option; its name is the field's unless another is given. A type makes a default for each."""
+    made = {"default_factory" if isinstance(default, type) else "default": default}
+    return field(**made, metadata={"option": {"name": name, "help": help, "read": read, **how}})
 
 
 def options_of(group: type) -> dict[str, Option]:

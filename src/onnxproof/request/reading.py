@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from onnxproof.request.option import Expected, Read
+from onnxproof.request.option import Expected, Read, option
 
 ON, OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 TIMES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -25,6 +25,11 @@ def switch(value: Any) -> bool:
 def negated(value: Any) -> bool:
     """For a flag that says what is left out."""
     return not switch(value)
+
+
+def flag(default: bool, help: str, read: Read = switch, **how: Any) -> Any:
+    """An option whose flag stands alone."""
+    return option(default, help, read, alone=True, **how)
 
 
 def text(value: Any) -> str:

@@ -11,11 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from onnxproof.request.benchmark import BenchSettings
-from onnxproof.request.delivery import Delivery
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.judgement import Judgement
 from onnxproof.request.option import option
-from onnxproof.request.reading import each, named, negated, one_of, seconds, size, sizes, switch, text, whole
+from onnxproof.request.reading import each, flag, named, negated, one_of, seconds, size, sizes, text, whole
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.specs import (
     InputSpec,
@@ -28,7 +26,7 @@ from onnxproof.request.specs import (
     to_range,
     to_role,
 )
-from onnxproof.request.steps import Steps
+from onnxproof.request.thresholds import Judgement
 
 Exporter = Literal["auto", "dynamo", "torchscript"]
 
@@ -41,11 +39,9 @@ class ExportOptions:
     exporter: Exporter = option(
         "auto", "dynamo, torchscript or auto.", one_of("auto", "dynamo", "torchscript"), told=True
     )
-    keep_metadata: bool = option(False, "Leave source paths and lines in the shipped file.", switch, alone=True)
-    optimize: bool = option(
-        True, "Leave the exporter's own graph optimiser out.", negated, name="no_optimize", alone=True
-    )
-    strict: bool = option(False, "Let torch.export trace Python strictly.", switch, alone=True)
+    keep_metadata: bool = flag(False, "Leave source paths and lines in the shipped file.")
+    optimize: bool = flag(True, "Leave the exporter's own graph optimiser out.", negated, name="no_optimize")
+    strict: bool = flag(False, "Let torch.export trace Python strictly.")
     """Whether torch.export traces Python strictly, instead of running it."""
 
 
@@ -75,7 +71,7 @@ class VerifySettings:
     ids: str | None = None
     seed: int = option(0, "Seed of the generated cases.", whole(), metavar="INTEGER", told=True)
     budget: float = option(120.0, "Time for verifying: 120s, 5m. Default 120s.", seconds)
-    nonfinite: bool = option(False, "NaN and infinite inputs gate the verdict too.", switch, alone=True)
+    nonfinite: bool = flag(False, "NaN and infinite inputs gate the verdict too.")
     isolated: bool = False
     """Whether a crash costs a child only: then inputs that are known to kill onnxruntime are tried too."""
     roles: Mapping[str, Role] = option(
@@ -83,7 +79,6 @@ class VerifySettings:
         "What an input means: ids:id, x:image, m:mask, m:additive-mask, n:length, n:integer, x:float (repeatable).",
         named(parse_role, to_role, '{"m": "mask"}'),
         name="role",
-        factory=True,
         repeated=True,
     )
     memory: int | None = option(None, "Memory for inner values while locating: 512MB. Default 2GB.", size)
@@ -93,6 +88,37 @@ class VerifySettings:
     counterexamples: str | None = None
     """The folder of counterexamples: kept ones are tried first, new ones are written there."""
     limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Which parts of a proof are made."""
+
+    cases: bool = True
+    """Whether planned cases are run on both sides."""
+    evaluate: bool = flag(True, "Measure task quality where --data has labels.", off="--no-evaluate")
+    bench: bool = flag(False, "Time both sides too.")
+    heal: bool = flag(False, "Where the sides part: try other settings until one passes.")
+    fast: bool = flag(False, "Stop at the verdict: no cause and no smallest input is looked for.")
+    fix: bool = flag(False, "Write the settings that worked into the configuration.", configured=False)
+    all: bool = flag(False, "Prove every subject of the configuration.", configured=False)
+    jobs: int | None = option(None, "Subjects at a time, with --all.", whole(1), metavar="INTEGER", configured=False)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is shown and written. A configuration speaks of proofs, not of one run's files: it sets none of these."""
+
+    json: str | None = option(None, "Write the proof; - for stdout.", text, configured=False)
+    html: str | None = option(None, "Write the report as one HTML page. prove does by default.", text, configured=False)
+    junit: str | None = option(None, "Write JUnit XML.", text, configured=False)
+    markdown: str | None = option(None, "Write Markdown for a pull-request comment.", text, configured=False)
+    github: bool = flag(False, "GitHub annotations, and the job's summary.", configured=False)
+    baseline: str | None = option(
+        None, "An earlier proof.json: fail only on what got worse since.", text, configured=False
+    )
+    quiet: bool = flag(False, "Print nothing but the verdict's line.", short="-q", configured=False)
+    verbose: bool = flag(False, "One line for every output of every case.", short="-v", configured=False)
 
 
 @dataclass(frozen=True)
@@ -120,14 +146,13 @@ class Request:
         "Valid values of an input, or sizes of a dynamic dimension, both ends included: ids:0,30521, seq:1,512 (repeatable).",
         named(parse_range, to_range, '{"ids": (0, 30521)}'),
         name="range",
-        factory=True,
         repeated=True,
     )
     onnx: str | None = option(None, "Prove this file instead of exporting.", text)
     """A file someone else exported; None to export."""
     out: str = option("onnxproof-out", "Folder for the artifact and the proof.", text, told=True)
     case_timeout: float | None = option(None, "Longest silence of a stage. Default 300s, 30m for the export.", seconds)
-    in_process: bool = option(False, "Work in this process (for debugging).", switch, alone=True)
+    in_process: bool = flag(False, "Work in this process (for debugging).")
     export: ExportOptions = ExportOptions()
     verify: VerifySettings = VerifySettings()
     judgement: Judgement = Judgement()

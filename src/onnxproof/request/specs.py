@@ -102,10 +102,10 @@ def parse_role(text: str) -> tuple[str, Role]:
 
 def to_role(value: Any) -> Role:
     """One of the roles."""
-    for known in ROLES:
-        if value == known:
-            return known
-    raise Expected(f"a role of {', '.join(ROLES)}")
+    if value not in ROLES:
+        raise Expected(f"a role of {', '.join(ROLES)}")
+    role: Role = value
+    return role
 
 
 def read_dynamic(value: Any) -> dict[str, dict[int, str]]:

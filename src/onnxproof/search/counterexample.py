@@ -17,7 +17,7 @@ from onnxproof.parity.verification import Verifier
 from onnxproof.policy.judgement import judge_case
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
-from onnxproof.proof.counterexample import Counterexample
+from onnxproof.proof.search import Counterexample
 from onnxproof.request.thresholds import Policy
 from onnxproof.search.script import NoScript, Sides, write_script
 from onnxproof.search.shrink import Budget, Shrinker, in_full

@@ -8,10 +8,13 @@ from onnxproof.proof.search import Search
 
 
 def test_nothing_is_shown_off_a_terminal(capsys):
-    with shown(quiet=False) as progress:
+    told = []
+    with shown(quiet=False, verdict=told.append) as progress:
         progress.stage("export")
         progress.case(1, 2, "a")
+        progress.verdict("proof")
     assert capsys.readouterr() == ("", "")
+    assert told == ["proof"]
 
 
 def test_rows_and_inputs_are_counted():

@@ -9,7 +9,7 @@ import pytest
 from onnxproof.findings import found
 from onnxproof.pipeline import events
 from onnxproof.pipeline.collected import Collected
-from onnxproof.pipeline.executors import run_stage
+from onnxproof.pipeline.executors import run_stages
 from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, Run, stages_of
 from onnxproof.process.supervisor import End
 from onnxproof.proof.artifact import Artifact
@@ -50,8 +50,7 @@ class Script:
 def go(request: Request, **plays) -> tuple[Collected, Script]:
     script = Script({name: list(play) for name, play in plays.items()})
     run = Run(request, Policy(), Collected(), folder="somewhere")
-    for stage in stages_of(request):
-        run_stage(stage, run, script)
+    run_stages(run, stages_of(request), script, lambda stage: None)
     return run.collected, script
 
 

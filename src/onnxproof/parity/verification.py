@@ -29,7 +29,7 @@ from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Truth
-from onnxproof.parity.work import PATIENCE, UNKNOWN, Work
+from onnxproof.parity.work import PATIENCE, Work
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
@@ -112,7 +112,7 @@ class Verifier:
             listener.finding(placement)
         self._double = self._make_double()
         self._truth = Truth(self.eager, self._double, settings.limits, effort)
-        self.work = self._double.work if self._double is not None else UNKNOWN
+        self.work = self._double.work if self._double is not None else expected(subject)
         self._outputs: Pairing | None = None
         self._memory = Memory()
         self._forwards = 0.0
@@ -382,8 +382,10 @@ def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
 
 def expected(subject: Subject) -> Work:
     """A first guess, before a forward was counted: every weight is used once for each row."""
-    rows = max((tensor.shape[0] for tensor in subject.inputs.tensors.values() if tensor.ndim), default=1)
-    return Work(0, 2.0 * rows * sum(parameter.numel() for parameter in subject.module.parameters()), 1)
+    tensors = subject.inputs.tensors.values()
+    rows = max((tensor.shape[0] for tensor in tensors if tensor.ndim), default=1)
+    products = 2.0 * rows * sum(parameter.numel() for parameter in subject.module.parameters())
+    return Work(100, products, sum(tensor.numel() for tensor in tensors))
 
 
 def _elements(inputs: Arrays) -> int:

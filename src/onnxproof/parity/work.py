@@ -64,5 +64,5 @@ class Work:
             torch.set_num_threads(before)
 
 
-UNKNOWN = Work(100, 1e8, 1)
+UNKNOWN = Work(100, 1e7, 1_000_000)
 """Where nothing could be counted."""

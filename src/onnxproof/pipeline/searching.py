@@ -39,6 +39,6 @@ def run_search(
     graph = Graph.read(Path(artifact.path), weights=True)
     guide = Guide(verifier.subject, graph, verifier.candidate, settings.session, renamed, verifier.supply.example())
     try:
-        Hunt(verifier.supply, guide, attempts.attempt, settings.seed).run(settings.search, attempts.tell)
+        Hunt(verifier.supply, guide, attempts.attempt, settings.seed, verifier.work).run(settings.search, attempts.tell)
     finally:
         attempts.close()

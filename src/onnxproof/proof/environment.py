@@ -40,7 +40,8 @@ class Environment:
 class Timing:
     """How long the proof itself took."""
 
-    OMITTED: ClassVar = ("seconds", "stages")
+    OMITTED: ClassVar = ("seconds",)
+    ADDED: ClassVar = ("stages",)
 
     seconds: float | None = None
     stages: Mapping[str, float] = field(default_factory=dict)

@@ -2,7 +2,7 @@
 
 Several moves take turns: mixtures of value profiles, sizes, every id of a table, one extreme feature at a time, regimes that no
 input has reached yet (by gradient where the module is differentiable, by evolution where not), and climbing from the inputs on
-which the error came nearest to what rounding cannot explain. The order depends on the seed alone, the clock only ends it.
+which the error came nearest to what rounding cannot explain. The order depends on the seed alone, and the work ends it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from onnxproof.cases import shapes
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.supply import Supply
+from onnxproof.parity.work import PATIENCE, UNKNOWN, Work
 from onnxproof.proof.search import Search
 from onnxproof.search.goals import Coverage
 from onnxproof.search.guide import Guide
@@ -31,6 +32,8 @@ STEPS = 24
 MOST_ELEMENTS = 2_000_000
 MOST_IDS = 400_000
 MANY_ROWS = 128
+ATTEMPTED = 2.5
+"""How many times a case an attempt costs: it is written down, judged and looked into."""
 AFTERWARDS = 0.2
 """Share of the time in which the search goes on after something to be reviewed."""
 
@@ -57,8 +60,16 @@ class Find:
 class Hunt:
     """One search."""
 
-    def __init__(self, supply: Supply, guide: Guide, attempt: Callable[[str, Inputs], Trial], seed: int = 0) -> None:
+    def __init__(
+        self,
+        supply: Supply,
+        guide: Guide,
+        attempt: Callable[[str, Inputs], Trial],
+        seed: int = 0,
+        work: Work = UNKNOWN,
+    ) -> None:
         self._supply = supply
+        self._work, self._spent = work, 0.0
         self._domains = supply.domains
         self._guide = guide
         self._attempt = attempt
@@ -105,7 +116,7 @@ class Hunt:
 
         After something that is to be reviewed only, the search goes on for a while: the same fault may show more gravely.
         """
-        began = time.perf_counter()
+        began, self._spent = time.perf_counter(), 0.0
         self.outcome = Search(seconds)
         best: Find | None = None
         moves: dict[str, Iterator[Inputs]] = {
@@ -116,21 +127,20 @@ class Hunt:
             "feature": self._features(),
             "climb": self._climbs(),
         }
-        while moves and time.perf_counter() - began < seconds:
+        while moves and self._spent < seconds and time.perf_counter() - began < PATIENCE * seconds:
             for move in list(moves):
                 inputs = next(moves[move], None)
                 if inputs is None:
                     del moves[move]
                     continue
                 find = self._take(move, inputs)
-                passed = time.perf_counter() - began
-                self.outcome = replace(self.outcome, seconds=passed)
+                self.outcome = replace(self.outcome, seconds=time.perf_counter() - began)
                 news = find if find is not None and (best is None or find.fails > best.fails) else None
                 if news is not None:
                     best, self.outcome = news, replace(self.outcome, found=news.name)
-                    seconds = min(seconds, passed + AFTERWARDS * seconds)
+                    seconds = min(seconds, self._spent + AFTERWARDS * seconds)
                 tell(self.outcome, news)
-                if (best is not None and best.fails > 1) or passed >= seconds:
+                if (best is not None and best.fails > 1) or self._spent >= seconds:
                     return best
         return best
 
@@ -141,6 +151,7 @@ class Hunt:
         name = f"search/{move}/{moves[move]}"
         rows = next((a.shape[0] for a in inputs.values() if a.ndim), 1)
         trial = self._attempt(name, inputs)
+        self._spent += ATTEMPTED * self._work.case(sum(array.size for array in inputs.values()))
         self._learn(inputs)
         self._remember(trial, inputs)
         self.outcome = replace(
@@ -266,11 +277,11 @@ class Hunt:
 
     def _ascend(self, goal: str, start: Inputs, g: np.random.Generator) -> tuple[Inputs, Inputs | None]:
         """The last input before the goal and the first one that reaches it (None: not reached)."""
-        here, number, step = start, self._guide.number(start, goal), 1.0
+        here, number, step = start, self._reached(start, goal), 1.0
         for _ in range(STEPS):
             slope = self._guide.slope(here, goal)
             trial = self._stepped(here, slope, step) if slope else mutated(here, self._domains, g)
-            reached = self._guide.number(trial, goal)
+            reached = self._reached(trial, goal)
             if reached > 0:
                 return here, trial
             if reached > number:
@@ -278,6 +289,10 @@ class Hunt:
             else:
                 step = step / 4 if step > 1e-3 else 8.0
         return here, None
+
+    def _reached(self, inputs: Inputs, goal: str) -> float:
+        self._spent += self._work.case(sum(array.size for array in inputs.values())) / 2
+        return self._guide.number(inputs, goal)
 
     def _stepped(self, inputs: Inputs, slope: dict[str, NDArray[np.float64]], step: float) -> Inputs:
         moved = dict(inputs)
@@ -306,7 +321,7 @@ class Hunt:
         low, high = 0.0, 1.0
         for _ in range(STEPS):
             middle = (low + high) / 2
-            if self._guide.number(self._between(before, after, middle), goal) > 0:
+            if self._reached(self._between(before, after, middle), goal) > 0:
                 high = middle
             else:
                 low = middle

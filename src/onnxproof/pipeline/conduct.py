@@ -95,7 +95,7 @@ def _judged(run: Run, latency: Latency | None, seconds: float) -> Proof:
         findings=tuple(findings),
         latency=latency,
         quality=collected.quality,
-        blame=collected.blames,
+        blame=dict(collected.blames),
         search=collected.search,
         coverage=collected.coverage,
         counterexamples=tuple(collected.counterexamples),

@@ -35,11 +35,16 @@ def fake() -> FakeCandidate:
     return FakeCandidate(by_hand, ("more", "largest"), Abilities(timed=True))
 
 
-@pytest.fixture(params=["onnxruntime", "another interpreter", "fake"])
+CANDIDATES = {
+    "onnxruntime": lambda: candidate_of(HERE),
+    "another interpreter": lambda: candidate_of(SessionSettings(runtime=THERE)),
+    "fake": fake,
+}
+
+
+@pytest.fixture(params=CANDIDATES)
 def candidate(request) -> Candidate:
-    if request.param == "fake":
-        return fake()
-    return candidate_of(HERE if request.param == "onnxruntime" else SessionSettings(runtime=THERE))
+    return CANDIDATES[request.param]()
 
 
 @pytest.fixture

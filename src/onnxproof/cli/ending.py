@@ -6,11 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from onnxproof.errors import UserError
+from onnxproof.request.option import options_of
+from onnxproof.request.request import Reports
 
 if TYPE_CHECKING:
     from onnxproof.proof.proof import Proof
@@ -97,7 +100,7 @@ def check(delivery: Delivery) -> None:
 
     if delivery.html:
         require(*PAGE)
-    for name in ("html", "junit", "markdown"):
+    for name in options_of(Reports):
         file = getattr(delivery, name)
         if file and Path(file).is_dir():
             raise UserError(f"--{name} {file} is a folder: expected the name of a file")
@@ -142,14 +145,10 @@ def _write(path: Path, text: str) -> None:
 
 def _asked(proof: Proof, request: Request) -> list[tuple[str, str, Any]]:
     """(What, where, how) of every file."""
-    from onnxproof.report.html import render_html
-    from onnxproof.report.junit import render_junit
-    from onnxproof.report.markdown import render_markdown
-
-    delivery = request.delivery
-    renders = {"html": render_html, "junit": render_junit, "markdown": render_markdown}
-    files = {"html": delivery.html or _default(request), "junit": delivery.junit, "markdown": delivery.markdown}
-    return [(name, file, lambda name=name: renders[name](proof)) for name, file in files.items() if file]
+    files = {name: getattr(request.delivery, name) for name in options_of(Reports)}
+    files["html"] = files["html"] or _default(request)
+    made = {name: resolve_name(f"onnxproof.report.{name}:render_{name}") for name in files}
+    return [(name, file, lambda name=name: made[name](proof)) for name, file in files.items() if file]
 
 
 def _default(request: Request) -> str | None:

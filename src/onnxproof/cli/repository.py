@@ -19,8 +19,10 @@ import typer
 from onnxproof.cli.commands import app
 from onnxproof.errors import UserError
 from onnxproof.request.configuration import FILES, Settings
+from onnxproof.request.option import options_of
+from onnxproof.request.request import Reports
 
-OWN = ("--json", "--html", "--junit", "--markdown", "--onnx", "--baseline")
+OWN = ("json", *options_of(Reports), "onnx", "baseline")
 """Options that name one file: with --all each subject has a folder of its own."""
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK", "error": "failed"}
@@ -62,9 +64,9 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     subjects = list(Settings.find(Path.cwd()).subjects)
     if not subjects:
         raise UserError("--all: no configuration lists subjects here; `onnxproof init` writes a start")
-    refused = [flag for flag in OWN if flag.removeprefix("--") in values]
+    refused = [name for name in OWN if name in values]
     if refused:
-        raise UserError(f"{refused[0]} names one file: with --all each subject has its files in {out}/NAME")
+        raise UserError(f"--{refused[0]} names one file: with --all each subject has its files in {out}/NAME")
     flags = _passed_on(arguments)
     at_once = jobs or max(1, (os.cpu_count() or 2) // 2)
     with ThreadPoolExecutor(at_once) as pool:

@@ -6,10 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from onnxproof.request.option import options_of
+from onnxproof.request.request import Delivery
 from onnxproof.request.verbs import VERBS
 
 F = TypeVar("F", bound=Callable[..., Any])
-ONLY_WRITTEN = frozenset("in_process json html junit markdown github baseline quiet verbose fix all jobs".split())
+ONLY_WRITTEN = frozenset(["in_process", "fix", "all", "jobs", *options_of(Delivery)])
 """What only the command line does: it prints, writes and exits."""
 
 

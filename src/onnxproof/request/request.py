@@ -106,13 +106,19 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Delivery:
-    """What is shown and written. A configuration speaks of proofs, not of one run's files: it sets none of these."""
+class Reports:
+    """Where each form of the report is written: the file of `html` is what `render_html` of `report/html.py` makes of the proof."""
 
-    json: str | None = option(None, "Write the proof; - for stdout.", text, configured=False)
     html: str | None = option(None, "Write the report as one HTML page. prove does by default.", text, configured=False)
     junit: str | None = option(None, "Write JUnit XML.", text, configured=False)
     markdown: str | None = option(None, "Write Markdown for a pull-request comment.", text, configured=False)
+
+
+@dataclass(frozen=True)
+class Delivery(Reports):
+    """What is shown and written. A configuration speaks of proofs, not of one run's files: it sets none of these."""
+
+    json: str | None = option(None, "Write the proof; - for stdout.", text, configured=False)
     github: bool = flag(False, "GitHub annotations, and the job's summary.", configured=False)
     baseline: str | None = option(
         None, "An earlier proof.json: fail only on what got worse since.", text, configured=False

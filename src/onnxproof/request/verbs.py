@@ -11,8 +11,8 @@ import msgspec
 
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.option import Option, walk
-from onnxproof.request.request import Request
+from onnxproof.request.option import Option, options_of, walk
+from onnxproof.request.request import Reports, Request
 
 EVERYTHING = Request(bench=BenchSettings(), evaluate=EvaluateSettings())
 """A request with every group there, so that every option can be found in it."""
@@ -54,10 +54,11 @@ class Verb(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_verbs(text: str | bytes) -> dict[str, Verb]:
     """Name → verb; what no field has is an error."""
     data = msgspec.toml.decode(text)
+    groups = {**data["groups"], "REPORTS": " ".join(options_of(Reports))}
     verbs: dict[str, Verb] = {}
     for name, table in data["verbs"].items():
         table = {**data["verbs"].get(table.pop("like", None), {}), **table, "name": name}
-        takes = Template(table["takes"]).substitute(data["groups"]).split()
+        takes = Template(table["takes"]).substitute(groups).split()
         verbs[name] = msgspec.convert({**table, "takes": takes}, Verb)
     return verbs
 

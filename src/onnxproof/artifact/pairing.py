@@ -127,9 +127,9 @@ def _renamed(output: str, module: str, graph: str) -> Finding:
 
 
 def _unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ...]:
-    told = [("OX210", name, f"the artifact has no output {name}") for name in missing]
-    told += [("OX211", name, f"the artifact has an output {name} that the module does not return") for name in extra]
-    return tuple(found(code, message, where=Where(output=name)) for code, name, message in told)
+    gone = [found("OX210", f"the artifact has no output {name}", where=Where(output=name)) for name in missing]
+    more = ((name, f"the artifact has an output {name} that the module does not return") for name in extra)
+    return (*gone, *(found("OX211", message, where=Where(output=name)) for name, message in more))
 
 
 def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:

@@ -168,8 +168,9 @@ class RemoteSession:
         except Lost as lost:
             message = f"the process of {self._there.name} {lost.how} while it opened the file"
             evidence = {"signal": lost.signal_name, "log": lost.log}
-            code = "OX002" if isinstance(lost, Hung) else "OX001"
-            raise FindingError(found(code, message, evidence=evidence)) from lost
+            hung = isinstance(lost, Hung)
+            finding = found("OX002", message, evidence=evidence) if hung else found("OX001", message, evidence=evidence)
+            raise FindingError(finding) from lost
         if "error" in facts:
             raise FindingError(exchange.refused_file(facts["error"]))
         self._facts, self._lost = facts, self._there.lost

@@ -60,7 +60,7 @@ def test_without_float64_inputs_are_moved_by_an_ulp(mlp):
 
 
 def graph_of(mlp, path):
-    graph = Graph.read(path, weights=True)
+    graph = Graph.read(path)
     weights = [to_numpy(p) for p in mlp.subject.module.parameters()]
     renamed = {graph.proto.graph.input[0].name: next(iter(mlp.inputs))}
     return GraphInFloat64(graph, renamed, weights, mlp.double)

@@ -26,7 +26,7 @@ from seam import Mlp
 )
 def test_the_graphs_decisions_are_watched_where_the_candidate_shows_them(exported, fake, graph):
     mlp = Mlp(exported("mlp"))
-    view = Graph.read(Path(mlp.artifact.path), weights=True)
+    view = Graph.read(Path(mlp.artifact.path))
     renamed = {"input": next(iter(mlp.subject.inputs.tensors))}
     guide = Guide(mlp.subject, view, fake or Onnxruntime(), SessionSettings(), renamed, mlp.example())
     goals = guide.observe(mlp.example())

@@ -48,10 +48,10 @@ def capture(subject: Subject) -> Captured:
             program = _export(subject, leaves, (dims,))
         except Exception:
             program = _export(subject, tuple(tensors.values()), None)
-        translated = Graph(program.model_proto)
+        translated = Graph.of(program.model)
         try:
             program.optimize()
-            simplified = Graph(program.model_proto)
+            simplified = Graph.of(program.model)
         except Exception:
             simplified = None  # the exporter's optimiser crashes on this graph
     exported = program.exported_program

@@ -67,13 +67,13 @@ class Locator:
         self._subject = subject
         self._outputs = dict(outputs)
         path = Path(artifact.path)
-        self._graph = Graph.read(path, weights=True)
+        self._graph = Graph.read(path)
         self._double = DoubleRunner(subject)
         self._eager = EagerRunner(subject)
         self._evaluators: dict[Graph, Evaluator] = {}
         """Of the case at hand: they hold the weights in float64."""
         module = subject.module
-        self._other = Graph.read(Path(module.path), weights=True) if isinstance(module, GraphModule) else None
+        self._other = Graph.read(Path(module.path)) if isinstance(module, GraphModule) else None
         """The graph that the artifact is held against, where the subject is a file too."""
         self._captured = self._capture()
         sources = sourcemap.read(Path(artifact.sourcemap)) if artifact.sourcemap else {}
@@ -132,7 +132,7 @@ class Locator:
 
     def _exact(self, graph: Graph) -> Evaluator:
         if graph not in self._evaluators:
-            self._evaluators[graph] = Evaluator.exact(graph.proto, keep_lossy_casts=self._lossy)
+            self._evaluators[graph] = Evaluator.exact(*graph.separated, keep_lossy_casts=self._lossy)
         return self._evaluators[graph]
 
     def _truth(self, inputs: Arrays) -> tuple[Values, float]:

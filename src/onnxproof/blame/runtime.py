@@ -116,7 +116,8 @@ class Runtime:
 
     def _evaluate(self, inputs: Arrays, values: Store) -> None:
         """The graph as it is, in its own dtypes."""
-        follow(Evaluator(self._graph.proto, FAITHFUL_OPS), self.own(self._graph, inputs), {}, values)
+        model, weights = self._graph.separated
+        follow(Evaluator(model, FAITHFUL_OPS, weights), self.own(self._graph, inputs), {}, values)
 
     def _watched(self, settings: SessionSettings, inputs: Arrays, truth: Layered) -> session.Seen:
         if not self.candidate.abilities.inner_values:

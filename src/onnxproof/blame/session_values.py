@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -64,7 +64,7 @@ def watch(
     budget: int,
 ) -> Seen:
     """Run the graph chunk by chunk and compare every value that has a true one."""
-    seen = Seen()
+    seen, settings = Seen(), replace(settings, weights=graph.folder)
     shown = [name for node in graph.nodes for name in names(node.outputs) if name in truth]
     for group in chunks(shown, {name: truth.bytes_of(name) for name in shown}, budget):
         with closing(candidate.open(graph.showing(group), settings, renamed)) as session:

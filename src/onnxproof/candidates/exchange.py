@@ -38,6 +38,7 @@ def plain(settings: SessionSettings) -> dict[str, Any]:
         "disabled_optimizers": list(settings.disabled_optimizers),
         "execution": settings.execution,
         "spinning": settings.spinning,
+        "weights": settings.weights,
     }
 
 

@@ -40,7 +40,7 @@ NARROW = {
 }
 """Types that numpy does not have: the integers that carry their bytes, and ONNX's number for them."""
 Settings = Mapping[str, Any]
-"""A session's settings as plain data: providers, optimization, threads, disabled_optimizers, execution, spinning."""
+"""A session's settings as plain data: providers, optimization, threads, disabled_optimizers, execution, spinning, weights."""
 
 
 # --- a session ----------------------------------------------------------------------------------------------------------
@@ -54,6 +54,8 @@ def session_options(settings: Settings) -> Any:
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[settings["optimization"]])
     options.log_severity_level = 4
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    if settings["weights"] is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", settings["weights"])
     if not settings["spinning"]:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")

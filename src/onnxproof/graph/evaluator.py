@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from onnxproof.errors import Rejected
 from onnxproof.graph.file import subgraphs
 from onnxproof.graph.operators import FAST_OPS
+from onnxproof.graph.weights import NONE, Weights
 from onnxproof.graph.widening import in_float64, widen
 from onnxproof.tensors.arrays import Array, Arrays
 
@@ -40,20 +42,23 @@ Rescue = Callable[[Stop, Exception], Sequence[Any] | None]
 class Evaluator:
     """A graph in the dtypes that its tensors have: exact where it was widened."""
 
-    def __init__(self, model: onnx.ModelProto, operators: Sequence[type] = FAST_OPS) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, operators: Sequence[type] = FAST_OPS, weights: Mapping[str, Array] = NONE
+    ) -> None:
+        """`weights` are those that the model was separated from."""
         # The evaluator's own `run` shows no value on the way and frees none: its nodes are run here, and nowhere else.
         evaluator = ReferenceEvaluator(model, new_ops=list(operators))
         self._nodes: list[Any] = evaluator.rt_nodes_
-        self._stored: dict[str, Any] = evaluator.rt_inits_
+        self._stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
         self.inputs: list[str] = [name for name in evaluator.input_names if name not in self._stored]
         self.outputs: list[str] = list(evaluator.output_names)
         self._last = _last_uses(model.graph, {*self._stored, *self.outputs})
 
     @classmethod
-    def exact(cls, model: onnx.ModelProto, *, keep_lossy_casts: bool) -> Evaluator:
+    def exact(cls, model: onnx.ModelProto, weights: Weights = NONE, *, keep_lossy_casts: bool) -> Evaluator:
         """Of the graph in float64; see `widen`."""
         wide = widen(model, keep_lossy_casts=keep_lossy_casts)
-        made = cls(wide)
+        made = cls(wide, weights=weights.widened())
         del wide.graph.initializer[:]  # the evaluator has them as arrays, and keeps what it was made of
         return made
 
@@ -61,7 +66,7 @@ class Evaluator:
         self, inputs: Mapping[str, Array], onward: Pass | None = None, rescue: Rescue | None = None
     ) -> dict[str, Array]:
         """The outputs (those before the end of a run that a node ended). A value is dropped after its last use."""
-        values: dict[str, Any] = {"": None, **self._stored, **inputs}
+        values: ChainMap[str, Any] = ChainMap({"": None, **inputs}, *self._stored.maps)
         with np.errstate(all="ignore"):
             for node, done in zip(self._nodes, self._last, strict=True):
                 results = self._evaluate(node, values, onward, rescue)
@@ -112,13 +117,15 @@ class ReferenceRunner:
 
     name = "reference"
 
-    def __init__(self, model: onnx.ModelProto, renamed: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, renamed: Mapping[str, str] | None = None, weights: Mapping[str, Array] = NONE
+    ) -> None:
         self._renamed = dict(renamed or {})
         lengths = [node.name for node in model.graph.node if node.op_type in RECURRENT and any(node.input[4:5])]
         if lengths:
             raise Rejected(f"onnx's evaluator does not look at the sequence lengths of {lengths[0]}")
         try:
-            self._evaluator = Evaluator(model)
+            self._evaluator = Evaluator(model, weights=weights)
         except Exception as error:
             raise Rejected(f"{type(error).__name__}: {error}") from error
 

@@ -12,8 +12,8 @@ from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, found
 
 
-def load_model(path: Path, weights: bool = True) -> onnx.ModelProto:
-    """Parse the file, or say what is wrong with it."""
+def load_model(path: Path) -> onnx.ModelProto:
+    """Parse the file, or say what is wrong with it; weights that lie in others stay there."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     try:
@@ -27,7 +27,7 @@ def load_model(path: Path, weights: bool = True) -> onnx.ModelProto:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output):
         raise FindingError(found("OX301", f"{path.name} holds no graph: it is empty or not an ONNX model"))
     _check_external(path, model)
-    return onnx.load(str(path)) if weights else model
+    return model
 
 
 def external_files(path: Path, model: onnx.ModelProto) -> list[Path]:

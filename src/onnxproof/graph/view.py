@@ -9,7 +9,7 @@ import copy
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -20,9 +20,10 @@ import onnx_ir as ir
 from onnxproof.errors import FindingError
 from onnxproof.findings import Where, found
 from onnxproof.graph import sourcemap
-from onnxproof.graph.file import load_model
+from onnxproof.graph.file import external_files, load_model
 from onnxproof.graph.inference import infer, shapes_of, types_of
 from onnxproof.graph.mending import mended
+from onnxproof.graph.weights import Weights, outside, read, separate
 from onnxproof.tensors.arrays import Array
 
 SMALL = 64
@@ -38,11 +39,19 @@ class Graph:
     proto: onnx.ModelProto
     """What sessions, the checker and the evaluator take."""
     path: Path = Path()
+    held: Mapping[str, ir.TensorProtocol] = field(default_factory=dict)
+    """Tensors that are in memory and not in the protobuf."""
 
     @staticmethod
-    def read(path: Path, *, weights: bool = False) -> Graph:
-        """Read a file. Without `weights`, those in other files stay there."""
-        return Graph(load_model(path, weights), path)
+    def read(path: Path) -> Graph:
+        """Read a file; weights that lie in others stay there until they are asked for."""
+        return Graph(load_model(path), path)
+
+    @staticmethod
+    def of(model: ir.Model) -> Graph:
+        """A model in memory, as it is now; its weights are shared."""
+        proto, held = outside(model)
+        return Graph(proto, held=held)
 
     @cached_property
     def model(self) -> ir.Model:
@@ -53,7 +62,15 @@ class Graph:
             except Exception:
                 model = _from_mended(self.proto)
         ir.external_data.set_base_dir(model.graph, self.path.parent)
+        for name, tensor in self.held.items():
+            model.graph.initializers[name].const_value = tensor
         return model
+
+    @cached_property
+    def separated(self) -> tuple[onnx.ModelProto, Weights]:
+        """The model and its large weights, as the evaluator takes them."""
+        stored = {name: v.const_value for name, v in self.main.initializers.items() if v.const_value is not None}
+        return separate(self.proto, stored)
 
     # --- nodes
 
@@ -217,12 +234,16 @@ class Graph:
     def array(self, tensor: ir.TensorProtocol) -> Array | None:
         """The values of a stored tensor; None where they cannot be read."""
         try:
-            # A copy of the wrapper: the mapping of a file's part ends with the array, not with the graph.
-            return np.asarray((copy.copy(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor).numpy())
+            return read(tensor)
         except Exception:
             return None
 
     # --- models made of it
+
+    @property
+    def folder(self) -> str | None:
+        """Where weights lie that the protobuf does not hold."""
+        return str(self.path.parent.resolve()) if external_files(self.path, self.proto) else None
 
     def showing(self, wanted: Sequence[str], *, besides: bool = False) -> bytes:
         """The model as a session takes it, with these values as its outputs (or besides its own)."""

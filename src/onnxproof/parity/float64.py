@@ -37,6 +37,10 @@ WIDE = {
 }
 
 
+COPIED = 200_000_000
+"""Bytes of weights up to which there is a copy of them in float64."""
+
+
 class Unavailable(Exception):
     """The module cannot be run in float64."""
 
@@ -47,17 +51,11 @@ class DoubleRunner:
     def __init__(self, subject: Subject) -> None:
         self._names = list(subject.inputs.tensors)
         self.believed = believed_dtype(subject)
-        try:
-            self._module = twin(subject.module)
-            _widen_module(self._module)
-            if isinstance(self._module, GraphModule):
-                self._module.exactly = True
-        except Exception as error:
-            raise Unavailable(f"{type(error).__name__}: {error}") from error
+        self._module = self._wide_module(subject.module)
         self._subject = subject
         self.called: set[str] = set()
         """Operations the module calls, as seen while it ran under the modes."""
-        self._plain: bool | None = None
+        self._plain: bool | None = False if self._module is subject.module else None
         """Whether the copy gives the same without the modes: then they are left away, they cost time on every operation."""
         self._asks = False
         """Whether the module asks a tensor for its dtype: only then it must be made to believe, which costs time on every call."""
@@ -65,6 +63,20 @@ class DoubleRunner:
         """What a forward costs, counted in the first one."""
         self.narrowest = self.believed
         """The narrowest float dtype the module asked for, seen while it ran: the unit of its rounding."""
+
+    @staticmethod
+    def _wide_module(module: torch.nn.Module) -> torch.nn.Module:
+        """A copy in float64; of a large module itself, whose weights are widened one by one when an operation takes them."""
+        if sum(p.numel() * p.element_size() for p in module.parameters() if p.dtype in WIDE) > COPIED:
+            return module
+        try:
+            copied = twin(module)
+            _widen_module(copied)
+            if isinstance(copied, GraphModule):
+                copied.exactly = True
+        except Exception as error:
+            raise Unavailable(f"{type(error).__name__}: {error}") from error
+        return copied
 
     @property
     def unit(self) -> float:

@@ -270,10 +270,11 @@ class GraphInFloat64:
     ) -> None:
         self._double = double
         # A lossy cast in the graph counts only against a module that has none itself.
-        self._wide = widen(graph.proto, keep_lossy_casts=double.unit <= 2.0**-24)
+        model, large = graph.separated
+        self._wide, self._large = widen(model, keep_lossy_casts=double.unit <= 2.0**-24), large.widened()
         self._renamed = dict(renamed)
-        self._known = digests(weights)
-        self._runner = ReferenceRunner(self._wide, renamed)
+        self._weights = weights
+        self._runner = ReferenceRunner(self._wide, renamed, self._large)
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
         self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(graph))
         self._spent = 0.0
@@ -347,8 +348,13 @@ class GraphInFloat64:
 
     @cached_property
     def _nudged_runners(self) -> list[ReferenceRunner]:
-        models = [nudge_constants(self._wide, self._known, seed) for seed in NUDGES]
-        return [ReferenceRunner(model, self._renamed) for model in models if model is not None]
+        known = digests(self._weights)
+        runners = []
+        for seed in NUDGES:
+            model, large = nudge_constants(self._wide, known, seed), self._large.nudged(known, seed)
+            if model is not None or large is not None:
+                runners.append(ReferenceRunner(model or self._wide, self._renamed, large or self._large))
+        return runners
 
 
 def _measurable(t: NDArray[Any], e: NDArray[Any]) -> bool:

@@ -40,9 +40,6 @@ from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
 from onnxproof.tensors.conversion import to_numpy
 
-EXACT_UP_TO = 300_000_000
-"""Bytes of an artifact up to which its graph is evaluated in float64 as well."""
-
 
 @dataclass(frozen=True)
 class Listener:
@@ -284,12 +281,12 @@ class Verifier:
 
     @cached_property
     def _exact(self) -> GraphInFloat64 | None:
-        """The graph in float64; None without a truth, and where several float64 copies of the weights would not fit."""
-        if self._double is None or self._artifact.bytes > EXACT_UP_TO:
+        """The graph in float64; None without a truth."""
+        if self._double is None:
             return None
         weights = [to_numpy(t) for t in (*self.subject.module.parameters(), *self.subject.module.buffers())]
         try:
-            graph = Graph.read(Path(self._artifact.path), weights=True)
+            graph = Graph.read(Path(self._artifact.path))
             return GraphInFloat64(graph, self._inputs.reverse, weights, self._double)
         except Exception as error:
             # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,8 +20,6 @@ from onnxproof.search.look import Look
 from onnxproof.search.script import Sides
 from onnxproof.subject.subject import Subject
 
-LOCATED_UP_TO = min(1_500_000_000, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
-"""Bytes of an artifact up to which its nodes are evaluated one by one: that takes about ten copies of its weights."""
 SEARCHED = Effort(samples=(8, 32, 96), settles=False)
 """Who looks long enough sees outliers: a difference that was searched for is held against more legal roundings."""
 SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
@@ -43,9 +40,8 @@ def run_locate(
     known = [(finding, case) for finding, case in cases if case is not None]
     if request.verify.counterexamples is not None:
         _keep(verifier, artifact, request, look, known, planned, emit)
-    if artifact.bytes <= LOCATED_UP_TO:  # several float64 copies of the weights would not fit beyond
-        emit(Entered("locate"))
-        _blame(verifier, artifact, request, look, known, emit)
+    emit(Entered("locate"))
+    _blame(verifier, artifact, request, look, known, emit)
 
 
 def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:

@@ -36,7 +36,7 @@ def run_search(
     )
     attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), told)
     renamed = {written: name for name, written in verifier.input_pairs.items()}
-    graph = Graph.read(Path(artifact.path), weights=True)
+    graph = Graph.read(Path(artifact.path))
     guide = Guide(verifier.subject, graph, verifier.candidate, settings.session, renamed, verifier.supply.example())
     try:
         Hunt(verifier.supply, guide, attempts.attempt, settings.seed, verifier.work).run(settings.search, attempts.tell)

@@ -34,5 +34,7 @@ class SessionSettings:
     )
     runtime: str | None = option(None, "What runs the file: python:PATH for another environment's onnxruntime.", text)
     execution: str = "sequential"
+    weights: str | None = None
+    """The folder in which weights lie that a model keeps in other files, where it is given as bytes."""
     spinning: bool = True
     """Whether threads that wait keep their core busy, as onnxruntime's do: what is timed ships so, what is compared need not."""

@@ -80,7 +80,9 @@ class GraphWatcher:
         self._inputs = {name: renamed.get(name, name) for name in names(graph.main.inputs)}
         already = set(names(graph.outputs))
         made = {name for name in wanted if graph.writer(name) is not None}
-        plain = replace(settings, optimization="disable", providers=(CPU,), disabled_optimizers=())
+        plain = replace(
+            settings, optimization="disable", providers=(CPU,), disabled_optimizers=(), weights=graph.folder
+        )
         self._session = candidate.open(graph.showing(sorted(made - already), besides=True), plain, renamed)
 
     def values(self, inputs: Arrays) -> dict[str, NDArray[Any]]:

@@ -18,7 +18,6 @@ from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import Session
 from onnxproof.errors import InputError
 from onnxproof.graph.evaluator import Evaluator, Pass, Stop
-from onnxproof.graph.file import load_model
 from onnxproof.graph.view import Graph, dims, name_of
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.conversion import to_numpy, to_torch
@@ -73,7 +72,7 @@ class GraphModule(torch.nn.Module):
 
     def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Pass | None = None) -> dict[str, NDArray[Any]]:
         if self._exact is None:
-            self._exact = Evaluator.exact(load_model(Path(self.path)), keep_lossy_casts=True)
+            self._exact = Evaluator.exact(*Graph.read(Path(self.path)).separated, keep_lossy_casts=True)
         return self._exact.run(arrays, noise)
 
     def rounded(self, arrays: dict[str, NDArray[Any]], seed: int, unit: float) -> dict[str, NDArray[Any]]:

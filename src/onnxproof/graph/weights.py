@@ -1,0 +1,116 @@
+"""Weights that are read when a node asks for them and kept by nobody: several copies of a large file's would not fit."""
+
+from __future__ import annotations
+
+import copy
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from onnxproof.graph.widening import digest, in_float64
+from onnxproof.tensors.arrays import Array
+
+LARGE = 1 << 20
+"""Bytes from which on a tensor is read when it is asked for, in models whose weights are more than `TOGETHER`."""
+TOGETHER = 64 << 20
+Change = Callable[[str, Array], Array]
+
+
+class Weights(Mapping[str, Array]):
+    """Stored tensors by name, each made anew whenever it is asked for."""
+
+    def __init__(self, tensors: Mapping[str, ir.TensorProtocol], change: Change = lambda name, array: array) -> None:
+        self._tensors, self._change = tensors, change
+
+    def __getitem__(self, name: str) -> Array:
+        return self._change(name, read(self._tensors[name]))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
+
+    def widened(self) -> Weights:
+        """In float64."""
+        return Weights(self._tensors, lambda name, array: in_float64(self._change(name, array)))
+
+    def nudged(self, known: set[bytes], seed: int) -> Weights | None:
+        """With those moved a little that are no parameter of the module's; None where all are. See `nudge_constants`."""
+        derived = {
+            name for name in self if self[name].dtype.kind == "f" and digest(self[name].astype("f4")) not in known
+        }
+
+        def change(name: str, array: Array) -> Array:
+            array = self._change(name, array)
+            if name not in derived:
+                return array
+            steps = partial(np.random.default_rng([seed, zlib.crc32(name.encode())]).uniform, 1 if seed % 2 else -4, 4)
+            return np.asarray(array * (1 + steps(array.shape) * 2.0**-24))
+
+        return Weights(self._tensors, change) if derived else None
+
+
+NONE = Weights({})
+
+
+def read(tensor: ir.TensorProtocol) -> Array:
+    """The values of a stored tensor. Of a file's part, a copy of the wrapper: its mapping ends with the array."""
+    return np.asarray((copy.copy(tensor) if isinstance(tensor, ir.ExternalTensor) else tensor).numpy())
+
+
+def separate(proto: onnx.ModelProto, stored: Mapping[str, ir.TensorProtocol]) -> tuple[onnx.ModelProto, Weights]:
+    """A model without its large tensors, and those; small ones that lie in other files are brought in."""
+    together = sum(tensor.nbytes for tensor in stored.values())
+    apart = {name: tensor for name, tensor in stored.items() if together > TOGETHER and tensor.nbytes >= LARGE}
+    light = _without_initializers(proto)
+    for tensor in proto.graph.initializer:
+        if tensor.name not in apart and tensor.name in stored:
+            inside = tensor.data_location != onnx.TensorProto.EXTERNAL
+            light.graph.initializer.append(tensor if inside else ir.to_proto(_inside(stored[tensor.name])))
+    return light, Weights(apart)
+
+
+def _inside(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
+    return ir.tensor(read(tensor), dtype=tensor.dtype, name=tensor.name)
+
+
+def _without_initializers(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of everything else: the weights must not be copied to be left out."""
+    light = onnx.ModelProto()
+    for field, value in proto.ListFields():
+        if field.name != "graph":
+            _put(light, field.name, value)
+    for field, value in proto.graph.ListFields():
+        if field.name != "initializer":
+            _put(light.graph, field.name, value)
+    return light
+
+
+def _put(message: onnx.ModelProto | onnx.GraphProto, name: str, value: object) -> None:
+    held = getattr(message, name)
+    if hasattr(held, "MergeFrom"):
+        held.MergeFrom(value)
+    else:
+        setattr(message, name, value)
+
+
+def outside(model: ir.Model) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:
+    """A model in memory as a protobuf whose large tensors are said to lie elsewhere, and these: a protobuf holds 2 GB at most."""
+    values = model.graph.initializers.values()
+    tensors = {value: value.const_value for value in values if value.const_value is not None}
+    large = {value: tensor for value, tensor in tensors.items() if tensor.nbytes >= LARGE}
+    try:
+        for value, tensor in large.items():
+            value.const_value = ir.ExternalTensor(
+                "memory", 0, tensor.nbytes, tensor.dtype, shape=ir.Shape(tensor.shape.numpy()), name=str(value.name)
+            )
+        proto: onnx.ModelProto = ir.to_proto(model)
+    finally:
+        for value, tensor in large.items():
+            value.const_value = tensor
+    return proto, {str(value.name): tensor for value, tensor in large.items()}

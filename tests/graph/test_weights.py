@@ -1,0 +1,75 @@
+"""Large weights are read when a node asks, and mean the same as if they were all there."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from onnxproof.graph import weights as module
+from onnxproof.graph.evaluator import Evaluator
+from onnxproof.graph.view import Graph
+from onnxproof.graph.widening import digests
+
+X = {"x": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)}
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    """Tensors from 32 bytes on are large."""
+    monkeypatch.setattr(module, "LARGE", 32)
+    monkeypatch.setattr(module, "TOGETHER", 0)
+
+
+def model() -> onnx.ModelProto:
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 4] x) => (float[N, 3] y)'
+        "{ m = MatMul(x, w) a = Add(m, b) y = Tanh(a) }"
+    )
+    rng = np.random.default_rng(0)
+    for name, shape in (("w", (4, 3)), ("b", (3,))):
+        made.graph.initializer.append(onnx.numpy_helper.from_array(rng.standard_normal(shape).astype("f4"), name))
+    return made
+
+
+def test_the_separated_model_answers_the_same(small_limits):
+    together = Evaluator.exact(model(), keep_lossy_casts=True).run(X)["y"]
+    light, large = Graph(model()).separated
+    assert [tensor.name for tensor in light.graph.initializer] == ["b"]
+    assert list(large) == ["w"]
+    assert large["w"].dtype == np.float32
+    assert large.widened()["w"].dtype == np.float64
+    apart = Evaluator.exact(light, large, keep_lossy_casts=True).run(X)["y"]
+    np.testing.assert_array_equal(apart, together)
+
+
+def test_weights_in_another_file_are_read_from_there(small_limits, tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(model(), path, save_as_external_data=True, location="m.data", size_threshold=0)
+    graph = Graph.read(path)
+    assert all(tensor.external_data for tensor in graph.proto.graph.initializer)
+    light, large = graph.separated
+    assert not any(tensor.external_data for tensor in light.graph.initializer)
+    assert list(large) == ["w"]
+    np.testing.assert_array_equal(Evaluator(light, weights=large).run(X)["y"], Evaluator(model()).run(X)["y"])
+    assert graph.folder == str(tmp_path)
+
+
+def test_a_model_in_memory_shares_its_weights(small_limits):
+    graph = Graph.of(ir.from_proto(model()))
+    stub = next(tensor for tensor in graph.proto.graph.initializer if tensor.name == "w")
+    assert stub.external_data
+    assert not stub.raw_data
+    assert graph.main.initializers["w"].const_value.numpy().shape == (4, 3)
+    light, large = graph.separated
+    np.testing.assert_array_equal(Evaluator(light, weights=large).run(X)["y"], Evaluator(model()).run(X)["y"])
+
+
+def test_only_derived_weights_are_nudged(small_limits):
+    large = Graph(model()).separated[1].widened()
+    assert large.nudged(digests([large["w"].astype("f4")]), 1) is None
+    moved = large.nudged(set(), 1)
+    again = large.nudged(set(), 1)
+    assert 0 < np.abs(moved["w"] / large["w"] - 1).max() < 1e-6
+    np.testing.assert_array_equal(moved["w"], again["w"])

@@ -20,7 +20,7 @@ WIDE = {name: array.astype(np.float64) for name, array in X.items()}
 def small_limits(monkeypatch):
     """Tensors from 32 bytes on are large."""
     monkeypatch.setattr(module, "LARGE", 32)
-    monkeypatch.setattr(module, "TOGETHER", 0)
+    monkeypatch.setattr(module, "HEAVY", 0)
 
 
 def model() -> onnx.ModelProto:

@@ -10,14 +10,15 @@ import onnx
 
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding, found
+from onnxproof.graph.lightening import parse
 
 
 def load_model(path: Path) -> onnx.ModelProto:
-    """Parse the file, or say what is wrong with it; weights that lie in others stay there."""
+    """Parse the file, or say what is wrong with it; weights that lie in other files stay there, and large ones in this one."""
     if not path.is_file():
         raise InputError(f"there is no file {path}")
     try:
-        model = onnx.load(str(path), load_external_data=False)
+        model = parse(path)
     except Exception as error:
         size = path.stat().st_size
         message = (
@@ -32,7 +33,7 @@ def load_model(path: Path) -> onnx.ModelProto:
 
 def external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     """The files beside the model that hold its weights."""
-    places = {_location(tensor) for tensor in _external(model)}
+    places = {_location(tensor) for tensor in _external(model)} - {path.name}
     return [path.parent / place for place in sorted(places) if (path.parent / place).is_file()]
 
 

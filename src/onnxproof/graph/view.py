@@ -20,7 +20,7 @@ import onnx_ir as ir
 from onnxproof.errors import FindingError
 from onnxproof.findings import Where, found
 from onnxproof.graph import sourcemap
-from onnxproof.graph.file import external_files, load_model
+from onnxproof.graph.file import load_model
 from onnxproof.graph.inference import infer, shapes_of, types_of
 from onnxproof.graph.mending import mended
 from onnxproof.graph.weights import Weights, outside, read, separate
@@ -243,7 +243,8 @@ class Graph:
     @property
     def folder(self) -> str | None:
         """Where weights lie that the protobuf does not hold."""
-        return str(self.path.parent.resolve()) if external_files(self.path, self.proto) else None
+        outside = any(tensor.external_data for tensor in self.proto.graph.initializer)
+        return str(self.path.parent.resolve()) if outside else None
 
     def showing(self, wanted: Sequence[str], *, besides: bool = False) -> bytes:
         """The model as a session takes it, with these values as its outputs (or besides its own)."""

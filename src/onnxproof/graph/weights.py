@@ -11,12 +11,10 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
+from onnxproof.graph.lightening import HEAVY, LARGE
 from onnxproof.graph.widening import digest, in_float64
 from onnxproof.tensors.arrays import Array
 
-LARGE = 1 << 20
-"""Bytes from which on a tensor is read when it is asked for, in models whose weights are more than `TOGETHER`."""
-TOGETHER = 64 << 20
 Change = Callable[[str, Array], Array]
 
 
@@ -66,7 +64,7 @@ def read(tensor: ir.TensorProtocol) -> Array:
 def separate(proto: onnx.ModelProto, stored: Mapping[str, ir.TensorProtocol]) -> tuple[onnx.ModelProto, Weights]:
     """A model without its large tensors, and those; small ones that lie in other files are brought in."""
     together = sum(tensor.nbytes for tensor in stored.values())
-    apart = {name: tensor for name, tensor in stored.items() if together > TOGETHER and tensor.nbytes >= LARGE}
+    apart = {name: tensor for name, tensor in stored.items() if together > HEAVY and tensor.nbytes >= LARGE}
     light = _without_initializers(proto)
     for tensor in proto.graph.initializer:
         if tensor.name not in apart and tensor.name in stored:

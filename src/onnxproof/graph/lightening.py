@@ -1,0 +1,116 @@
+"""A file without its large weights: they are left where they are, so that no copy of the graph is a copy of them.
+
+A file that holds its weights itself is read as if they lay in another file, which happens to be the same one: then every
+model comes in one form, and a session finds the weights by itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+
+LARGE = 1 << 20
+"""Bytes from which on a tensor stays in the file."""
+HEAVY = 64 << 20
+"""Bytes of a file from which on it is read without them."""
+GRAPH, INITIALIZER, RAW_DATA = 7, 5, 9
+"""Numbers of the fields on the way, in onnx.proto: they never change."""
+BYTES = 2
+"""How the wire format marks a field that tells its length."""
+
+
+@dataclass(frozen=True)
+class _Field:
+    """A field: its number, where it starts, and where its content starts and ends."""
+
+    number: int
+    start: int
+    content: int
+    end: int
+
+
+def parse(path: Path) -> onnx.ModelProto:
+    """The model in a file; the large tensors of a heavy one are said to lie in it."""
+    if path.stat().st_size < HEAVY:
+        return onnx.load(str(path), load_external_data=False)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        light = b"".join(_model(data, path.name))
+    model = onnx.ModelProto()
+    model.ParseFromString(light)
+    return model
+
+
+def _model(data: mmap.mmap, name: str) -> Iterator[bytes]:
+    for field in _fields(data, 0, len(data)):
+        if field.number == GRAPH:
+            graph = b"".join(_graph(data, field, name))
+            yield _tagged(GRAPH, graph)
+        else:
+            yield data[field.start : field.end]
+
+
+def _graph(data: mmap.mmap, graph: _Field, name: str) -> Iterator[bytes]:
+    for field in _fields(data, graph.content, graph.end):
+        large = field.number == INITIALIZER and field.end - field.content >= LARGE
+        yield _tagged(INITIALIZER, _tensor(data, field, name)) if large else data[field.start : field.end]
+
+
+def _tensor(data: mmap.mmap, tensor: _Field, name: str) -> bytes:
+    """The tensor with the place of its values instead of them."""
+    parts, place = [], onnx.TensorProto()
+    for field in _fields(data, tensor.content, tensor.end):
+        if field.number != RAW_DATA:
+            parts.append(data[field.start : field.end])
+            continue
+        place.data_location = onnx.TensorProto.EXTERNAL
+        for key, value in (("location", name), ("offset", field.content), ("length", field.end - field.content)):
+            place.external_data.add(key=key, value=str(value))
+    return b"".join([*parts, place.SerializeToString()])
+
+
+def _tagged(number: int, content: bytes) -> bytes:
+    return _varint(number << 3 | BYTES) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _fields(data: mmap.mmap, at: int, end: int) -> Iterator[_Field]:
+    while at < end:
+        start = at
+        key, at = _number(data, at)
+        kind = key & 7
+        if kind == BYTES:
+            length, at = _number(data, at)
+        elif kind == 0:
+            length = _number(data, at)[1] - at
+        else:
+            length = {1: 8, 5: 4}[kind]
+        if at + length > end:
+            raise ValueError(f"a field of {length} bytes at {at} goes beyond the end")
+        yield _Field(key >> 3, start, at, at + length)
+        at += length
+
+
+def _number(data: mmap.mmap, at: int) -> tuple[int, int]:
+    """A number of varying length, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError(f"no number at {at}")

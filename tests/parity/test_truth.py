@@ -61,9 +61,8 @@ def test_without_float64_inputs_are_moved_by_an_ulp(mlp):
 
 def graph_of(mlp, path):
     graph = Graph.read(path)
-    weights = [to_numpy(p) for p in mlp.subject.module.parameters()]
     renamed = {graph.proto.graph.input[0].name: next(iter(mlp.inputs))}
-    return GraphInFloat64(graph, renamed, weights, mlp.double)
+    return GraphInFloat64(graph, renamed, mlp.subject.module, mlp.double)
 
 
 def test_a_right_graph_is_exact_and_a_changed_one_is_not(mlp, exported, tmp_path):

@@ -61,7 +61,10 @@ class DataRows:
     def cases(self) -> list[Case]:
         """One case for each window."""
         word = "rows" if self._order is None else "stratified"
-        return [Case(f"data/{word}={s}-{s + n - 1}", profile="data", rows=(s, n)) for s, n in self.windows]
+        return [
+            Case(f"data/{word}={s}-{s + n - 1}", profile="data", rows=(s, n), core=i == 0)
+            for i, (s, n) in enumerate(self.windows)
+        ]
 
     def read(self, rows: tuple[int, int]) -> Inputs:
         """The inputs of a window."""

@@ -28,6 +28,8 @@ class Case:
     """For a case of the user's data: first row and count."""
     file: str | None = None
     """For a counterexample that was kept: where its inputs are."""
+    core: bool = False
+    """Whether a plan without it is none: the example, the user's data, every kind of values, another size."""
 
 
 def generated(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
@@ -63,6 +65,7 @@ def make_plan(
     least = min([*others[:1], base], key=_volume)
     profiles = (*PROFILES, "like-data") if sampled else PROFILES
     wanted = [(least, "normal"), (base, "example"), (base, "normal"), *((near, profile) for profile in profiles)]
+    core = len(wanted)
     for i, sizes in enumerate(others):
         wanted.append((sizes, "normal"))
         if sum(sizes[name] != base[name] for name in sizes) <= 1:
@@ -70,12 +73,12 @@ def make_plan(
     # Constants of the graph are hit by chance: one large case more.
     wanted += [(sizes, "hints") for sizes in others[-2:]]
     wanted += [(near, profile) for profile in UNFAIR if floats]
-    plan = [generated(sizes, profile, seed) for sizes, profile in wanted]
+    plan = [replace(generated(*one, seed), core=i < core) for i, one in enumerate(wanted)]
     none = {**exported, batch: 0}
     if empty and batch in exported and batch_sizes is None and shapes.within(none, limits):
         # An empty batch comes last, and does not gate unless it was asked for: onnxruntime dies of it in some operators.
         plan.append(replace(generated(none, "normal", seed), fair=False))
-    return list({case.name: case for case in plan}.values())
+    return list({case.name: case for case in [*plan, *reversed(plan)]}.values())  # the first of a name, in its place
 
 
 def _volume(sizes: Mapping[str, int]) -> float:

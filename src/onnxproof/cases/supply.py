@@ -161,7 +161,8 @@ class Supply:
                 floats = [inputs[d.name] for d in self.domains if d.is_float and d.dtype.kind == "f"]
                 finite = nonfinite or all(np.isfinite(array).all() for array in floats)
                 full = 0 in (self.settings.batch_sizes or ()) or all(array.size for array in inputs.values())
-                cases.append(Case(f"kept/{file.stem}", profile="kept", file=str(file), fair=finite and full))
+                fair = finite and full
+                cases.append(Case(f"kept/{file.stem}", profile="kept", file=str(file), fair=fair, core=True))
         return cases
 
     def _check_batch_sizes(self) -> None:

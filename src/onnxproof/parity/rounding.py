@@ -281,7 +281,7 @@ def operations_of(func: Any, args: Sequence[Any], out: Any) -> float:
         return 2 * size * _contracted(Operation(func, tuple(args), {}, results[0]))
     if rule is _attention:
         return 4 * size * float(args[1].shape[-2])
-    return 0.0 if rule is None else 20 * size  # each element goes through memory
+    return 0.0 if rule is None else 40 * size  # each element goes through memory
 
 
 @dataclass(frozen=True)

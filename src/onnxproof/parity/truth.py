@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
+import torch
 from numpy.typing import NDArray
 
 from onnxproof.errors import Rejected
@@ -42,6 +43,7 @@ from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.request.request import Limits
 from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.conversion import to_numpy
 
 Outputs = Mapping[str, NDArray[Any]]
 SAMPLES = (3, 8, 24)
@@ -265,15 +267,13 @@ def _folding_unit(graph: Graph) -> float:
 class GraphInFloat64:
     """The ONNX graph evaluated exactly, and what its folded constants excuse."""
 
-    def __init__(
-        self, graph: Graph, renamed: Mapping[str, str], weights: Sequence[NDArray[Any]], double: DoubleRunner
-    ) -> None:
+    def __init__(self, graph: Graph, renamed: Mapping[str, str], module: torch.nn.Module, double: DoubleRunner) -> None:
         self._double = double
         # A lossy cast in the graph counts only against a module that has none itself.
         model, large = graph.separated
         self._wide, self._large = widen(model, keep_lossy_casts=double.unit <= 2.0**-24), large.widened()
         self._renamed = dict(renamed)
-        self._weights = weights
+        self._module = module
         self._runner = ReferenceRunner(self._wide, renamed, self._large)
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
         self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(graph))
@@ -348,7 +348,7 @@ class GraphInFloat64:
 
     @cached_property
     def _nudged_runners(self) -> list[ReferenceRunner]:
-        known = digests(self._weights)
+        known = digests(to_numpy(tensor) for tensor in (*self._module.parameters(), *self._module.buffers()))
         runners = []
         for seed in NUDGES:
             model, large = nudge_constants(self._wide, known, seed), self._large.nudged(known, seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +38,10 @@ from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
-from onnxproof.tensors.conversion import to_numpy
+
+
+CORE = 4.0
+"""How many times the budget the core of the plan may take: without it there is no answer."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +181,8 @@ class Verifier:
         self.stage = "inputs"
         inputs = self.supply.make_inputs(case)
         elements = _elements(inputs)
-        work = self.work.case(elements)
-        if self._forwards + work > self._settings.budget or not self._memory.room_for(elements):
+        allowed = self._settings.budget * (CORE if case.core else 1)
+        if self._forwards + self.work.case(elements) > allowed or not self._memory.room_for(elements):
             return None
         return self.evaluate(case, inputs)
 
@@ -284,10 +287,9 @@ class Verifier:
         """The graph in float64; None without a truth."""
         if self._double is None:
             return None
-        weights = [to_numpy(t) for t in (*self.subject.module.parameters(), *self.subject.module.buffers())]
         try:
             graph = Graph.read(Path(self._artifact.path))
-            return GraphInFloat64(graph, self._inputs.reverse, weights, self._double)
+            return GraphInFloat64(graph, self._inputs.reverse, self.subject.module, self._double)
         except Exception as error:
             # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
             evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
@@ -335,7 +337,7 @@ def _left_out(
 ) -> Iterator[Finding]:
     """What a reader must know who takes the plan for what was run."""
     missing = {*unaffordable, *cut}
-    severity: Severity = "review" if _core_missing(cases, missing) else "note"
+    severity: Severity = "review" if any(case.core and case.name in missing for case in cases) else "note"
     told = (
         (unaffordable, f"they would not fit into the budget of {budget:g} s or into memory"),
         (cut, f"the clock cut after {PATIENCE * budget:g} s, {PATIENCE:g} times the budget"),
@@ -344,14 +346,6 @@ def _left_out(
         if names:
             message = f"{len(names)} of {len(cases)} cases were left out: {why}"
             yield found("OX005", message, severity=severity, evidence={"cases": list(names)})
-
-
-def _core_missing(cases: Sequence[Case], missing: Collection[str]) -> bool:
-    """Whether a value profile, or every other size than one, was left out altogether."""
-    fair = [case for case in cases if case.fair]
-    run = [case for case in fair if case.name not in missing]
-    sizes = [{tuple(case.sizes.values()) for case in some} for some in (fair, run)]
-    return {case.profile for case in fair} != {case.profile for case in run} or min(len(sizes[0]), 2) > len(sizes[1])
 
 
 def _try_example(verifier: Verifier, case: Case, listener: Listener, done: frozenset[str]) -> None:

@@ -14,7 +14,7 @@ import torch
 
 CALL = 2e-5
 """Seconds for calling an operation, whatever its size."""
-RATE = 2e10
+RATE = 4e10
 """Additions and multiplications of a product in a second; what goes through memory instead counts for more of them."""
 EVALUATED = 4.0
 """How many times a forward the evaluation of the graph, node by node, takes."""

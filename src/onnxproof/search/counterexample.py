@@ -26,9 +26,9 @@ SURE = 2.0
 """How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""
 FAR = 20.0
 """How far beyond what rounding may explain a difference must be at a glance, while its input is made smaller."""
-SHRINKING = 6.0
+SHRINKING = 10.0
 """Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most."""
-TRIES = (60, 600)
+TRIES = (16, 600)
 CAREFUL = 10
 """How many times as dear a full judgement is."""
 SMALL_MODULE = 100_000_000

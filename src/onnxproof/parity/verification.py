@@ -39,7 +39,6 @@ from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
 
-
 CORE = 4.0
 """How many times the budget the core of the plan may take: without it there is no answer."""
 

@@ -110,11 +110,18 @@ class GridSample(OpRun):
         return (out.numpy(),)
 
 
+class LogSoftmax(OpRun):
+    """The reference one takes the logarithm of the softmax, which is zero far from the largest."""
+
+    def _run(self, X, axis=None):
+        return (functional.log_softmax(_tensor(X), -1 if axis is None else axis).numpy(),)
+
+
 def _text(value: Any, default: str) -> str:
     return value.decode() if isinstance(value, bytes) else value or default
 
 
-FAST_OPS = [AveragePool, Conv, ConvTranspose, Erf, Gelu, GridSample, MaxPool]
+FAST_OPS = [AveragePool, Conv, ConvTranspose, Erf, Gelu, GridSample, LogSoftmax, MaxPool]
 FAITHFUL_OPS = [MaxPool]
 """For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep."""
 IMPRECISE = {

@@ -70,7 +70,7 @@ class VerifySettings:
     """The field (or file) of the data with the labels, as for the evaluation: no input, and every label comes early."""
     ids: str | None = None
     seed: int = option(0, "Seed of the generated cases.", whole(), metavar="INTEGER", told=True)
-    budget: float = option(120.0, "Time for verifying: 120s, 5m. Default 120s.", seconds)
+    budget: float = option(120.0, "Work for verifying, in seconds of one slow core: 120s, 5m. Default 120s.", seconds)
     nonfinite: bool = flag(False, "NaN and infinite inputs gate the verdict too.")
     isolated: bool = False
     """Whether a crash costs a child only: then inputs that are known to kill onnxruntime are tried too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
+from onnxproof.tensors.arrays import Array, Arrays
 
-Change = Callable[[NDArray[Any]], NDArray[Any]]
+Change = Callable[[Array], Array]
 Fails = Callable[[Inputs], bool]
 ONE_LINE = 100
+LOWERED = (0.0625, 0.125, 0.25, 0.5)
 
 
 @dataclass
@@ -140,7 +142,7 @@ def _trivial(domain: Domain) -> Any:
     return np.asarray(value).astype(domain.dtype)
 
 
-def _rounded(values: NDArray[Any], change: Change, domain: Domain) -> NDArray[Any]:
+def _rounded(values: Array, change: Change, domain: Domain) -> Array:
     """Finite values changed, inside the valid range."""
     low, high = (domain.valid.low, domain.valid.high) if domain.valid is not None else (-np.inf, np.inf)
     wide = values.astype(np.float64)
@@ -149,19 +151,7 @@ def _rounded(values: NDArray[Any], change: Change, domain: Domain) -> NDArray[An
         return np.asarray(kept.astype(values.dtype))
 
 
-def _lowered(values: NDArray[Any], factor: float) -> NDArray[Any]:
-    return np.where(np.abs(values) > 1, values * factor, values)
-
-
-def _multiples(values: NDArray[Any], base: float) -> NDArray[Any]:
-    return np.asarray(np.trunc(values / base) * base)
-
-
-def _powers(values: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(np.sign(values) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(values), 1.0))))
-
-
-def _significant(values: NDArray[Any], digits: int) -> NDArray[Any]:
+def _significant(values: Array, digits: int) -> Array:
     """Rounded to some significant digits."""
     magnitude = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
     step = 10.0 ** (magnitude - digits + 1)
@@ -169,23 +159,27 @@ def _significant(values: NDArray[Any], digits: int) -> NDArray[Any]:
 
 
 ROUNDINGS: dict[bool, tuple[Change, ...]] = {
-    False: (np.sign, *(partial(_multiples, base=base) for base in (100.0, 10.0, 2.0)), _powers),
+    False: (
+        np.sign,
+        *(lambda values, base=base: np.trunc(values / base) * base for base in (100.0, 10.0, 2.0)),
+        lambda values: np.sign(values) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(values), 1.0))),
+    ),
     True: (
         np.sign,
-        *(partial(_lowered, factor=factor) for factor in (0.0625, 0.125, 0.25, 0.5)),
+        *(lambda values, share=share: np.where(np.abs(values) > 1, values * share, values) for share in LOWERED),
         *(partial(_significant, digits=digits) for digits in (1, 2, 3, 4, 6)),
     ),
 }
 """Ever gentler ways to make numbers shorter: integers, and floats."""
 
 
-def in_full(inputs: Mapping[str, NDArray[Any]], limit: int = ONE_LINE) -> str | None:
+def in_full(inputs: Arrays, limit: int = ONE_LINE) -> str | None:
     """The inputs as one line of text; None where they do not fit."""
     text = ", ".join(f"{name} = {_text(array, limit)}" for name, array in inputs.items())
     return text if len(text) <= limit else None
 
 
-def _text(array: NDArray[Any], limit: int) -> str:
+def _text(array: Array, limit: int) -> str:
     """Every number, or what most of them are and where the others stand."""
     if array.size <= limit // 2 and len(dense := _nested(array)) <= limit // 2:
         return dense
@@ -200,7 +194,5 @@ def _number(value: Any) -> str:
     return f"{float(str(value)):.9g}" if np.asarray(value).dtype.kind == "f" else str(value.item())
 
 
-def _nested(array: NDArray[Any]) -> str:
-    if array.ndim == 0:
-        return _number(array[()])
-    return "[" + ", ".join(_nested(part) for part in array) + "]"
+def _nested(array: Array) -> str:
+    return "[" + ", ".join(map(_nested, array)) + "]" if array.ndim else _number(array[()])

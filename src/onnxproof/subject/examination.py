@@ -24,12 +24,11 @@ def examine(subject: Subject) -> list[Finding]:
     findings = _train_mode(subject)
     with eval_mode(subject.module), torch.no_grad():
         before = {name: tensor.detach().clone() for name, tensor in subject.module.named_buffers()}
-        inputs = list(subject.inputs.tensors.values())
-        fed = [tensor.clone() for tensor in inputs]
+        fed = subject.copies()
         chance = generators()
         with preserved(subject.module):
             first = _outputs(subject, fed)
-            findings += _mutation(subject, before, inputs, fed)
+            findings += _mutation(subject, before, fed)
         drawn = generators() != chance
         others = [_again(subject), *(_rare(subject) if drawn else [])]
     random = next(filter(None, (_differing(first, other) for other in others)), {})
@@ -67,12 +66,9 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def _mutation(
-    subject: Subject, before: dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], fed: Sequence[torch.Tensor]
-) -> list[Finding]:
-    names = list(subject.inputs.tensors)
-    changed = [name for name, a, b in zip(names, inputs, fed, strict=True) if not _same(a, b)]
-    now = dict(subject.module.named_buffers())
+def _mutation(subject: Subject, before: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]) -> list[Finding]:
+    given, now = subject.inputs.tensors, dict(subject.module.named_buffers())
+    changed = [name for (name, tensor), after in zip(given.items(), fed, strict=True) if not _same(tensor, after)]
     buffers = [name for name, tensor in before.items() if name not in now or not _same(tensor, now[name])]
     if not changed and not buffers:
         return []
@@ -154,19 +150,17 @@ def _far(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a.double() - b.double()).abs().nan_to_num(nan=float("inf")) > slack).any())
 
 
-HANDED_OVER = "the module was handed over in train mode"
+MATTERS = ", where it answers differently; it was exported and verified in eval mode"
+NO_MATTER = "; it makes no difference for this module"
 
 
 def _train_mode(subject: Subject) -> list[Finding]:
     trained = trained_submodules(subject.module)
     if not trained:
         return []
-    evidence = {"submodules": trained[:20], "count": len(trained)}
-    if _mode_matters(subject):
-        message = ", where it answers differently; it was exported and verified in eval mode"
-        return [found("OX102", HANDED_OVER + message, severity="review", evidence=evidence)]
-    message = "; it makes no difference for this module"
-    return [found("OX102", HANDED_OVER + message, severity="note", evidence=evidence)]
+    matters, evidence = _mode_matters(subject), {"submodules": trained[:20], "count": len(trained)}
+    message = f"the module was handed over in train mode{MATTERS if matters else NO_MATTER}"
+    return [found("OX102", message, severity="review" if matters else "note", evidence=evidence)]
 
 
 def _mode_matters(subject: Subject) -> bool:

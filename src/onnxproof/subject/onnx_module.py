@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import Session
@@ -20,6 +19,7 @@ from onnxproof.errors import InputError
 from onnxproof.graph.evaluator import Evaluator, Pass, Stop
 from onnxproof.graph.view import Graph, dims, name_of
 from onnxproof.request.session import SessionSettings
+from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 BATCH, OTHER = 2, 8
@@ -64,18 +64,18 @@ class GraphModule(torch.nn.Module):
         outputs = self._run_exactly(arrays) if self.exactly else self._run(arrays)
         return {name: to_torch(np.ascontiguousarray(value)) for name, value in outputs.items()}
 
-    def _run(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    def _run(self, arrays: Arrays) -> dict[str, Array]:
         if self._session is None:
             settings = SessionSettings(optimization="disable")
             self._session = candidate_of(settings).open(Path(self.path), settings)
         return self._session.run(arrays)
 
-    def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Pass | None = None) -> dict[str, NDArray[Any]]:
+    def _run_exactly(self, arrays: Arrays, noise: Pass | None = None) -> dict[str, Array]:
         if self._exact is None:
             self._exact = Evaluator.exact(*Graph.read(Path(self.path)).separated, keep_lossy_casts=True)
         return self._exact.run(arrays, noise)
 
-    def rounded(self, arrays: dict[str, NDArray[Any]], seed: int, unit: float) -> dict[str, NDArray[Any]]:
+    def rounded(self, arrays: Arrays, seed: int, unit: float) -> dict[str, Array]:
         """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
         generator = np.random.default_rng(seed)
 

@@ -43,8 +43,13 @@ class Shrinker:
 
     def shrink(self, inputs: Inputs) -> Inputs:
         """The smallest failing input found: shape, then values that are not trivial, then magnitude and digits."""
-        for step in (self._smaller, self._emptier, self._rounder):
-            inputs = step(inputs)
+        for name in dict.fromkeys(size for d in self._domains for size in d.dims.values()):
+            inputs = self._along(inputs, name)
+        for domain in self._domains:
+            inputs = self._replaced(inputs, domain, partial(np.full_like, fill_value=_trivial(domain)))
+        for domain in self._domains:
+            for change in ROUNDINGS[domain.dtype.kind == "f"] if "mask" not in domain.role else ():
+                inputs = self._replaced(inputs, domain, partial(_rounded, change=change, domain=domain))
         return inputs
 
     def _still(self, inputs: Inputs) -> bool:
@@ -54,11 +59,6 @@ class Shrinker:
         return self._fails(inputs)
 
     # --- shape
-
-    def _smaller(self, inputs: Inputs) -> Inputs:
-        for name in dict.fromkeys(size for d in self._domains for size in d.dims.values()):
-            inputs = self._along(inputs, name)
-        return inputs
 
     def _along(self, inputs: Inputs, dim: str) -> Inputs:
         """Leave out runs of rows along a dimension, long runs first."""
@@ -95,12 +95,6 @@ class Shrinker:
 
     # --- values
 
-    def _emptier(self, inputs: Inputs) -> Inputs:
-        """Replace values by the input's trivial one, large groups first."""
-        for domain in self._domains:
-            inputs = self._replaced(inputs, domain, partial(np.full_like, fill_value=_trivial(domain)))
-        return inputs
-
     def _replaced(self, inputs: Inputs, domain: Domain, change: Change) -> Inputs:
         """Change values that are not trivial, all at once if that still fails, else half by half."""
         name = domain.name
@@ -123,14 +117,6 @@ class Shrinker:
                 inputs = trial
             elif len(group) > 1:
                 waiting += reversed(np.array_split(group, [len(group) // 2]))
-        return inputs
-
-    # --- magnitude and digits
-
-    def _rounder(self, inputs: Inputs) -> Inputs:
-        for domain in self._domains:
-            for change in ROUNDINGS[domain.dtype.kind == "f"] if "mask" not in domain.role else ():
-                inputs = self._replaced(inputs, domain, partial(_rounded, change=change, domain=domain))
         return inputs
 
 

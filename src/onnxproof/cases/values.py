@@ -149,10 +149,11 @@ def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mappin
     valid = domain.within(sizes or {})
     if domain.is_float:
         values = _float(domain, profile, shape, g)
-    elif domain.role == "additive-mask":
-        values = _additive(domain, profile, shape, g)
-    elif domain.role == "mask":
+    elif "mask" in domain.role:
         values = MASKS.get(profile, _ragged)(g, shape)
+        if domain.role == "additive-mask":  # 0 where it is on, the example's lowest value (or −1e9) where it is off
+            low = float(domain.example.min(initial=0.0))
+            values = np.where(values > 0, 0.0, low if low < 0 else FULLY_MASKED)
     else:
         values = _integer(domain, valid, profile, shape, g)
     if valid is not None and (domain.declared or profile not in UNFAIR) and not _takes_extremes(domain, profile):
@@ -168,13 +169,6 @@ def _as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
         return np.where(whole >= float(info.max), info.max, np.minimum(whole, 2.0**62).astype(dtype)).astype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(values.astype(dtype))
-
-
-def _additive(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
-    """0 where the mask is on, and the example's lowest value (or −1e9) where it is off."""
-    low = float(domain.example.min(initial=0.0))
-    on = MASKS.get(profile, _ragged)(g, shape)
-    return np.asarray(np.where(on > 0, 0.0, low if low < 0 else FULLY_MASKED))
 
 
 def _takes_extremes(domain: Domain, profile: str) -> bool:

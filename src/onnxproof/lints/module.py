@@ -80,12 +80,8 @@ def _normalised(subject: Subject) -> list[Where]:
 
     # A dispatch mode would see more, and torch.cond does not run under one.
     with patch.object(torch, "batch_norm", noted):
-        return lines if _runs(subject) else []
-
-
-def _runs(subject: Subject) -> bool:
-    """Whether the module takes its example: one that rejects it says so itself when it is exported."""
-    return subject.accepts(subject.copies())
+        # A module that rejects its example says so itself when it is exported.
+        return lines if subject.accepts(subject.copies()) else []
 
 
 def _wide_weights(subject: Subject) -> Iterator[Finding]:
@@ -124,7 +120,7 @@ def _fast_path(subject: Subject) -> Iterator[Finding]:
     with ExitStack() as hooks:
         for module in encoders:
             hooks.enter_context(module.register_forward_pre_hook(noted, with_kwargs=True))
-        runs = _runs(subject)
+        runs = subject.accepts(subject.copies())
     if runs and padded:
         message = f"the transformer encoder {padded[0] or '(the module itself)'} leaves padded positions out in eval mode and answers zeros there; the graph computes them"
         yield found("OX147", message, where=Where(module=padded[0] or None), evidence={"modules": padded})

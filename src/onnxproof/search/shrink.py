@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,26 +19,13 @@ ONE_LINE = 100
 LOWERED = (0.0625, 0.125, 0.25, 0.5)
 
 
-@dataclass
-class Budget:
-    """How many inputs may be tried: counted, so that a busy machine finds the same one."""
-
-    evaluations: int = 600
-    spent: int = 0
-
-    @property
-    def left(self) -> bool:
-        """Whether there is some."""
-        return self.spent < self.evaluations
-
-
 class Shrinker:
     """Takes a step where the input still fails in the same way."""
 
-    def __init__(self, domains: Sequence[Domain], fails: Fails, budget: Budget | None = None) -> None:
-        self._domains = list(domains)
-        self._fails = fails
-        self._budget = budget or Budget()
+    def __init__(self, domains: Sequence[Domain], fails: Fails, most: int = 600) -> None:
+        """`most`: how many inputs may be tried. Counted, so that a busy machine finds the same one."""
+        self._domains, self._fails, self._most = list(domains), fails, most
+        self.tried = 0
 
     def shrink(self, inputs: Inputs) -> Inputs:
         """The smallest failing input found: shape, then values that are not trivial, then magnitude and digits."""
@@ -53,9 +39,9 @@ class Shrinker:
         return inputs
 
     def _still(self, inputs: Inputs) -> bool:
-        if not self._budget.left:
+        if self.tried >= self._most:
             return False
-        self._budget.spent += 1
+        self.tried += 1
         return self._fails(inputs)
 
     # --- shape
@@ -104,7 +90,7 @@ class Shrinker:
             differs |= np.signbit(values) != np.signbit(trivial)  # a zero of the other sign may be what matters
         places = np.flatnonzero(differs)
         waiting = [places] if places.size else []
-        while waiting and self._budget.left:
+        while waiting and self.tried < self._most:
             group = waiting.pop()
             flat = inputs[name].reshape(-1)
             new = change(flat[group])

@@ -75,7 +75,7 @@ def _parts(value: Any, path: str) -> Parts | None:
 
 def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
     keys, kind = list(value), type(value)
-    named = (_attribute(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]" for key in keys)
+    named = (dotted(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]" for key in keys)
 
     def assemble(parts: list[Any]) -> Any:
         pairs = dict(zip(keys, parts, strict=True))
@@ -85,7 +85,7 @@ def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
 
 
 def _field_parts(value: Any, path: str, names: Sequence[str]) -> Parts:
-    children = [(_attribute(path, name), getattr(value, name)) for name in names]
+    children = [(dotted(path, name), getattr(value, name)) for name in names]
     return children, lambda parts: type(value)(**dict(zip(names, parts, strict=True)))
 
 
@@ -101,7 +101,8 @@ def _pytree_parts(value: Any, path: str) -> Parts | None:
     return children, lambda parts: _pytree.tree_unflatten(parts, spec)
 
 
-def _attribute(path: str, name: str) -> str:
+def dotted(path: str, name: str) -> str:
+    """The path of an attribute, or of a value that has a name."""
     return f"{path}.{name}" if path else name
 
 

@@ -50,12 +50,10 @@ def decisions(graph: Graph) -> list[Decision]:
 
 
 def _of_node(label: str, op: str, inputs: Sequence[str], constants: Mapping[str, float]) -> list[Decision]:
-    if op in LEVELS:
+    if op in LEVELS or op == "Clip":
+        places = LEVELS.get(op) or [constants[name] for name in inputs[1:] if name in constants]
         hits = [Decision(f"{label}=", inputs[0], 0.0)] if op in HITS else []
-        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(LEVELS[op])] + hits
-    if op == "Clip":
-        limits = [constants[name] for name in inputs[1:] if name in constants]
-        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(limits)]
+        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(places)] + hits
     if op in POLES:
         value = inputs[POLES[op]]
         return [] if value in constants else [Decision(f"{label}.0", value, NEAR_ZERO, size=True)]

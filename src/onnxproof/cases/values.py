@@ -62,7 +62,9 @@ INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
     "tiny": lambda g, s, r: g.choice([r.low, r.high], s),
     "large": lambda g, s, r: np.full(s, r.high),
     "negative": lambda g, s, r: _integers(g, s, Range(r.low, min(r.high, max(r.low, -1)))),
-    "halves": lambda g, s, r: g.choice(_near_ends(r), s),
+    "halves": lambda g, s, r: g.choice(
+        np.unique([r.low, r.high, min(r.low + 1, r.high), max(r.high - 1, r.low), np.floor((r.low + r.high) / 2)]), s
+    ),
     "constant": lambda g, s, r: np.full(s, r.low),
     "ties": lambda g, s, r: np.broadcast_to(_integers(g, (*s[:-1], 1) if s else s, r), s).copy(),
     "sorted": lambda g, s, r: r.low + np.arange(int(np.prod(s)), dtype=np.float64).reshape(s) % (r.high - r.low + 1),
@@ -123,11 +125,6 @@ def _nonfinite(g: Generator, shape: Shape, choice: tuple[float, ...]) -> Floats:
 
 def _integers(g: Generator, shape: Shape, valid: Range) -> Floats:
     return g.integers(int(valid.low), int(valid.high), shape, endpoint=True).astype(np.float64)
-
-
-def _near_ends(valid: Range) -> Floats:
-    low, high = valid.low, valid.high
-    return np.unique([low, high, min(low + 1, high), max(high - 1, low), np.floor((low + high) / 2)])
 
 
 def _single(g: Generator, shape: Shape) -> Floats:

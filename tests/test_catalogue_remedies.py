@@ -26,7 +26,7 @@ import models
 import onnxproof
 from conftest import codes
 from onnxproof import rewrites
-from onnxproof.diagnosis import diagnose_text
+from onnxproof.diagnosis.failures import diagnose_text
 from onnxproof.findings import CATALOGUE, verdict_of
 from onnxproof.lints.module import lint_module
 from onnxproof.proof.proof import Proof

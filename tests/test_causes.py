@@ -15,7 +15,7 @@ from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import onnxproof
 from onnxproof.artifact.pairing import pair_inputs
-from onnxproof.diagnosis import diagnose_text
+from onnxproof.diagnosis.failures import diagnose_text
 from onnxproof.errors import InputError, Rejected, TargetError
 from onnxproof.graph import sourcemap
 from onnxproof.graph.evaluator import ReferenceRunner

@@ -66,7 +66,7 @@ FIRST_CODE = {
 
 def told(row: dict[str, Any]) -> str | None:
     """The code that a report gets: for what was printed, else for its title and the text together."""
-    from onnxproof.diagnosis import diagnose_text
+    from onnxproof.diagnosis.failures import diagnose_text
 
     for text in (row["error"], f"{row['title']}\n{row['error']}"):
         finding = diagnose_text(text)

@@ -7,6 +7,7 @@ from torch import nn
 
 from onnxproof.artifact.wrapper import FlatModule, resized
 from onnxproof.subject.assembly import make_subject
+from onnxproof.subject.subject import Subject
 
 
 class Nested(nn.Module):
@@ -24,8 +25,13 @@ def test_the_structure_stays_outside():
 
 def test_dimensions_grow_and_shrink_by_what_is_there():
     rows = torch.tensor([[1, 2, 3], [4, 5, 6]])
-    grown, shrunk, same, empty = resized([rows, rows, rows, rows[:0]], [{0: 3}, {1: 2}, {0: 2}, {0: 4}])
+    dynamic = {"a": {0: "more"}, "b": {1: "fewer"}, "c": {0: "as-many"}, "d": {0: "none"}, "e": {1: "unnamed"}}
+    subject = Subject(
+        nn.Identity(), (), dict(zip("abcde", [rows, rows, rows, rows[:0], rows], strict=True)), dynamic=dynamic
+    )
+    grown, shrunk, same, empty, other = resized(subject, {"more": 3, "fewer": 2, "as-many": 2, "none": 4})
     assert grown.tolist() == [[1, 2, 3], [4, 5, 6], [1, 2, 3]]
     assert shrunk.tolist() == [[1, 2], [4, 5]]
     assert same is rows
+    assert other is rows
     assert empty.shape == (0, 3)

@@ -8,7 +8,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxproof.diagnosis import diagnose_text
+from onnxproof.diagnosis.failures import diagnose_text
 
 
 def said(text):

@@ -10,7 +10,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from onnxproof.diagnosis import (
+from onnxproof.diagnosis.chain import errors_only
+from onnxproof.diagnosis.failures import (
     diagnose_export,
     diagnose_loading,
     diagnose_running,
@@ -18,7 +19,6 @@ from onnxproof.diagnosis import (
     named_node,
     refused_size,
 )
-from onnxproof.diagnosis.chain import errors_only
 from onnxproof.findings import CATALOGUE
 
 

@@ -9,9 +9,8 @@ from importlib.resources import files
 import msgspec
 import pytest
 
-from onnxproof.diagnosis import diagnose_text
 from onnxproof.diagnosis.chain import errors_only
-from onnxproof.diagnosis.failures import ELSEWHERE, EXPORTING, LOADING, RUNNING
+from onnxproof.diagnosis.failures import ELSEWHERE, EXPORTING, LOADING, RUNNING, diagnose_text
 from onnxproof.diagnosis.rules import GROUP, OPTIONAL, Rule, first_rule, rules
 from onnxproof.findings import CATALOGUE
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
 from onnxproof.request.specs import Range
-from onnxproof.search.shrink import Budget, Shrinker, in_full
+from onnxproof.search.shrink import Shrinker, in_full
 
 
 def floats(shape=(8, 6), declared=None):
@@ -54,9 +54,7 @@ def test_shrinking_stays_in_the_declared_sizes():
 
 def test_shrinking_stops_with_its_budget():
     count = []
-    Shrinker([floats()], lambda t: count.append(1) or False, Budget(evaluations=25)).shrink(
-        {"x": np.ones((8, 6), "f4")}
-    )
+    Shrinker([floats()], lambda t: count.append(1) or False, 25).shrink({"x": np.ones((8, 6), "f4")})
     assert len(count) == 25
 
 

@@ -31,6 +31,8 @@ from onnxproof.subject.subject import Subject
 from onnxproof.version import __version__
 
 PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, type(None))
+TENSORS = ("_parameters", "_buffers", "_modules")
+"""Where a module holds what its weights' hash and its submodules tell."""
 DEEPEST = 6
 """How far what modules hold is followed."""
 
@@ -55,18 +57,15 @@ def export_once(subject: Subject, path: Path, options: ExportOptions, weights: s
         return before.artifact
     note.unlink(missing_ok=True)
     found: list[Finding] = []
-    artifact = export(subject, path, options, _both(found.append, report))
+
+    def noted(finding: Finding) -> None:
+        found.append(finding)
+        report(finding)
+
+    artifact = export(subject, path, options, noted)
     if made_of is not None:
         note.write_text(encode(Written(made_of, artifact, tuple(found))), encoding="utf-8")
     return artifact
-
-
-def _both(*reports: Report) -> Report:
-    def tell(finding: Finding) -> None:
-        for report in reports:
-            report(finding)
-
-    return tell
 
 
 def _read(note: Path) -> Written | None:
@@ -103,7 +102,8 @@ def _made_of(subject: Subject, options: ExportOptions, weights: str) -> str | No
     for name, tensor in subject.inputs.tensors.items():
         add(name, tuple(tensor.shape), str(tensor.dtype), hashlib.blake2b(_bytes(tensor)).hexdigest())
     for name, module in subject.module.named_modules():
-        add(name, type(module).__qualname__, module.training, _plain_state(vars(module)))
+        held = [(key, _text(value)) for key, value in sorted(vars(module).items()) if key not in TENSORS]
+        add(name, type(module).__qualname__, module.training, held)
     files = _sources(type(module) for module in subject.module.modules())
     if files is None or any(isinstance(module, torch.jit.ScriptModule) for module in subject.module.modules()):
         return None
@@ -116,13 +116,8 @@ def _bytes(tensor: torch.Tensor) -> bytes:
     return tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
 
 
-def _plain_state(held: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a module holds that is no tensor and no module, as far as its text tells what it is."""
-    known = ("_parameters", "_buffers", "_modules")
-    return [(name, _text(value)) for name, value in sorted(held.items()) if name not in known]
-
-
 def _text(value: Any, depth: int = DEEPEST) -> str:
+    """What a module holds, as far as its text tells what it is."""
     if isinstance(value, PLAIN):
         return repr(value)
     if isinstance(value, torch.Tensor):

@@ -14,8 +14,8 @@ from onnxproof.artifact.exporters import Attempt, Order, plain_error, run
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.specialised import Place, listening
 from onnxproof.artifact.wrapper import resized
-from onnxproof.diagnosis import diagnose_export
 from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
+from onnxproof.diagnosis.failures import diagnose_export
 from onnxproof.errors import FindingError, InputError, condensed
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.artifact import Artifact
@@ -110,10 +110,8 @@ def _report_oddities(inputs: Flat, outputs: Flat, report: Report) -> None:
 
 def _export_inputs(subject: Subject) -> list[torch.Tensor]:
     """Example inputs whose dynamic dims are at least 2: torch.export bakes sizes 0 and 1 in."""
-    sizes = {name: max(size, 2) for name, size in subject.sizes().items()}
-    tensors = subject.inputs.tensors
-    leaves = list(tensors.values())
-    grown = resized(leaves, [{d: sizes[n] for d, n in subject.dynamic.get(name, {}).items()} for name in tensors])
+    leaves = list(subject.inputs.tensors.values())
+    grown = resized(subject, {name: max(size, 2) for name, size in subject.sizes().items()})
     other = any(a.shape != b.shape for a, b in zip(leaves, grown, strict=True))
     # Where it accepts only the example's sizes, the export will tell.
     return grown if other and subject.accepts(grown) else leaves
@@ -243,6 +241,4 @@ def _report_baked(
 
 def _accepts_other(subject: Subject, size: str) -> bool:
     """Whether the module itself takes another size of this dimension: what it refuses, no export needs to offer."""
-    tensors, sizes = subject.inputs.tensors, subject.sizes()
-    grown = [{d: sizes[n] + 1 for d, n in subject.dynamic.get(name, {}).items() if n == size} for name in tensors]
-    return subject.accepts(resized(list(tensors.values()), grown))
+    return subject.accepts(resized(subject, {size: subject.sizes()[size] + 1}))

@@ -117,13 +117,12 @@ def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):
         return Pairing(pairs, _unpaired(lonely, unknown))
-    renamed = dict(zip(lonely, unknown, strict=True))
-    return Pairing(pairs | renamed, tuple(_renamed(wanted[module], module, graph) for module, graph in renamed.items()))
-
-
-def _renamed(output: str, module: str, graph: str) -> Finding:
-    message = f"the output {output} is called {graph} in the artifact; paired by position"
-    return found("OX212", message, where=Where(output=module), evidence={"module": module, "artifact": graph})
+    renamed, findings = dict(zip(lonely, unknown, strict=True)), []
+    for module, graph in renamed.items():
+        message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
+        evidence = {"module": module, "artifact": graph}
+        findings.append(found("OX212", message, where=Where(output=module), evidence=evidence))
+    return Pairing(pairs | renamed, tuple(findings))
 
 
 def _unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ outside the captured program, none of that reaches them, and every name is ours 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import nn
@@ -29,13 +29,13 @@ class FlatModule(nn.Module):
         return tuple(flatten(self.model(*args, **kwargs)).tensors.values())
 
 
-def resized(leaves: Sequence[torch.Tensor], dims: Sequence[dict[int, int]]) -> list[torch.Tensor]:
-    """Tensors with some dimensions grown or shrunk by repeating what is there."""
+def resized(subject: Subject, sizes: Mapping[str, int]) -> list[torch.Tensor]:
+    """The example inputs with some dynamic dimensions grown or shrunk by repeating what is there."""
     result = []
-    for tensor, sizes in zip(leaves, dims, strict=True):
-        for dim, size in sizes.items():
+    for name, tensor in subject.inputs.tensors.items():
+        for dim, size in subject.dynamic.get(name, {}).items():
             have = tensor.shape[dim]
-            if have and have != size:
-                tensor = tensor.index_select(dim, torch.arange(size) % have)
+            if have and sizes.get(size, have) != have:
+                tensor = tensor.index_select(dim, torch.arange(sizes[size]) % have)
         result.append(tensor)
     return result

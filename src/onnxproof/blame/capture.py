@@ -41,8 +41,7 @@ def capture(subject: Subject) -> Captured:
     """Export again, in memory, keeping every step."""
     tensors = subject.inputs.tensors
     dims = tuple(dict(subject.dynamic.get(name, {})) or None for name in tensors)
-    grown = [{d: max(2, t.shape[d]) for d in subject.dynamic.get(n, {})} for n, t in tensors.items()]
-    leaves = tuple(resized(list(tensors.values()), grown))
+    leaves = tuple(resized(subject, {name: max(size, 2) for name, size in subject.sizes().items()}))
     with caught(), eval_mode(subject.module), preserved(subject.module), torch.no_grad():
         try:
             program = _export(subject, leaves, (dims,))

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxproof.candidates.candidate import Outputs
 from onnxproof.candidates.serve import NARROW
-from onnxproof.diagnosis import diagnose_loading
+from onnxproof.diagnosis.failures import diagnose_loading
 from onnxproof.errors import ProviderError, Rejected, listed
 from onnxproof.findings import Finding, found
 from onnxproof.request.session import CPU, SessionSettings

@@ -98,11 +98,10 @@ def _float_role(name: str, example: Array, declared: bool, use: Use) -> Role:
         return "float"
     low = float(np.min(example))
     dips = bool(((example == 0) | (example == low)).all())
-    if dips and low <= -1e3 and (use.added_before_softmax or "mask" in name):
+    added, called = use.added_before_softmax, "mask" in name
+    if (dips and low <= -1e3 and (added or called)) or (added and called and not example.any()):
         return "additive-mask"
-    if use.added_before_softmax and "mask" in name and not example.any():
-        return "additive-mask"
-    if "mask" in name and bool(np.isin(example, (0, 1)).all()):
+    if called and bool(np.isin(example, (0, 1)).all()):
         return "mask"
     return "image" if use.convolved and example.ndim == 4 and example.shape[1] in (1, 3, 4) else "float"
 

@@ -114,14 +114,11 @@ def covering(choices: Mapping[str, Sequence[int]]) -> list[Sizes]:
         row: Sizes = dict(min(open_pairs, key=sorted))
         for name, sizes in choices.items():
             if name not in row:
-                row[name] = max(sizes, key=lambda size: (_closed(row, name, size, open_pairs), -size))
+                closing = {s: sum(frozenset({(name, s), other}) in open_pairs for other in row.items()) for s in sizes}
+                row[name] = max(sizes, key=lambda size: (closing[size], -size))
         open_pairs -= {frozenset(pair) for pair in combinations(row.items(), 2)}
         rows.append({name: row[name] for name in choices})
     return rows
-
-
-def _closed(row: Sizes, name: str, size: int, open_pairs: set[frozenset[tuple[str, int]]]) -> int:
-    return sum(frozenset({(name, size), other}) in open_pairs for other in row.items())
 
 
 def small(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch") -> Sizes:

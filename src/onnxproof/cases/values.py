@@ -62,7 +62,9 @@ INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
     "tiny": lambda g, s, r: g.choice([r.low, r.high], s),
     "large": lambda g, s, r: np.full(s, r.high),
     "negative": lambda g, s, r: _integers(g, s, Range(r.low, min(r.high, max(r.low, -1)))),
-    "halves": lambda g, s, r: g.choice(_near_ends(r), s),
+    "halves": lambda g, s, r: g.choice(
+        np.unique([r.low, r.high, min(r.low + 1, r.high), max(r.high - 1, r.low), np.floor((r.low + r.high) / 2)]), s
+    ),
     "constant": lambda g, s, r: np.full(s, r.low),
     "ties": lambda g, s, r: np.broadcast_to(_integers(g, (*s[:-1], 1) if s else s, r), s).copy(),
     "sorted": lambda g, s, r: r.low + np.arange(int(np.prod(s)), dtype=np.float64).reshape(s) % (r.high - r.low + 1),
@@ -125,11 +127,6 @@ def _integers(g: Generator, shape: Shape, valid: Range) -> Floats:
     return g.integers(int(valid.low), int(valid.high), shape, endpoint=True).astype(np.float64)
 
 
-def _near_ends(valid: Range) -> Floats:
-    low, high = valid.low, valid.high
-    return np.unique([low, high, min(low + 1, high), max(high - 1, low), np.floor((low + high) / 2)])
-
-
 def _single(g: Generator, shape: Shape) -> Floats:
     values = np.zeros(shape)
     if values.size and shape:
@@ -149,10 +146,11 @@ def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mappin
     valid = domain.within(sizes or {})
     if domain.is_float:
         values = _float(domain, profile, shape, g)
-    elif domain.role == "additive-mask":
-        values = _additive(domain, profile, shape, g)
-    elif domain.role == "mask":
+    elif "mask" in domain.role:
         values = MASKS.get(profile, _ragged)(g, shape)
+        if domain.role == "additive-mask":  # 0 where it is on, the example's lowest value (or −1e9) where it is off
+            low = float(domain.example.min(initial=0.0))
+            values = np.where(values > 0, 0.0, low if low < 0 else FULLY_MASKED)
     else:
         values = _integer(domain, valid, profile, shape, g)
     if valid is not None and (domain.declared or profile not in UNFAIR) and not _takes_extremes(domain, profile):
@@ -168,13 +166,6 @@ def _as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
         return np.where(whole >= float(info.max), info.max, np.minimum(whole, 2.0**62).astype(dtype)).astype(dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(values.astype(dtype))
-
-
-def _additive(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
-    """0 where the mask is on, and the example's lowest value (or −1e9) where it is off."""
-    low = float(domain.example.min(initial=0.0))
-    on = MASKS.get(profile, _ragged)(g, shape)
-    return np.asarray(np.where(on > 0, 0.0, low if low < 0 else FULLY_MASKED))
 
 
 def _takes_extremes(domain: Domain, profile: str) -> bool:

@@ -72,7 +72,7 @@ def _page(entry: Entry) -> str:
 
 
 def _explain_error(source: str) -> None:
-    from onnxproof.diagnosis import diagnose_text
+    from onnxproof.diagnosis.failures import diagnose_text
 
     if source != "-" and not Path(source).is_file():
         raise UserError(f"--error: there is no file {source}")

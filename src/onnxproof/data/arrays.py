@@ -50,16 +50,12 @@ class ArraySource(Source):
         for block in range(start - self.first, self.count(), step):
             yield {name: as_array(a[block : block + step]) for name, a in self._arrays.items()}
             for array in self._arrays.values():
-                _release(array)
+                if isinstance(array, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
+                    # What was read of a mapped file does not count as this process's memory any longer.
+                    array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]  # numpy's own mmap.mmap
 
     def take(self, places: Array) -> Table:
         return {name: as_array(a[places]) for name, a in self._arrays.items()}
-
-
-def _release(array: Any) -> None:
-    """What was read of a mapped file does not count as this process's memory any longer."""
-    if isinstance(array, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
-        array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]  # numpy's own mmap.mmap
 
 
 def open_npy(file: Path, label: str) -> Source:

@@ -61,19 +61,15 @@ class Sampled:
     """Outputs of timed calls: how many were seen, and those that differ bit for bit from the ones before."""
 
     count: int = 0
-    distinct: list[Outputs] = field(default_factory=list)
+    distinct: dict[frozenset[tuple[Any, ...]], Outputs] = field(default_factory=dict)
+    """By their bits."""
 
     def add(self, outputs: Outputs) -> None:
         """Take one in."""
         self.count += 1
-        if len(self.distinct) < KEPT_OUTPUTS and not any(_same(outputs, other) for other in self.distinct):
-            self.distinct.append(outputs)
-
-
-def _same(a: Outputs, b: Outputs) -> bool:
-    return a.keys() == b.keys() and all(
-        a[n].dtype == b[n].dtype and a[n].shape == b[n].shape and a[n].tobytes() == b[n].tobytes() for n in a
-    )
+        if len(self.distinct) < KEPT_OUTPUTS:
+            bits = frozenset((name, a.dtype, a.shape, a.tobytes()) for name, a in outputs.items())
+            self.distinct.setdefault(bits, outputs)
 
 
 class Bench:
@@ -107,7 +103,7 @@ class Bench:
         self._runs: list[Run] = []
         self._speedups: list[Speedup] = []
         self._profile: Profile | None = None
-        self._tuned: list[Tuned] = []
+        self.tuned: list[Tuned] = []
         pairs = self.verifier.input_pairs
         self.field = Field(self._subject, artifact, self.candidate, self.session, self.settings, pairs, load_ms)
         self.points = Points(self._subject, artifact, self._verify, self.settings, self.verifier.supply).all()
@@ -156,7 +152,7 @@ class Bench:
             machine.describe(self._before, machine.look()),
             tuple(self._absent),
             self._profile,
-            tuple(self._tuned),
+            tuple(self.tuned),
             None,
             facts,
         )
@@ -205,7 +201,8 @@ class Bench:
 
     def _prepare(self, point: Point) -> tuple[Point, Calls] | None:
         """Calls of the contenders that answer; a size that PyTorch refuses is tried with the example's values too."""
-        for attempt in (point, self._with_example(point)):
+        case = Case(f"{point.label}/timed-example/seed={self._verify.seed}", dict(point.sizes), "example")
+        for attempt in (point, replace(point, case=case, inputs=self.verifier.supply.make_inputs(case))):
             try:
                 calls = {BASELINE: self.contenders[BASELINE].prepare(attempt.inputs)}
             except Rejected as error:
@@ -223,10 +220,6 @@ class Bench:
         self._absent.append(Absent(point.label, why, point.batch))
         return None
 
-    def _with_example(self, point: Point) -> Point:
-        case = Case(f"{point.label}/timed-example/seed={self._verify.seed}", dict(point.sizes), "example")
-        return replace(point, case=case, inputs=self.verifier.supply.make_inputs(case))
-
     # --- what was timed is compared
 
     def _compare(self, point: Point, sampled: Mapping[str, Sampled]) -> dict[str, tuple[Comparison, ...]]:
@@ -236,7 +229,7 @@ class Bench:
             return found
         # The session that ships comes first: how its outputs pair up with PyTorch's is needed for the others.
         for name in (SHIPPED, *(name for name in sampled if name not in (BASELINE, SHIPPED))):
-            results = [self._evaluate(point, name, outputs) for outputs in sampled[name].distinct]
+            results = [self._evaluate(point, name, outputs) for outputs in sampled[name].distinct.values()]
             if name != SHIPPED:
                 found[name] = tuple(c for result in results for c in result.outputs)
                 continue
@@ -295,10 +288,6 @@ class Bench:
         point = next(p for p in points if dict(p.sizes) == dict(worst.sizes) and p.batch == worst.batch)
         self.tell("profiling")
         self._profile = profile(self.candidate, self.artifact, self.session, self.field.renamed, point)
-
-    def add_tuned(self, tuned: Sequence[Tuned]) -> None:
-        """Take in what tuning found."""
-        self._tuned += tuned
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -112,33 +112,30 @@ def resolution(clock: Clock = time.perf_counter_ns) -> float:
     return float(steps.min()) if steps.size else float("inf")
 
 
+@dataclass
 class Harness:
     """Times some contenders against each other at one size."""
 
-    def __init__(
-        self,
-        contenders: Sequence[Timed],
-        need: Need,
-        *,
-        seed: int = 0,
-        clock: Clock = time.perf_counter_ns,
-        sleep: Callable[[float], None] = time.sleep,
-        spent: Callable[[], float] = time.process_time,
-        sampled: Sampled = lambda name, value: None,
-        tell: Callable[[float], None] = lambda share: None,
-    ) -> None:
-        self._contenders = list(contenders)
-        self._need = need
+    contenders: Sequence[Timed]
+    need: Need
+    _: KW_ONLY
+    seed: InitVar[int] = 0
+    clock: Clock = time.perf_counter_ns
+    sleep: Callable[[float], None] = time.sleep
+    spent: Callable[[], float] = time.process_time
+    sampled: Sampled = lambda name, value: None
+    tell: Callable[[float], None] = lambda share: None
+
+    def __post_init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._clock, self._sleep, self._spent, self._sampled, self._tell = clock, sleep, spent, sampled, tell
-        self._spinning = any(contender.threads > 1 for contender in contenders)
-        self.measured = {contender.name: Measured() for contender in contenders}
+        self._spinning = any(contender.threads > 1 for contender in self.contenders)
+        self.measured = {contender.name: Measured() for contender in self.contenders}
 
     def run(self) -> dict[str, Measured]:
         """Warm up, then rounds until every contender has its minimum time and count."""
-        self._empty = overhead(self._clock)
-        self._deadline = self._clock() + self._need.budget * 1e9
-        typical = {contender.name: self._warm_up(contender) for contender in self._contenders}
+        self._empty = overhead(self.clock)
+        self._deadline = self.clock() + self.need.budget * 1e9
+        typical = {contender.name: self._warm_up(contender) for contender in self.contenders}
         window = max(WINDOW_NS, *typical.values())
         for name, one in typical.items():
             self.measured[name].per_block = max(1, round(window / max(one, 1.0)))
@@ -147,7 +144,7 @@ class Harness:
             while not rounds or not self._enough():
                 self._round(keep=rounds & (rounds - 1) == 0)  # rounds 0, 1, 2, 4, 8 …
                 rounds += 1
-                self._tell(min(self._share(), 1.0))
+                self.tell(min(self._share(), 1.0))
         return self.measured
 
     # --- before it counts
@@ -157,14 +154,14 @@ class Harness:
         measured = self.measured[contender.name]
         with contender.around():
             first = [0]
-            run_block(contender.call, first, self._clock)
+            run_block(contender.call, first, self.clock)
             medians = [float(first[0])]
             # A tenth of the budget for each contender, and no more than what is timed after.
-            ended = self._clock() + min(0.1 * self._need.budget, max(self._need.min_time, 0.5)) * 1e9
+            ended = self.clock() + min(0.1 * self.need.budget, max(self.need.min_time, 0.5)) * 1e9
             measured.steady = False
-            while not measured.steady and len(medians) < WARMUP_BLOCKS and self._clock() < ended:
+            while not measured.steady and len(medians) < WARMUP_BLOCKS and self.clock() < ended:
                 block = [0] * max(1, min(1000, round(WINDOW_NS / max(medians[-1], 1.0))))
-                run_block(contender.call, block, self._clock)
+                run_block(contender.call, block, self.clock)
                 measured.warmup += len(block)
                 medians.append(float(np.median(block)))
                 measured.steady = self._steady(medians[1:])
@@ -182,43 +179,42 @@ class Harness:
     def _round(self, *, keep: bool) -> None:
         """One block of each contender, in random order."""
         outputs = []
-        for contender in self._random.sample(self._contenders, len(self._contenders)):
+        for contender in self._random.sample(self.contenders, len(self.contenders)):
             measured = self.measured[contender.name]
             samples = [0] * measured.per_block
             self._settle()
             with contender.around():
                 if measured.per_block > 1:
                     contender.call()  # the first call after another contender finds cold caches and sleeping threads
-                value = run_block(contender.call, samples, self._clock)
+                value = run_block(contender.call, samples, self.clock)
             measured.samples += samples
             measured.total += sum(samples)
             measured.blocks.append(max(float(np.mean(samples)) - self._empty, 1.0) / contender.calls)
             if keep:
                 outputs.append((contender.name, value))
         for name, value in outputs:
-            self._sampled(name, value)
+            self.sampled(name, value)
 
     def _settle(self) -> None:
         """Wait until the threads of the contender before have gone to sleep."""
-        self._sleep(PAUSE)
+        self.sleep(PAUSE)
         for _ in range(SETTLE_STEPS if self._spinning else 0):
-            before = self._spent()
-            self._sleep(SETTLE_STEP)
-            if self._spent() - before < SETTLED * SETTLE_STEP:
+            before = self.spent()
+            self.sleep(SETTLE_STEP)
+            if self.spent() - before < SETTLED * SETTLE_STEP:
                 return
 
     def _share(self) -> float:
         """How much of the need is met by the contender that has least."""
-        need, every = self._need, self.measured.values()
+        need, every = self.need, self.measured.values()
         lasted = min(one.total for one in every) / max(need.min_time * 1e9, 1.0)
         count = min(len(one.samples) for one in every) / max(need.min_count, 1)
         return min(lasted, count, min(len(one.blocks) for one in every) / max(need.min_rounds, 1))
 
     def _enough(self) -> bool:
-        if self._share() >= 1.0:
-            return True
-        if self._clock() < self._deadline:
-            return False
+        met = self._share() >= 1.0
+        if met or self.clock() < self._deadline:
+            return met
         for measured in self.measured.values():
             measured.cut = True
         return True

@@ -63,6 +63,6 @@ def weigh(make: Callable[[], Contender], inputs: Sequence[Inputs], subject: Subj
                 call()
         except Rejected:
             grown.append(None)
-            continue
-        grown.append(max(0, peak() - before) + there)
+        else:
+            grown.append(max(0, peak() - before) + there)
     return grown

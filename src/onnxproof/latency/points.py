@@ -49,10 +49,9 @@ class Points:
                 "Declare it with --dynamic NAME:DIM=size"
             )
         plain = [{**sizes, subject.batch: batch} if subject.batch else dict(sizes) for batch in self._batches()]
-        wanted = list(plain) if not self._settings.lengths else []
-        for name, lengths in self._settings.lengths.items():
-            wanted += [{**base, name: length} for base in plain for length in lengths]
-        return [self._point(one) for one in {tuple(one.items()): one for one in wanted}.values()]
+        named = self._settings.lengths.items()
+        longer = [{**base, name: length} for name, lengths in named for base in plain for length in lengths]
+        return [self._point(dict(one)) for one in dict.fromkeys(tuple(s.items()) for s in (longer if named else plain))]
 
     def _batches(self) -> list[int]:
         asked, batch = self._verify.batch_sizes, self._subject.batch
@@ -75,12 +74,9 @@ class Points:
         """The size that the file itself has where the module's batch is dynamic, if it fixes it."""
         ports = {port.name: port for port in self._artifact.inputs}
         pairs = pair_inputs(dict.fromkeys(self._subject.inputs.tensors, ""), self._artifact.inputs).pairs
-        for name, graph in pairs.items():
-            for dim, size in self._subject.dynamic.get(name, {}).items():
-                shape = ports[graph].shape or ()
-                if size == batch and dim < len(shape) and isinstance(shape[dim], int):
-                    return int(shape[dim])  # type: ignore[arg-type]  # an int, as asked above
-        return None
+        named = ((ports[graph].shape or (), self._subject.dynamic.get(name, {})) for name, graph in pairs.items())
+        sizes = (shape[d] for shape, dims in named for d, size in dims.items() if size == batch and d < len(shape))
+        return next((size for size in sizes if isinstance(size, int)), None)
 
     def _first_size(self) -> int:
         shapes = [t.shape for t in self._subject.inputs.tensors.values() if t.ndim]

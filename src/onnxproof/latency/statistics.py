@@ -97,12 +97,7 @@ def ratio_interval(slow: ArrayLike, fast: ArrayLike, *, seed: int = 0) -> Interv
         [np.quantile(trimmed_mean(resampled, share), ((1 - LEVEL) / 2, (1 + LEVEL) / 2)) for share in TRIMS]
     )
     centre = float(trimmed_mean(logs, TRIMS[0]))
-    wider = _small_sample_factor(len(logs) - 1)
+    # Student's quantile over the normal one (first term of its expansion): a bootstrap of few rounds is too narrow.
+    wider = 1 + (NormalDist().inv_cdf((1 + LEVEL) / 2) ** 2 + 1) / (4 * (len(logs) - 1))
     low, high = centre - wider * (centre - ends[:, 0].min()), centre + wider * (ends[:, 1].max() - centre)
     return Interval(math.exp(centre), math.exp(min(low, centre)), math.exp(max(high, centre)))
-
-
-def _small_sample_factor(freedom: int) -> float:
-    """Student's quantile over the normal one (first term of its expansion): a bootstrap of few rounds is too narrow."""
-    z = NormalDist().inv_cdf((1 + LEVEL) / 2)
-    return 1 + (z**2 + 1) / (4 * freedom)

@@ -106,7 +106,7 @@ def unknown_operators(graph: Graph) -> Iterator[Finding]:
 def ill_typed(graph: Graph) -> list[Finding]:
     """Nodes that are given a type which the standard does not allow there: onnxruntime loads no such file."""
     for node in graph.running:
-        schema = _schema(graph, node)
+        schema = _standard(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
         if schema is None:
             continue
         allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
@@ -119,13 +119,9 @@ def ill_typed(graph: Graph) -> list[Finding]:
     return []
 
 
-def _schema(graph: Graph, node: ir.Node) -> onnx.defs.OpSchema | None:
-    """What the standard says of a node's operator in the opset of the file; None where it says nothing."""
-    return _standard(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
-
-
 @cache
 def _standard(op: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
+    """What the standard says of an operator in an opset; None where it says nothing."""
     try:
         return onnx.defs.get_schema(op, version, domain)
     except Exception:
@@ -173,7 +169,7 @@ def _runs(graph: Graph, node: ir.Node, provider: str) -> bool:
         return True  # it becomes a stored tensor before kernels are looked for
     if graph.function(node) is not None:
         return False
-    schema = _schema(graph, node)
+    schema = _standard(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
     if schema is None:
         return True
     bound = _bound(graph, node, schema)

@@ -17,6 +17,7 @@ from onnxproof.findings import Finding, Where, found
 from onnxproof.findings.frames import running_line
 from onnxproof.lints.source import Spot, fixed_spots, preprocessing_spots
 from onnxproof.subject.mode import at_rest
+from onnxproof.subject.structure import dotted
 from onnxproof.subject.subject import Subject
 
 OWN_STATE = frozenset(nn.Module().__dict__)
@@ -80,12 +81,8 @@ def _normalised(subject: Subject) -> list[Where]:
 
     # A dispatch mode would see more, and torch.cond does not run under one.
     with patch.object(torch, "batch_norm", noted):
-        return lines if _runs(subject) else []
-
-
-def _runs(subject: Subject) -> bool:
-    """Whether the module takes its example: one that rejects it says so itself when it is exported."""
-    return subject.accepts(subject.copies())
+        # A module that rejects its example says so itself when it is exported.
+        return lines if subject.accepts(subject.copies()) else []
 
 
 def _wide_weights(subject: Subject) -> Iterator[Finding]:
@@ -124,7 +121,7 @@ def _fast_path(subject: Subject) -> Iterator[Finding]:
     with ExitStack() as hooks:
         for module in encoders:
             hooks.enter_context(module.register_forward_pre_hook(noted, with_kwargs=True))
-        runs = _runs(subject)
+        runs = subject.accepts(subject.copies())
     if runs and padded:
         message = f"the transformer encoder {padded[0] or '(the module itself)'} leaves padded positions out in eval mode and answers zeros there; the graph computes them"
         yield found("OX147", message, where=Where(module=padded[0] or None), evidence={"modules": padded})
@@ -168,11 +165,7 @@ def _of_hooks(module: nn.Module) -> set[str]:
         for hook in getattr(child, "_forward_pre_hooks", {}).values()
         if type(hook).__module__.startswith("torch.nn.utils")
     ]
-    return {_path(path, name) for path, name in names if name}
-
-
-def _path(module: str, attribute: str) -> str:
-    return f"{module}.{attribute}" if module else attribute
+    return {dotted(path, name) for path, name in names if name}
 
 
 def _filled(module: nn.Module) -> set[str]:
@@ -186,13 +179,13 @@ def _filled(module: nn.Module) -> set[str]:
             continue
         held = {name: value for name, value in child.__dict__.items() if isinstance(value, (dict, list, set)) and value}
         names = [name for name in re.findall(FILLED.format(re.escape(me)), source) if name in held]
-        found |= {_path(path, name) for name in names}
+        found |= {dotted(path, name) for name in names}
     return found
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:
     return {
-        _path(path, name): _signature(value)
+        dotted(path, name): _signature(value)
         for path, child in module.named_modules()
         for name, value in child.__dict__.items()
         if name not in OWN_STATE

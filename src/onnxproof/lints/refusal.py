@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,16 +23,12 @@ def refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session:
     enough = where.line is not None if adds == "node" else candidate.abilities.elsewhere
     if adds is None or enough:
         return replace(finding, where=where)
-    seen = [one for one in _lint(artifact, session) if one.code == finding.code]
-    same = next((one for one in seen if one.where.node is not None or adds == "words"), None)
+    seen: list[Finding] = []
+    with suppress(Exception):  # a file that nobody can read is told by the session
+        seen = lint_graph(Graph.read(Path(artifact.path)), [provider.name for provider in session.providers])
+    alike = (one for one in seen if one.code == finding.code)
+    same = next((one for one in alike if one.where.node is not None or adds == "words"), None)
     if same is None:
         return replace(finding, where=where)
     # That the session refuses it is certain, whatever the lint thinks of it.
     return replace(same, severity=finding.severity, evidence={**same.evidence, **finding.evidence}, help=finding.help)
-
-
-def _lint(artifact: Artifact, session: SessionSettings) -> list[Finding]:
-    try:
-        return lint_graph(Graph.read(Path(artifact.path)), [provider.name for provider in session.providers])
-    except Exception:
-        return []  # a file that nobody can read is told by the session

@@ -142,16 +142,13 @@ def _method(call: ast.Call, names: Names, batch: int | None) -> str | None:
 
 
 def _builtin(call: ast.Call, names: Names) -> str | None:
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
-    if name == "range" and any(map(names.batch, call.args)):
-        return "range() writes a loop out for the example's batch size"
-    if len(call.args) != 1:
-        return None
-    argument = call.args[0]
-    if name in ("int", "float", "bool") and names.size(argument):
-        return f"{name}() makes a Python number of a size"
-    if name == "len" and isinstance(argument, ast.Name) and names.tensor(argument) and argument.id in names.used:
-        return "len() makes a Python number of a size"
+    match call:
+        case ast.Call(func=ast.Name(id="range"), args=given) if any(map(names.batch, given)):
+            return "range() writes a loop out for the example's batch size"
+        case ast.Call(func=ast.Name(id="int" | "float" | "bool" as name), args=[given]) if names.size(given):
+            return f"{name}() makes a Python number of a size"
+        case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name) as given]) if name in names.used:
+            return "len() makes a Python number of a size" if names.tensor(given) else None
     return None
 
 
@@ -182,10 +179,9 @@ def _beside_forward(tree: ast.Module, kinds: Collection[str]) -> list[ast.Functi
 
 
 def _prepares(node: ast.stmt) -> list[str]:
-    if isinstance(node, ast.FunctionDef) and PREPROCESSING.search(node.name):
-        return [f"{node.name}() prepares inputs outside the module"]
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-        name = name_of(node.value.func)
-        if name in PIPELINES:
+    match node:
+        case ast.FunctionDef(name=name) if PREPROCESSING.search(name):
+            return [f"{name}() prepares inputs outside the module"]
+        case ast.Assign(value=ast.Call(func=called)) if (name := name_of(called)) in PIPELINES:
             return [f"{name} prepares inputs outside the module"]
     return []

@@ -35,28 +35,26 @@ class Names:
 
     def tensor(self, node: ast.AST) -> bool:
         """Whether an expression is a tensor that is computed from an input."""
-        if isinstance(node, ast.Name):
-            return self.kinds.get(node.id) == "tensor"
-        if isinstance(node, ast.Attribute):
-            return node.attr not in ABOUT and self.tensor(node.value)
-        if isinstance(node, ast.Call):
-            return self._called(node)
-        if isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr)):
-            return self.tensor(node.value)
-        if isinstance(node, ast.BinOp):
-            return self.tensor(node.left) or self.tensor(node.right)
-        if isinstance(node, ast.UnaryOp):
-            return not isinstance(node.op, ast.Not) and self.tensor(node.operand)
-        if isinstance(node, ast.Compare):
-            plain = any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in node.ops)
-            return not plain and any(map(self.tensor, [node.left, *node.comparators]))
-        return isinstance(node, ast.IfExp) and (self.tensor(node.body) or self.tensor(node.orelse))
-
-    def _called(self, call: ast.Call) -> bool:
-        given = any(map(self.tensor, arguments(call)))
-        if isinstance(call.func, ast.Attribute):
-            return call.func.attr not in ABOUT | VALUES and (given or self.tensor(call.func.value))
-        return given and not (isinstance(call.func, ast.Name) and call.func.id in BUILTINS)
+        match node:
+            case ast.Name(id=name):
+                return self.kinds.get(name) == "tensor"
+            case ast.Call(func=ast.Attribute(attr=name, value=inner)):
+                return name not in ABOUT | VALUES and any(map(self.tensor, [*arguments(node), inner]))
+            case ast.Call(func=called):
+                builtin = isinstance(called, ast.Name) and called.id in BUILTINS
+                return not builtin and any(map(self.tensor, arguments(node)))
+            case ast.Attribute(attr=name, value=inner):
+                return name not in ABOUT and self.tensor(inner)
+            case ast.Subscript(value=inner) | ast.Starred(value=inner) | ast.NamedExpr(value=inner):
+                return self.tensor(inner)
+            case ast.UnaryOp(op=op, operand=inner):
+                return not isinstance(op, ast.Not) and self.tensor(inner)
+            case ast.Compare(ops=ops):
+                plain = any(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops)
+                return not plain and any(map(self.tensor, [node.left, *node.comparators]))
+            case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
+                return self.tensor(one) or self.tensor(other)
+        return False
 
     def size(self, node: ast.AST) -> bool:
         """Whether an expression is a size of such a tensor, several of them, or a number computed from one."""

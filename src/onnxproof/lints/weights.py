@@ -53,8 +53,12 @@ def _remark(name: str, tensor: ir.TensorProtocol, array: Array, notes: dict[str,
     if tensor.dtype == ir.DataType.INT64 and _beyond(array):
         notes["integers"].append(name)
     # A single NaN or infinity is a value that the model fills in; among others it is a weight that went wrong.
-    if tensor.dtype in FLOATS and array.size > 1 and not np.isfinite(array).all() and _weight(array):
-        notes["nan" if np.isnan(array).any() else "infinite"].append(name)
+    if tensor.dtype in FLOATS and array.size > 1 and not np.isfinite(array).all():
+        finite = array[np.isfinite(array)]
+        if np.isnan(array).any():
+            notes["nan"].append(name)
+        elif (finite != finite[:1]).any():  # a mask of zeros and −inf is no accident
+            notes["infinite"].append(name)
     if tensor.dtype in FLOATS and array.dtype.kind == "f" and array.size >= MANY:
         tiny = np.finfo(array.dtype).tiny
         if np.count_nonzero((array != 0) & (np.abs(array) < tiny)) > DENORMAL_SHARE * array.size:
@@ -78,14 +82,6 @@ def _beyond(array: Array) -> bool:
     limits = np.iinfo(np.int64)
     real = array[(array < limits.max - 1) & (array > limits.min + 1)]
     return bool(((real > 2**31 - 1) | (real < -(2**31))).any())
-
-
-def _weight(array: Array) -> bool:
-    """NaN anywhere, or infinities among other numbers: a mask of zeros and −inf is no accident."""
-    if np.isnan(array).any():
-        return True
-    finite = array[np.isfinite(array)]
-    return bool(finite.size) and bool((finite != finite.flat[0]).any())
 
 
 def _told(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Finding]:

@@ -20,7 +20,7 @@ from onnxproof.candidates.candidate import Candidate, Session
 from onnxproof.candidates.roles import BASELINE, CANDIDATE, TRUTH, told
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.cases.supply import Supply
-from onnxproof.diagnosis import named_node
+from onnxproof.diagnosis.failures import named_node
 from onnxproof.errors import FindingError, Rejected, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.sourcemap import placed

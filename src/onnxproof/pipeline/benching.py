@@ -104,7 +104,7 @@ def _tune(bench: Bench, request: Request, policy: Policy, stateful: bool) -> Non
     with eval_mode(bench.verifier.subject.module):
         for point in bench.points:
             bench.tell(f"tuning {point.label}")
-            bench.add_tuned(tune(bench, point, check, bench.settings.budget / 4 / len(bench.points)))
+            bench.tuned += tune(bench, point, check, bench.settings.budget / 4 / len(bench.points))
 
 
 def run_weigh(emit: Emit, request: Request, artifact: Artifact, contender: str, folder: str) -> None:

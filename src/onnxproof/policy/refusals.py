@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxproof.diagnosis import diagnose_running, refused_size
+from onnxproof.diagnosis.failures import diagnose_running, refused_size
 from onnxproof.findings import Finding, found
 from onnxproof.proof.case_result import CaseResult
 

@@ -31,7 +31,8 @@ from onnxproof.proof.traps import PreprocessingFacts, Traps
 from onnxproof.quality.accumulate import SIDES, Scores, measurable, missing_answers, missing_labels
 from onnxproof.quality.flips import changed
 from onnxproof.quality.intervals import clean_examples_needed, examples_needed, mcnemar, tango, upper_bound, wilson
-from onnxproof.quality.metrics import custom, measure
+from onnxproof.quality.metrics import measure
+from onnxproof.quality.metrics.own import custom
 from onnxproof.quality.task import Plan, raw_threshold
 from onnxproof.quality.thresholds import Sweep
 from onnxproof.request.evaluation import EvaluateSettings, Goal

@@ -59,11 +59,8 @@ class Farthest:
 
     def examine(self, make: Callable[[], Explainer]) -> dict[str, dict[str, Any]]:
         """Row → how far apart the sides are, and how many times what rounding may do that is."""
-        found: dict[str, dict[str, Any]] = {}
-        for far in self._far:
-            times = make().times_rounding(far.inputs, far.sides)
-            found[str(far.row)] = {"id": far.name, "difference": far.apart, "times_rounding": times}
-        return found
+        examined = ((far, make().times_rounding(far.inputs, far.sides)) for far in self._far)
+        return {str(f.row): {"id": f.name, "difference": f.apart, "times_rounding": times} for f, times in examined}
 
 
 def _notable(apart: Array, scores: Array, row: int, least: float) -> bool:

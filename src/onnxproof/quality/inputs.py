@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.quality.accumulate import merge_facts
 from onnxproof.tensors.arrays import Array
 
 SAMPLE_VALUES = 1_000_000
@@ -109,35 +110,32 @@ class Watch:
         """Note a batch."""
         rows = next((len(a) for a in inputs.values() if a.ndim), 0)
         taken = self._sampler.see(inputs, rows, start)
-        for name, array in inputs.items():
-            if array.ndim and array.dtype.kind in "fiu":
-                self._note(name, array, taken)
+        noted = {name: _note(a, taken) for name, a in inputs.items() if a.ndim and a.dtype.kind in "fiu"}
+        self.facts = merge_facts([self.facts, noted])
         if self._hashed:
             self._hashes["hash"].append(hash_rows(inputs))
             if ids is not None:
                 self._hashes["id_hash"].append(hash_ids(ids))
 
-    def _note(self, name: str, array: Array, taken: Array) -> None:
-        fact = self.facts.setdefault(name, {"rows": 0, "nonfinite_rows": 0, "nonfinite": 0, "low": None, "high": None})
-        fact["rows"] += len(array)
-        if not array.size:
-            return
-        low, high = float(array.min()), float(array.max())
-        if not (np.isfinite(low) and np.isfinite(high)):  # either extreme shows NaN and infinities
-            finite = np.isfinite(array)
-            fact["nonfinite"] += int(array.size - finite.sum())
-            fact["nonfinite_rows"] += int((~finite.reshape(len(array), -1).all(axis=1)).sum())
-            if not finite.any():
-                return
-            low, high = float(array[finite].min()), float(array[finite].max())
-        fact["low"] = low if fact["low"] is None else min(low, fact["low"])
-        fact["high"] = high if fact["high"] is None else max(high, fact["high"])
-        if array.ndim == 4 and array.shape[1] in (1, 3, 4) and len(taken):
-            sums = array[taken].astype(np.float64).sum(axis=(0, 2, 3))
-            before = fact.get("sum_channels", [0.0] * array.shape[1])
-            fact["sum_channels"] = [a + float(b) for a, b in zip(before, sums, strict=True)]
-            fact["channel_values"] = fact.get("channel_values", 0) + len(taken) * array.shape[2] * array.shape[3]
-
     def columns(self) -> dict[str, Array]:
         """What is kept per row."""
         return {name: np.concatenate(parts) for name, parts in (self._sampler.parts | self._hashes).items()}
+
+
+def _note(array: Array, taken: Array) -> dict[str, Any]:
+    """Facts about a batch of an input; those of several are added up as those of shards are."""
+    fact: dict[str, Any] = {"rows": len(array), "nonfinite_rows": 0, "nonfinite": 0, "low": None, "high": None}
+    values = array
+    # Either extreme shows NaN and infinities.
+    if array.size and not np.isfinite([array.min(), array.max()]).all():
+        finite = np.isfinite(array)
+        fact["nonfinite"] = int(array.size - finite.sum())
+        fact["nonfinite_rows"] = int((~finite.reshape(len(array), -1).all(axis=1)).sum())
+        values = array[finite]
+    if not values.size:
+        return fact
+    fact |= {"low": float(values.min()), "high": float(values.max())}
+    if array.ndim == 4 and array.shape[1] in (1, 3, 4) and len(taken):
+        fact["sum_channels"] = array[taken].astype(np.float64).sum(axis=(0, 2, 3)).tolist()
+        fact["channel_values"] = len(taken) * array.shape[2] * array.shape[3]
+    return fact

@@ -15,7 +15,7 @@ from onnxproof.data.read_ahead import read_ahead
 from onnxproof.data.source import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
-from onnxproof.quality.accumulate import SIDES, Shard, summary_columns
+from onnxproof.quality.accumulate import SIDES, Shard, merge_facts, summary_columns
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.farthest_scores import Farthest
 from onnxproof.quality.flips import Explainer, changed
@@ -42,7 +42,7 @@ class ShardRun:
         self._watch = Watch(hashed=engine.settings.train_data is not None)
         self._graph = engine.graph_output(plan.output)
         self._farthest = Farthest(engine.fixed)
-        self._apart = [0, 0.0, 0.0]
+        self._apart: dict[str, Any] = {}
         """Scores compared, the sum of their differences, the largest."""
 
     def run(self, batches: Iterator[Batch], count: int | None, tell: Callable[[int], None]) -> Shard:
@@ -58,7 +58,7 @@ class ShardRun:
         facts = {
             "inputs": self._watch.facts,
             "farthest": self._farthest.examine(self._explainer),
-            "apart": {"compared": self._apart[0], "total": self._apart[1], "worst": self._apart[2]},
+            "apart": self._apart,
         }
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
 
@@ -109,9 +109,8 @@ class ShardRun:
         with np.errstate(invalid="ignore", over="ignore"):
             apart = np.abs(kept["candidate"].astype(np.float32) - kept["baseline"].astype(np.float32))
         finite = apart if np.isfinite(apart.sum()) else apart[np.isfinite(apart)]
-        self._apart[0] += finite.size
-        self._apart[1] += float(finite.sum())
-        self._apart[2] = max(self._apart[2], float(finite.max(initial=0.0)))
+        here = {"compared": finite.size, "total": float(finite.sum()), "worst": float(finite.max(initial=0.0))}
+        self._apart = merge_facts([self._apart, here])
         return np.asarray(np.where(np.isfinite(apart), apart, 0.0) if finite is not apart else apart)
 
     def _find_flips(self, batch: Batch, kept: Mapping[str, Array], codes: Array) -> None:

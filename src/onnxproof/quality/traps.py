@@ -136,9 +136,11 @@ class Training:
         if not self.count:
             raise InputError("--train-data has no rows")
         self._columns = self._watch.columns()
+        alike = np.unique(self._columns["hash"], return_counts=True)[1]
         return TrainingFacts(
             train_rows=self.count,
-            duplicates=self._duplicates(),
+            # Test rows that are training rows, and how many training rows have a twin among themselves.
+            duplicates=replace(self._shared("hash"), train_twins=int(alike[alike > 1].sum()) / self.count),
             near=self._near(),
             ids=self._shared("id_hash") if "id_hash" in self._columns.keys() & self._scores.columns else None,
             gap=self._gap(),
@@ -165,11 +167,6 @@ class Training:
             self._error += float(np.nansum(np.abs(kept.reshape(len(places), -1) - codes.reshape(len(places), -1))))
 
     # --- duplicates
-
-    def _duplicates(self) -> Duplicates:
-        """Test rows that are training rows, and how many training rows have a twin among themselves."""
-        counts = np.unique(self._columns["hash"], return_counts=True)[1]
-        return replace(self._shared("hash"), train_twins=int(counts[counts > 1].sum()) / max(self.count, 1))
 
     def _shared(self, column: str) -> Duplicates:
         own = self._scores.columns[column]

@@ -20,7 +20,7 @@ from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.search import Counterexample
 from onnxproof.request.thresholds import Policy
 from onnxproof.search.script import NoScript, Sides, write_script
-from onnxproof.search.shrink import Budget, Shrinker, in_full
+from onnxproof.search.shrink import Shrinker, in_full
 
 SURE = 2.0
 """How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""
@@ -99,14 +99,13 @@ class Keeper:
         """The smallest input, and how many were tried. Each step is judged at a glance where the difference is far beyond
         rounding, and the last one in full; where that says no, every step is."""
         domains, tries = self.verifier.supply.domains, self._affordable(inputs)
-        quick = Budget(tries)
+        quick = Shrinker(domains, lambda trial: self._fails_clearly(trial, finding), tries)
         if self._fails_clearly(inputs, finding):
-            small = Shrinker(domains, lambda trial: self._fails_clearly(trial, finding), quick).shrink(inputs)
+            small = quick.shrink(inputs)
             if self._fails(small, finding):
-                return small, quick.spent
-        careful = Budget(max(TRIES[0], tries // CAREFUL))
-        small = Shrinker(domains, lambda trial: self._fails(trial, finding), careful).shrink(inputs)
-        return small, quick.spent + careful.spent
+                return small, quick.tried
+        careful = Shrinker(domains, lambda trial: self._fails(trial, finding), max(TRIES[0], tries // CAREFUL))
+        return careful.shrink(inputs), quick.tried + careful.tried
 
     def _affordable(self, inputs: Inputs) -> int:
         work = self.verifier.work.case(sum(array.size for array in inputs.values()))

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+
+from onnxproof.tensors.arrays import Floats
 
 SIDES = ("above", "below", "two above", "two below", "row above", "row below")
 EXACT = 1e-9
@@ -39,7 +40,7 @@ def _rows(difference: Any) -> Any:
     return difference.reshape(-1, difference.shape[-1] if difference.ndim else 1)
 
 
-def numbers(decision: str, difference: NDArray[np.float64]) -> Numbers:
+def numbers(decision: str, difference: Floats) -> Numbers:
     """All goals of one decision."""
     if not difference.size:
         return {}

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.errors import Rejected
@@ -15,7 +14,7 @@ from onnxproof.graph.view import Graph, name_of, names
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.search.goals import Numbers, numbers, off_half, off_integer
 from onnxproof.search.watch import NEAR_ZERO
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays, Floats
 
 LEVELS: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(("Relu", "LeakyRelu", "Elu", "Selu", "Celu", "PRelu", "Abs", "Sign"), (0.0,)),
@@ -51,12 +50,10 @@ def decisions(graph: Graph) -> list[Decision]:
 
 
 def _of_node(label: str, op: str, inputs: Sequence[str], constants: Mapping[str, float]) -> list[Decision]:
-    if op in LEVELS:
+    if op in LEVELS or op == "Clip":
+        places = LEVELS.get(op) or [constants[name] for name in inputs[1:] if name in constants]
         hits = [Decision(f"{label}=", inputs[0], 0.0)] if op in HITS else []
-        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(LEVELS[op])] + hits
-    if op == "Clip":
-        limits = [constants[name] for name in inputs[1:] if name in constants]
-        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(limits)]
+        return [Decision(f"{label}.{i}", inputs[0], place) for i, place in enumerate(places)] + hits
     if op in POLES:
         value = inputs[POLES[op]]
         return [] if value in constants else [Decision(f"{label}.0", value, NEAR_ZERO, size=True)]
@@ -85,7 +82,7 @@ class GraphWatcher:
         )
         self._session = candidate.open(graph.showing(sorted(made - already), besides=True), plain, renamed)
 
-    def values(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    def values(self, inputs: Arrays) -> dict[str, Array]:
         """The deciding values; nothing where the candidate rejects the input."""
         try:
             made = self._session.run(inputs)
@@ -102,7 +99,7 @@ class GraphWatcher:
         return {goal: number for goals in shown for goal, number in goals.items()}
 
 
-def _difference(decision: Decision, values: Mapping[str, NDArray[Any]]) -> NDArray[np.float64] | None:
+def _difference(decision: Decision, values: Arrays) -> Floats | None:
     value = values.get(decision.value)
     place = values.get(decision.place) if isinstance(decision.place, str) else decision.place
     if value is None or place is None or value.dtype.kind not in "fiu":
@@ -114,6 +111,6 @@ def _difference(decision: Decision, values: Mapping[str, NDArray[Any]]) -> NDArr
         return np.asarray(wide - np.asarray(place, np.float64))
 
 
-def _stored(graph: Graph, name: str) -> NDArray[Any] | None:
+def _stored(graph: Graph, name: str) -> Array | None:
     value = graph.main.initializers.get(name)
     return graph.array(value.const_value) if value is not None and value.const_value is not None else None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.cases.plan import Inputs
@@ -15,6 +15,7 @@ from onnxproof.search.goals import Numbers, split
 from onnxproof.search.graph_decisions import GraphWatcher
 from onnxproof.search.watch import ModuleWatcher
 from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Array, Floats
 
 
 class Guide:
@@ -30,7 +31,10 @@ class Guide:
         example: Inputs,
     ) -> None:
         self._module = ModuleWatcher(subject)
-        self._graph = _graph_watcher(graph, candidate, settings, renamed)
+        self._graph: GraphWatcher | None = None
+        with suppress(Exception):  # a graph that cannot be watched (a value of an unknown type, more than 2 GB)
+            if candidate.abilities.inner_values:
+                self._graph = GraphWatcher(graph, candidate, settings, renamed)
         self._calls = self._aligned(example)
 
     def observe(self, inputs: Inputs) -> Numbers:
@@ -43,7 +47,7 @@ class Guide:
         seen = self._graph.observe(inputs) if graph and self._graph else self._module.observe(inputs)
         return seen.get(goal, -np.inf)
 
-    def slope(self, inputs: Inputs, goal: str) -> dict[str, NDArray[np.float64]] | None:
+    def slope(self, inputs: Inputs, goal: str) -> dict[str, Floats] | None:
         """The gradient of a goal's number; None where there is none."""
         decision, _ = split(goal)
         at_call = self._calls.get(decision)
@@ -67,18 +71,7 @@ class Guide:
         }
 
 
-def _graph_watcher(
-    graph: Graph, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
-) -> GraphWatcher | None:
-    if not candidate.abilities.inner_values:
-        return None
-    try:
-        return GraphWatcher(graph, candidate, settings, renamed)
-    except Exception:
-        return None  # a graph that cannot be watched (a value of an unknown type, more than 2 GB) is searched without
-
-
-def _same_value(value: NDArray[np.generic] | None, results: Mapping[int, NDArray[np.float64]]) -> int | None:
+def _same_value(value: Array | None, results: Mapping[int, Floats]) -> int | None:
     """The first call that computes this value."""
     if value is None or value.dtype.kind != "f":
         return None

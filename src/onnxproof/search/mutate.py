@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.values import FAIR_LIMIT, PROFILES, fill
 from onnxproof.request.specs import Range
+from onnxproof.tensors.arrays import Array
 
 Generator = np.random.Generator
-Array = NDArray[Any]
 FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 10.0, -10.0, 100.0, -100.0, 1e3, -1e3, 1e-6)
 

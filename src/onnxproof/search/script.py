@@ -22,13 +22,8 @@ from onnxproof.subject.subject import Subject
 
 LITERAL = (type(None), bool, int, float, complex, str, bytes, torch.dtype)
 """Types whose `repr` is code that makes the value again; of a subclass it need not be."""
-TORCHSCRIPT = Template('    return torch.jit.load(str(HERE / $path), map_location="cpu")\n')
-LOADERS = {
-    ".pt2": Template("    return torch.export.load(HERE / $path).module()\n"),
-    **dict.fromkeys((".pt", ".pth", ".ts"), TORCHSCRIPT),
-}
+LOADERS = {".onnx": "load_graph", ".pt2": "load_program", **dict.fromkeys((".pt", ".pth", ".ts"), "load_script")}
 """How a module is loaded from such a file."""
-PICKLED = Template('    return torch.load(HERE / $path, weights_only=False, map_location="cpu")\n')
 
 
 @dataclass(frozen=True)
@@ -76,10 +71,10 @@ def _relative(path: str | Path, folder: Path) -> str:
 
 def _loading(target: str | None, folder: Path, module_file: str | None) -> str:
     if target is None:
-        return PICKLED.substitute(path=repr(module_file))
-    loader = _template("load_graph") if target.endswith(".onnx") else LOADERS.get(Path(target).suffix)
+        return _template("load_pickled").substitute(path=repr(module_file))
+    loader = LOADERS.get(Path(target).suffix)
     if loader is not None:
-        return loader.substitute(path=repr(_relative(target, folder)))
+        return _template(loader).substitute(path=repr(_relative(target, folder)))
     path, _, name = target.rpartition(":")
     opened = ("open_file", _relative(path, folder)) if path.endswith(".py") else ("open_import", path)
     return _template(opened[0]).substitute(path=repr(opened[1])) + _template("load_named").substitute(name=repr(name))

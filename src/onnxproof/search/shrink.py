@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,51 +11,40 @@ from numpy.typing import NDArray
 
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
+from onnxproof.tensors.arrays import Array, Arrays
 
-Change = Callable[[NDArray[Any]], NDArray[Any]]
+Change = Callable[[Array], Array]
 Fails = Callable[[Inputs], bool]
 ONE_LINE = 100
-
-
-@dataclass
-class Budget:
-    """How many inputs may be tried: counted, so that a busy machine finds the same one."""
-
-    evaluations: int = 600
-    spent: int = 0
-
-    @property
-    def left(self) -> bool:
-        """Whether there is some."""
-        return self.spent < self.evaluations
+LOWERED = (0.0625, 0.125, 0.25, 0.5)
 
 
 class Shrinker:
     """Takes a step where the input still fails in the same way."""
 
-    def __init__(self, domains: Sequence[Domain], fails: Fails, budget: Budget | None = None) -> None:
-        self._domains = list(domains)
-        self._fails = fails
-        self._budget = budget or Budget()
+    def __init__(self, domains: Sequence[Domain], fails: Fails, most: int = 600) -> None:
+        """`most`: how many inputs may be tried. Counted, so that a busy machine finds the same one."""
+        self._domains, self._fails, self._most = list(domains), fails, most
+        self.tried = 0
 
     def shrink(self, inputs: Inputs) -> Inputs:
         """The smallest failing input found: shape, then values that are not trivial, then magnitude and digits."""
-        for step in (self._smaller, self._emptier, self._rounder):
-            inputs = step(inputs)
+        for name in dict.fromkeys(size for d in self._domains for size in d.dims.values()):
+            inputs = self._along(inputs, name)
+        for domain in self._domains:
+            inputs = self._replaced(inputs, domain, partial(np.full_like, fill_value=_trivial(domain)))
+        for domain in self._domains:
+            for change in ROUNDINGS[domain.dtype.kind == "f"] if "mask" not in domain.role else ():
+                inputs = self._replaced(inputs, domain, partial(_rounded, change=change, domain=domain))
         return inputs
 
     def _still(self, inputs: Inputs) -> bool:
-        if not self._budget.left:
+        if self.tried >= self._most:
             return False
-        self._budget.spent += 1
+        self.tried += 1
         return self._fails(inputs)
 
     # --- shape
-
-    def _smaller(self, inputs: Inputs) -> Inputs:
-        for name in dict.fromkeys(size for d in self._domains for size in d.dims.values()):
-            inputs = self._along(inputs, name)
-        return inputs
 
     def _along(self, inputs: Inputs, dim: str) -> Inputs:
         """Leave out runs of rows along a dimension, long runs first."""
@@ -93,12 +81,6 @@ class Shrinker:
 
     # --- values
 
-    def _emptier(self, inputs: Inputs) -> Inputs:
-        """Replace values by the input's trivial one, large groups first."""
-        for domain in self._domains:
-            inputs = self._replaced(inputs, domain, partial(np.full_like, fill_value=_trivial(domain)))
-        return inputs
-
     def _replaced(self, inputs: Inputs, domain: Domain, change: Change) -> Inputs:
         """Change values that are not trivial, all at once if that still fails, else half by half."""
         name = domain.name
@@ -108,7 +90,7 @@ class Shrinker:
             differs |= np.signbit(values) != np.signbit(trivial)  # a zero of the other sign may be what matters
         places = np.flatnonzero(differs)
         waiting = [places] if places.size else []
-        while waiting and self._budget.left:
+        while waiting and self.tried < self._most:
             group = waiting.pop()
             flat = inputs[name].reshape(-1)
             new = change(flat[group])
@@ -123,14 +105,6 @@ class Shrinker:
                 waiting += reversed(np.array_split(group, [len(group) // 2]))
         return inputs
 
-    # --- magnitude and digits
-
-    def _rounder(self, inputs: Inputs) -> Inputs:
-        for domain in self._domains:
-            for change in ROUNDINGS[domain.dtype.kind == "f"] if "mask" not in domain.role else ():
-                inputs = self._replaced(inputs, domain, partial(_rounded, change=change, domain=domain))
-        return inputs
-
 
 def _trivial(domain: Domain) -> Any:
     """The value that says nothing: zero, or what is nearest to it in the valid range; on for a mask."""
@@ -140,7 +114,7 @@ def _trivial(domain: Domain) -> Any:
     return np.asarray(value).astype(domain.dtype)
 
 
-def _rounded(values: NDArray[Any], change: Change, domain: Domain) -> NDArray[Any]:
+def _rounded(values: Array, change: Change, domain: Domain) -> Array:
     """Finite values changed, inside the valid range."""
     low, high = (domain.valid.low, domain.valid.high) if domain.valid is not None else (-np.inf, np.inf)
     wide = values.astype(np.float64)
@@ -149,19 +123,7 @@ def _rounded(values: NDArray[Any], change: Change, domain: Domain) -> NDArray[An
         return np.asarray(kept.astype(values.dtype))
 
 
-def _lowered(values: NDArray[Any], factor: float) -> NDArray[Any]:
-    return np.where(np.abs(values) > 1, values * factor, values)
-
-
-def _multiples(values: NDArray[Any], base: float) -> NDArray[Any]:
-    return np.asarray(np.trunc(values / base) * base)
-
-
-def _powers(values: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray(np.sign(values) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(values), 1.0))))
-
-
-def _significant(values: NDArray[Any], digits: int) -> NDArray[Any]:
+def _significant(values: Array, digits: int) -> Array:
     """Rounded to some significant digits."""
     magnitude = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
     step = 10.0 ** (magnitude - digits + 1)
@@ -169,23 +131,27 @@ def _significant(values: NDArray[Any], digits: int) -> NDArray[Any]:
 
 
 ROUNDINGS: dict[bool, tuple[Change, ...]] = {
-    False: (np.sign, *(partial(_multiples, base=base) for base in (100.0, 10.0, 2.0)), _powers),
+    False: (
+        np.sign,
+        *(lambda values, base=base: np.trunc(values / base) * base for base in (100.0, 10.0, 2.0)),
+        lambda values: np.sign(values) * 2.0 ** np.floor(np.log2(np.maximum(np.abs(values), 1.0))),
+    ),
     True: (
         np.sign,
-        *(partial(_lowered, factor=factor) for factor in (0.0625, 0.125, 0.25, 0.5)),
+        *(lambda values, share=share: np.where(np.abs(values) > 1, values * share, values) for share in LOWERED),
         *(partial(_significant, digits=digits) for digits in (1, 2, 3, 4, 6)),
     ),
 }
 """Ever gentler ways to make numbers shorter: integers, and floats."""
 
 
-def in_full(inputs: Mapping[str, NDArray[Any]], limit: int = ONE_LINE) -> str | None:
+def in_full(inputs: Arrays, limit: int = ONE_LINE) -> str | None:
     """The inputs as one line of text; None where they do not fit."""
     text = ", ".join(f"{name} = {_text(array, limit)}" for name, array in inputs.items())
     return text if len(text) <= limit else None
 
 
-def _text(array: NDArray[Any], limit: int) -> str:
+def _text(array: Array, limit: int) -> str:
     """Every number, or what most of them are and where the others stand."""
     if array.size <= limit // 2 and len(dense := _nested(array)) <= limit // 2:
         return dense
@@ -200,7 +166,5 @@ def _number(value: Any) -> str:
     return f"{float(str(value)):.9g}" if np.asarray(value).dtype.kind == "f" else str(value.item())
 
 
-def _nested(array: NDArray[Any]) -> str:
-    if array.ndim == 0:
-        return _number(array[()])
-    return "[" + ", ".join(_nested(part) for part in array) + "]"
+def _nested(array: Array) -> str:
+    return "[" + ", ".join(map(_nested, array)) + "]" if array.ndim else _number(array[()])

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 
 from onnxproof.search.goals import Numbers, numbers, off_half, off_integer, split, towards
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Arrays, Floats
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
-Levels = Callable[[tuple[Any, ...], Mapping[str, Any]], list[tuple[Any, Any]]]
-"""(arguments) → pairs of a value and the place where the function changes its behaviour."""
+Given = Callable[[int, str, Any], Any]
+"""An argument of a call, by its position, its name and its default."""
+Levels = Callable[[Any, Given], list[tuple[Any, Any]]]
+"""The first argument and all of them → pairs of a value and the place where the function changes its behaviour."""
 Note = Callable[[str, torch.Tensor], None]
 Result = Callable[[int, torch.Tensor], None]
 """Who hears of a decision, by its name, and of a call's result, by its number."""
@@ -31,34 +33,19 @@ def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], index: int, name
 
 
 def _at(*places: float) -> Levels:
-    return lambda args, kwargs: [(args[0], place) for place in places]
+    return lambda x, given: [(x, place) for place in places]
 
 
 def _given(*limits: tuple[int, str, float | None]) -> Levels:
     """Places that the call itself names: their position, name and default."""
-
-    def levels(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-        places = [_argument(args, kwargs, *limit) for limit in limits]
-        return [(args[0], place) for place in places if place is not None]
-
-    return levels
-
-
-def _softplus(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    beta, threshold = _argument(args, kwargs, 1, "beta", 1.0), _argument(args, kwargs, 2, "threshold", 20.0)
-    return [(args[0], threshold / beta)]
-
-
-def _shrink(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    width = _argument(args, kwargs, 1, "lambd", 0.5)
-    return [(args[0], width), (args[0], -width)]
+    return lambda x, given: [(x, place) for limit in limits if (place := given(*limit)) is not None]
 
 
 def _near_zero(index: int) -> Levels:
     """Poles: whether the size of an argument comes down to nothing."""
 
-    def levels(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-        value = _argument(args, kwargs, index, "other", None)
+    def levels(x: Any, given: Given) -> list[tuple[Any, Any]]:
+        value = given(index, "other", None)
         return [(value.abs(), NEAR_ZERO)] if isinstance(value, torch.Tensor) else []
 
     return levels
@@ -73,8 +60,8 @@ DECISIONS: dict[str, Levels] = {
     "hardtanh": _given((1, "min_val", -1.0), (2, "max_val", 1.0)),
     **dict.fromkeys(("clamp", "clip"), _given((1, "min", None), (2, "max", None))),
     **dict.fromkeys(("clamp_min", "clamp_max", "threshold"), PAIR),
-    "softplus": _softplus,
-    **dict.fromkeys(("hardshrink", "softshrink"), _shrink),
+    "softplus": lambda x, given: [(x, given(2, "threshold", 20.0) / given(1, "beta", 1.0))],
+    **dict.fromkeys(("hardshrink", "softshrink"), lambda x, given: [(x, width := given(1, "lambd", 0.5)), (x, -width)]),
     **dict.fromkeys(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less"), PAIR),
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), PAIR),
     **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal"), _near_zero(0)),
@@ -109,7 +96,7 @@ class _Watch(TorchFunctionMode):
         levels = DECISIONS.get(name)
         if levels is not None and args and isinstance(args[0], torch.Tensor):
             index = self._counts[name] = self._counts.get(name, -1) + 1
-            for i, (value, place) in enumerate(levels(args, kwargs or {})):
+            for i, (value, place) in enumerate(levels(args[0], partial(_argument, args, kwargs or {}))):
                 if _watchable(value, place):
                     self._note(f"{name}#{index}.{i}", value - place)
             hit = HITS.get(name)
@@ -149,9 +136,9 @@ class ModuleWatcher:
             self._run(self._leaves(inputs), note=note)
         return seen
 
-    def results(self, inputs: Arrays) -> dict[int, NDArray[np.float64]]:
+    def results(self, inputs: Arrays) -> dict[int, Floats]:
         """The float results of all calls, by their order."""
-        kept: dict[int, NDArray[np.float64]] = {}
+        kept: dict[int, Floats] = {}
         room = TOO_LARGE
 
         def result(call: int, out: torch.Tensor) -> None:
@@ -164,9 +151,7 @@ class ModuleWatcher:
             self._run(self._leaves(inputs), result=result)
         return kept
 
-    def slope(
-        self, inputs: Arrays, goal: str, at_call: tuple[int, float] | None = None
-    ) -> dict[str, NDArray[np.float64]] | None:
+    def slope(self, inputs: Arrays, goal: str, at_call: tuple[int, float] | None = None) -> dict[str, Floats] | None:
         """The gradient towards a goal for every float input; None where nothing can be differentiated.
 
         `at_call` gives the goal of a graph's node: the result of that call minus that place.

@@ -24,12 +24,11 @@ def examine(subject: Subject) -> list[Finding]:
     findings = _train_mode(subject)
     with eval_mode(subject.module), torch.no_grad():
         before = {name: tensor.detach().clone() for name, tensor in subject.module.named_buffers()}
-        inputs = list(subject.inputs.tensors.values())
-        fed = [tensor.clone() for tensor in inputs]
+        fed = subject.copies()
         chance = generators()
         with preserved(subject.module):
             first = _outputs(subject, fed)
-            findings += _mutation(subject, before, inputs, fed)
+            findings += _mutation(subject, before, fed)
         drawn = generators() != chance
         others = [_again(subject), *(_rare(subject) if drawn else [])]
     random = next(filter(None, (_differing(first, other) for other in others)), {})
@@ -67,12 +66,9 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def _mutation(
-    subject: Subject, before: dict[str, torch.Tensor], inputs: Sequence[torch.Tensor], fed: Sequence[torch.Tensor]
-) -> list[Finding]:
-    names = list(subject.inputs.tensors)
-    changed = [name for name, a, b in zip(names, inputs, fed, strict=True) if not _same(a, b)]
-    now = dict(subject.module.named_buffers())
+def _mutation(subject: Subject, before: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]) -> list[Finding]:
+    given, now = subject.inputs.tensors, dict(subject.module.named_buffers())
+    changed = [name for (name, tensor), after in zip(given.items(), fed, strict=True) if not _same(tensor, after)]
     buffers = [name for name, tensor in before.items() if name not in now or not _same(tensor, now[name])]
     if not changed and not buffers:
         return []
@@ -116,8 +112,7 @@ class _Writes(TorchDispatchMode):
 
 def _differing(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> dict[str, dict[str, float]]:
     """Outputs that two runs on the same input give differently → how far apart."""
-    pairs = [(name, tensor, second.get(name)) for name, tensor in first.items()]
-    return {n: _distance(a, b) for n, a, b in pairs if b is None or a.shape != b.shape or _far(a, b)}
+    return {name: _distance(a, second.get(name)) for name, a in first.items() if _far(a, second.get(name))}
 
 
 def _randomness(subject: Subject, differing: dict[str, dict[str, float]]) -> list[Finding]:
@@ -143,30 +138,27 @@ def _distance(a: torch.Tensor, b: torch.Tensor | None) -> dict[str, float]:
     return {"max_abs": float((a.double() - b.double()).abs().nan_to_num().max())}
 
 
-def _far(a: torch.Tensor, b: torch.Tensor) -> bool:
+def _far(a: torch.Tensor, b: torch.Tensor | None) -> bool:
     """Differing by more than threads summing in another order could explain."""
-    if _same(a, b):
-        return False
-    if not a.is_floating_point():
-        return True
+    if b is None or a.shape != b.shape or not a.is_floating_point():
+        return b is None or not _same(a, b)
     scale = a.double().abs().nan_to_num().max() if a.numel() else torch.tensor(0.0)
     slack = float(scale) * torch.finfo(a.dtype).eps * 100
-    return bool(((a.double() - b.double()).abs().nan_to_num(nan=float("inf")) > slack).any())
+    apart = (a.double() - b.double()).abs().nan_to_num(nan=float("inf"))
+    return not _same(a, b) and bool((apart > slack).any())
 
 
-HANDED_OVER = "the module was handed over in train mode"
+MATTERS = ", where it answers differently; it was exported and verified in eval mode"
+NO_MATTER = "; it makes no difference for this module"
 
 
 def _train_mode(subject: Subject) -> list[Finding]:
     trained = trained_submodules(subject.module)
     if not trained:
         return []
-    evidence = {"submodules": trained[:20], "count": len(trained)}
-    if _mode_matters(subject):
-        message = ", where it answers differently; it was exported and verified in eval mode"
-        return [found("OX102", HANDED_OVER + message, severity="review", evidence=evidence)]
-    message = "; it makes no difference for this module"
-    return [found("OX102", HANDED_OVER + message, severity="note", evidence=evidence)]
+    matters, evidence = _mode_matters(subject), {"submodules": trained[:20], "count": len(trained)}
+    message = f"the module was handed over in train mode{MATTERS if matters else NO_MATTER}"
+    return [found("OX102", message, severity="review" if matters else "note", evidence=evidence)]
 
 
 def _mode_matters(subject: Subject) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import nn
@@ -46,11 +46,9 @@ def preserved(module: nn.Module) -> Iterator[None]:
 
 
 def _set_mode(module: nn.Module, training: bool) -> None:
-    if module.training != training:
-        try:
+    with suppress(AttributeError, RuntimeError):  # a ScriptModule frozen without the flag has only one mode
+        if module.training != training:
             module.training = training
-        except (AttributeError, RuntimeError):  # a ScriptModule frozen without the flag has only one mode
-            return
 
 
 def trained_submodules(module: nn.Module) -> list[str]:

@@ -6,20 +6,21 @@ It runs under onnxruntime without optimisations; as the truth it is evaluated in
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx_ir as ir
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import Session
 from onnxproof.errors import InputError
-from onnxproof.graph.evaluator import Evaluator, Pass, Stop
+from onnxproof.graph.evaluator import Evaluator, Stop
 from onnxproof.graph.view import Graph, dims, name_of
 from onnxproof.request.session import SessionSettings
+from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 BATCH, OTHER = 2, 8
@@ -43,8 +44,6 @@ class GraphModule(torch.nn.Module):
         self.path = path
         self.exactly = False
         """Whether it is the truth: evaluated in float64, else under onnxruntime in its own dtypes."""
-        self._session: Session | None = None
-        self._exact: Evaluator | None = None
         self.eval()
 
     @property
@@ -61,21 +60,19 @@ class GraphModule(torch.nn.Module):
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run it."""
         arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
-        outputs = self._run_exactly(arrays) if self.exactly else self._run(arrays)
+        outputs = self._exact.run(arrays) if self.exactly else self._session.run(arrays)
         return {name: to_torch(np.ascontiguousarray(value)) for name, value in outputs.items()}
 
-    def _run(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        if self._session is None:
-            settings = SessionSettings(optimization="disable")
-            self._session = candidate_of(settings).open(Path(self.path), settings)
-        return self._session.run(arrays)
+    @cached_property
+    def _session(self) -> Session:
+        settings = SessionSettings(optimization="disable")
+        return candidate_of(settings).open(Path(self.path), settings)
 
-    def _run_exactly(self, arrays: dict[str, NDArray[Any]], noise: Pass | None = None) -> dict[str, NDArray[Any]]:
-        if self._exact is None:
-            self._exact = Evaluator.exact(*Graph.read(Path(self.path)).separated, keep_lossy_casts=True)
-        return self._exact.run(arrays, noise)
+    @cached_property
+    def _exact(self) -> Evaluator:
+        return Evaluator.exact(*Graph.read(Path(self.path)).separated, keep_lossy_casts=True)
 
-    def rounded(self, arrays: dict[str, NDArray[Any]], seed: int, unit: float) -> dict[str, NDArray[Any]]:
+    def rounded(self, arrays: Arrays, seed: int, unit: float) -> dict[str, Array]:
         """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
         generator = np.random.default_rng(seed)
 
@@ -92,7 +89,7 @@ class GraphModule(torch.nn.Module):
         def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
             return results if stop.op in EXACT_OPS else [noisy(stop, result) for result in results]
 
-        return self._run_exactly(arrays, noise)
+        return self._exact.run(arrays, noise)
 
 
 def example_inputs(path: str) -> dict[str, torch.Tensor]:

@@ -61,32 +61,31 @@ Parts = tuple[list[tuple[str, Any]], Callable[[list[Any]], Any]]
 
 
 def _parts(value: Any, path: str) -> Parts | None:
-    kind = type(value)
     if isinstance(value, Mapping):
         return _mapping_parts(value, path)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return [(_attribute(path, n), getattr(value, n)) for n in value._fields], lambda parts: kind(*parts)
+        return _field_parts(value, path, value._fields)
     if isinstance(value, (list, tuple)):
-        return [(_item(path, i), v) for i, v in enumerate(value)], kind
+        names = (f"{path}[{i}]" if path else f"output_{i}" for i in range(len(value)))
+        return list(zip(names, value, strict=True)), type(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _dataclass_parts(value, path)
+        return _field_parts(value, path, [field.name for field in dataclasses.fields(value) if field.init])
     return _pytree_parts(value, path)
 
 
 def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
     keys, kind = list(value), type(value)
-    children = [(_key(path, key), value[key]) for key in keys]
+    named = (dotted(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]" for key in keys)
 
     def assemble(parts: list[Any]) -> Any:
         pairs = dict(zip(keys, parts, strict=True))
         return pairs if kind is dict else kind(**pairs) if dataclasses.is_dataclass(kind) else kind(pairs)  # type: ignore[call-arg]  # a Mapping made from a dict
 
-    return children, assemble
+    return [(name, value[key]) for name, key in zip(named, keys, strict=True)], assemble
 
 
-def _dataclass_parts(value: Any, path: str) -> Parts:
-    names = [field.name for field in dataclasses.fields(value) if field.init]
-    children = [(_attribute(path, name), getattr(value, name)) for name in names]
+def _field_parts(value: Any, path: str, names: Sequence[str]) -> Parts:
+    children = [(dotted(path, name), getattr(value, name)) for name in names]
     return children, lambda parts: type(value)(**dict(zip(names, parts, strict=True)))
 
 
@@ -102,16 +101,9 @@ def _pytree_parts(value: Any, path: str) -> Parts | None:
     return children, lambda parts: _pytree.tree_unflatten(parts, spec)
 
 
-def _key(path: str, key: Any) -> str:
-    return _attribute(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]"
-
-
-def _attribute(path: str, name: str) -> str:
+def dotted(path: str, name: str) -> str:
+    """The path of an attribute, or of a value that has a name."""
     return f"{path}.{name}" if path else name
-
-
-def _item(path: str, index: int) -> str:
-    return f"{path}[{index}]" if path else f"output_{index}"
 
 
 def _unique(path: str, taken: Mapping[str, Any]) -> str:

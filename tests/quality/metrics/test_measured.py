@@ -39,6 +39,6 @@ def test_means_leave_out_what_is_not_finite():
 def test_a_value_is_the_statistic_of_everything():
     sums = {"baseline": np.array([[1.0, 2.0], [3.0, 4.0]]), "candidate": np.array([[2.0, 2.0], [2.0, 2.0]])}
     measured = Measured()
-    measured.evaluate("ratio", Resampled(Bootstrap(2), sums), lambda s: s[:, 0] / s[:, 1])
+    measured.estimate("ratio", Resampled(Bootstrap(2), sums), lambda s: s[:, 0] / s[:, 1], interval=False)
     assert measured.values == {"baseline": {"ratio": pytest.approx(4 / 6)}, "candidate": {"ratio": 1.0}}
     assert measured.intervals == {}

@@ -7,9 +7,6 @@ from onnxproof.quality.intervals import Bootstrap
 from onnxproof.quality.metrics.decisions import of_decisions
 from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.metrics.numbers import of_numbers
-from onnxproof.quality.metrics.own import custom
-
-__all__ = ["Measured", "custom", "measure"]
 
 
 def measure(scores: Scores, seed: int = 0) -> Measured:

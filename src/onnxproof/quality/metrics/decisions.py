@@ -53,8 +53,8 @@ def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     for side in sums:
         _per_class(measured, side, counts, plan)
     for metric, (rate, average) in _averages(plan).items():
-        note = measured.evaluate if plan.task == "multilabel" and average != "macro" else measured.estimate
-        note(metric, counts, averaged(rate, average, plan))
+        interval = plan.task != "multilabel" or average == "macro"
+        measured.estimate(metric, counts, averaged(rate, average, plan), interval=interval)
 
 
 def _cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, Array, Array]:

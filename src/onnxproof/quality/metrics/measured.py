@@ -34,15 +34,12 @@ class Measured:
         self.put(side, metric, successes / max(n, 1))
         self._interval(metric, side, wilson(successes, n)[1:], "wilson")
 
-    def evaluate(self, metric: str, sums: Resampled, statistic: Statistic) -> None:
-        """Note a statistic of all examples."""
+    def estimate(self, metric: str, sums: Resampled, statistic: Statistic, *, interval: bool = True) -> None:
+        """Note a statistic of all examples, and its intervals."""
         for side, whole in sums.whole.items():
             self.put(side, metric, statistic(whole)[0])
-
-    def estimate(self, metric: str, sums: Resampled, statistic: Statistic) -> None:
-        """Note a statistic of all examples, and its intervals."""
-        self.evaluate(metric, sums, statistic)
-        self.bootstrapped(metric, {side: statistic(mine) for side, mine in sums.replicates.items()})
+        if interval:
+            self.bootstrapped(metric, {side: statistic(mine) for side, mine in sums.replicates.items()})
 
     def means(self, values: Mapping[str, Mapping[str, Array]], bootstrap: Bootstrap) -> None:
         """Note means of numbers per example (side → metric → numbers), of those that are finite."""

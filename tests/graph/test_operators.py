@@ -75,3 +75,9 @@ def test_a_grid_is_sampled_by_any_opsets_names(mode):
     made, feed = model("GridSample", X, grid, mode=mode, align_corners=1)
     sampled = ReferenceEvaluator(made, new_ops=FAST_OPS).run(None, feed)[0]
     np.testing.assert_allclose(sampled, X, atol=1e-12)
+
+
+def test_log_softmax_is_right_far_from_the_largest():
+    x = np.array([[0.0, -800.0, 3.0], [1e4, 0.0, -1e4]])
+    made, _ = both("LogSoftmax", x, axis=1)
+    np.testing.assert_allclose(made, [[-3.048587351573742, -803.0485873515737, -0.04858735157374206], [0, -1e4, -2e4]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, numpy_helper
 
 from onnxproof.graph.evaluator import Evaluator
@@ -64,3 +65,18 @@ def test_round_numbers_are_not_moved_and_others_are():
     assert moved is not None
     change = numpy_helper.to_array(moved.graph.node[0].attribute[0].t)[0] / np.float32(0.1) - 1
     assert 0 < abs(change) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("body", "moves"),
+    [
+        ("y = Selu(x)", True),
+        ("y = LeakyRelu(x)", True),
+        ("y = Elu(x)", False),
+        ("c = Constant <value = float[1] {1e25}>() y = Mul(x, c)", True),
+        ("c = Constant <value = float[1] {12.5}>() y = Mul(x, c)", False),
+    ],
+)
+def test_numbers_that_float32_rounds_are_moved_and_others_are_meant(body, moves):
+    moved = nudge_constants(widen(parsed(body), keep_lossy_casts=True), set(), 1)
+    assert (moved is not None) == moves

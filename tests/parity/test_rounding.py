@@ -124,3 +124,13 @@ def test_of_several_results_the_first_is_rounded():
 def test_indices_and_what_is_empty_have_no_error():
     assert rounded(torch.ops.aten.argmax.default, torch.rand(3, dtype=torch.float64))[1] == 0
     assert rounded(torch.ops.aten.exp.default, torch.zeros(0, dtype=torch.float64))[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("accurate", "lossy"), [(torch.log1p, lambda x: (1 + x).log()), (torch.expm1, lambda x: x.exp() - 1)]
+)
+def test_losing_the_digits_of_small_values_is_no_rounding(accurate, lossy):
+    x = torch.rand(1, 50) * 1e-7
+    truth, far = spread(Op(accurate), x)
+    assert np.abs(accurate(x).double().numpy() - truth).max() <= 4 * far.max()
+    assert np.abs(lossy(x).double().numpy() - truth).max() > 1e4 * far.max()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -84,7 +84,10 @@ def _widen_attribute(attribute: onnx.AttributeProto, keep_lossy: bool) -> None:
 
 
 def _widen_default(node: onnx.NodeProto) -> None:
-    """Constants that are float32 without saying so."""
+    """Constants that are float32 without saying so: a factor that the operator's definition rounds is written out, so that it can be moved."""
+    for name, default in _rounded_defaults(node.op_type) if not node.domain else ():
+        if all(attribute.name != name for attribute in node.attribute):
+            node.attribute.append(onnx.helper.make_attribute(name, default))
     if node.op_type == "ConstantOfShape" and not node.attribute:
         node.attribute.append(onnx.helper.make_attribute("value", onnx.numpy_helper.from_array(np.zeros(1))))
     elif node.op_type == "Constant" and node.attribute[0].name in ("value_float", "value_floats"):
@@ -92,6 +95,16 @@ def _widen_default(node: onnx.NodeProto) -> None:
         array = np.float64(given.f) if given.name == "value_float" else np.array(given.floats, dtype=np.float64)
         del node.attribute[:]
         node.attribute.append(onnx.helper.make_attribute("value", onnx.numpy_helper.from_array(np.asarray(array))))
+
+
+@cache
+def _rounded_defaults(op: str) -> list[tuple[str, float]]:
+    """The attributes of an operator whose default is a float32 that stands for another number."""
+    if not onnx.defs.has(op):
+        return []
+    given = ((name, one.default_value) for name, one in onnx.defs.get_schema(op).attributes.items())
+    floats = ((name, value.f) for name, value in given if value.type == onnx.AttributeProto.FLOAT)
+    return [(name, value) for name, value in floats if value * 2.0**10 % 1]
 
 
 def _widen_tensor(tensor: onnx.TensorProto) -> None:
@@ -152,7 +165,8 @@ def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], steps: Steps) -> 
     if tensor.data_type != onnx.TensorProto.DOUBLE:
         return False
     array = onnx.numpy_helper.to_array(tensor)
-    whole = np.all(array == np.round(array * 2.0**10) / 2.0**10) if array.size < 64 else False
+    # Few digits are meant as they stand; a number beyond float32's integers was rounded to be stored.
+    whole = array.size < 64 and np.all((array == np.round(array * 2.0**10) / 2.0**10) & (np.abs(array) < 2.0**24))
     if not array.size or whole or digest(array.astype(np.float32)) in known or digest(array) in known:
         return False
     moved = array * (1 + steps(array.shape) * 2.0**-24)

@@ -211,8 +211,7 @@ def _resampled(op: Operation) -> Amplitude:
 
 
 def _exponential(op: Operation) -> Amplitude:
-    size = op.source.abs().nan_to_num(posinf=0.0)
-    return op.out.abs() * (4 + 2 * size) + (4.0 if op.name == "expm1" else 0.0)
+    return op.out.abs() * (4 + 2 * op.source.abs().nan_to_num(posinf=0.0))
 
 
 def _joined(op: Operation) -> Amplitude:
@@ -254,7 +253,7 @@ _RULES: dict[str, Rule] = {
     """upsample_bilinear2d upsample_bicubic2d upsample_linear1d upsample_trilinear3d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa grid_sampler_2d grid_sampler_3d""": _resampled,
     # Functions with results of size 1, which runtimes approximate with absolute accuracy.
-    """sigmoid sigmoid_ tanh tanh_ erf erfc sin cos tan atan asin acos atan2 log log2 log10 log1p softplus
+    """sigmoid sigmoid_ tanh tanh_ erf erfc sin cos tan atan asin acos atan2 log log2 log10 softplus
     log_sigmoid_forward logaddexp logaddexp2 hardsigmoid cosh sinh acosh asinh atanh logit remainder fmod
     special_entr digamma lgamma erfinv""": lambda op: 4 + 4 * op.out.abs(),
     # x times something of size 1.

@@ -12,7 +12,7 @@ from onnxproof.errors import FindingError
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy import asked
-from onnxproof.policy.judgement import judge
+from onnxproof.policy.judgement import judge_proof
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts
@@ -136,14 +136,9 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
         findings = lint_graph(graph, providers, _release(session))
     except FindingError as error:
         findings = [error.finding]
-    return Proof(
-        subject=SubjectFacts(path.name, str(path)),
-        artifact=artifact,
-        environment=Environment(providers=tuple(providers), runtime=session.runtime),
-        cases=(),
-        findings=tuple(judge(findings, (), policy)),
-        policy=policy,
-    )
+    environment = Environment(providers=tuple(providers), runtime=session.runtime)
+    proof = Proof(SubjectFacts(path.name, str(path)), artifact, environment, (), tuple(findings))
+    return judge_proof(proof, policy)
 
 
 def _release(session: SessionSettings) -> str | None:

@@ -8,8 +8,7 @@ import pytest
 
 import proofs
 from onnxproof.errors import UserError
-from onnxproof.pipeline.events import ToWeigh
-from onnxproof.pipeline.latency_parts import LatencyParts, earlier_of
+from onnxproof.pipeline.latency_parts import earlier_of, with_memory
 from onnxproof.request.benchmark import BenchSettings
 
 
@@ -17,12 +16,11 @@ def test_memory_goes_to_the_run_of_its_contender_and_size():
     latency = proofs.make_latency()
     first = latency.runs[0]
     point = {"batch": first.batch, "sizes": dict(first.sizes)}
-    parts = LatencyParts(latency, ToWeigh([first.contender], [point]), {first.contender: [4096]})
-    finished = parts.finished(None)
+    finished = with_memory(latency, first.contender, [point], [4096])
     key = (first.contender, first.batch, first.sizes)
     assert {run.memory for run in finished.runs if (run.contender, run.batch, run.sizes) == key} == {4096}
     assert all(run.memory is None for run in finished.runs if run.contender != first.contender)
-    assert LatencyParts().finished(None) is None
+    assert with_memory(None, first.contender, [point], [4096]) is None
 
 
 def test_an_earlier_proof_is_what_it_measured_without_its_samples(tmp_path):

@@ -16,9 +16,9 @@ GOOD, BAD = make_case("batch=1/normal/seed=0", 3e-8, 0), make_case("batch=2/norm
 
 
 def run_of(*cases, search=1.0, observed=(), policy=None) -> Run:
-    collected = Collected(
-        findings=list(observed), cases={case.name: case for case in cases}, outputs={"y": "out"}, files={"a": "a.npz"}
-    )
+    collected = Collected(cases={case.name: case for case in cases}, outputs={"y": "out"}, files={"a": "a.npz"})
+    for finding in observed:
+        collected.observe(finding)
     return Run(build_request("prove", {"search": search}), policy or Policy(), collected)
 
 

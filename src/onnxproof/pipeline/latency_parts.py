@@ -1,48 +1,35 @@
-"""The parent's side of a benchmark: what children report, put together."""
+"""The parent's side of a benchmark: what other processes and earlier proofs add to the times."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from onnxproof.pipeline.events import ToWeigh
+from onnxproof.errors import UserError
 from onnxproof.proof.latency import Earlier, Latency
+from onnxproof.proof.proof import Proof
+from onnxproof.request.benchmark import BenchSettings
 
 
-@dataclass
-class LatencyParts:
-    """What was reported so far."""
-
-    latency: Latency | None = None
-    to_weigh: ToWeigh | None = None
-    """Contenders and sizes whose memory is asked for."""
-    weighed: dict[str, Sequence[int | None]] = field(default_factory=dict)
-    """Contender → bytes at each of those sizes."""
-
-    def finished(self, earlier: Earlier | None) -> Latency | None:
-        """The whole record; None where nothing was timed."""
-        if self.latency is None:
-            return None
-        memory = {
-            (name, point["batch"], tuple(sorted(point["sizes"].items()))): count
-            for name, counts in self.weighed.items()
-            for point, count in zip(self.to_weigh.points if self.to_weigh else (), counts, strict=True)
-        }
-        runs = tuple(
-            replace(run, memory=memory.get((run.contender, run.batch, tuple(sorted(run.sizes.items())))))
-            for run in self.latency.runs
-        )
-        return replace(self.latency, runs=runs, baseline=earlier)
+def with_memory(
+    latency: Latency | None, contender: str, points: Sequence[Mapping[str, Any]], counts: Sequence[int | None]
+) -> Latency | None:
+    """The record with the bytes that a contender takes at each of these sizes; None where nothing was timed."""
+    if latency is None:
+        return None
+    memory = {(point["batch"], *sorted(point["sizes"].items())): n for point, n in zip(points, counts, strict=True)}
+    runs = (
+        replace(run, memory=memory.get((run.batch, *sorted(run.sizes.items())))) if run.contender == contender else run
+        for run in latency.runs
+    )
+    return replace(latency, runs=tuple(runs))
 
 
-def earlier_of(settings: Any) -> Earlier | None:
+def earlier_of(settings: BenchSettings | None) -> Earlier | None:
     """What the proof of `--baseline` measured."""
     if settings is None or settings.baseline is None:
         return None
-    from onnxproof.errors import UserError
-    from onnxproof.proof.proof import Proof
-
     proof = Proof.load(settings.baseline)
     latency = proof.latency
     if latency is None:

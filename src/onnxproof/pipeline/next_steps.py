@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from onnxproof.policy.judgement import judge, to_locate
+from onnxproof.policy.judgement import judge_proof, to_locate
 from onnxproof.search.look import Look
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def worth_searching(run: Run) -> bool:
     """A search was asked for, and the planned cases left something to find."""
-    if not run.request.verify.search or not any(case.outputs for case in run.collected.results):
+    if not run.request.verify.search or not any(case.outputs for case in run.collected.cases.values()):
         return False
     return not any(finding.severity == "block" and finding.weight for finding in _judged(run))
 
@@ -29,10 +30,9 @@ def look(run: Run) -> Look:
     return _look(run, to_locate(_judged(run)))
 
 
-def _judged(run: Run) -> list[Finding]:
-    collected = run.collected
-    return judge(collected.findings, collected.results, run.policy, baseline=collected.subject.baseline)
+def _judged(run: Run) -> Sequence[Finding]:
+    return judge_proof(run.collected.proof, run.policy).findings
 
 
-def _look(run: Run, findings: list[Finding]) -> Look:
+def _look(run: Run, findings: Sequence[Finding]) -> Look:
     return Look(tuple(findings), run.collected.outputs, run.collected.files, run.policy)

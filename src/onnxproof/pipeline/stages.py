@@ -52,7 +52,7 @@ class Stage:
 
     def wanted(self, run: Run) -> bool:
         """Whether there is anything to do."""
-        return run.collected.artifact is not None
+        return run.collected.known.artifact is not None
 
     def orders(self, run: Run) -> Iterator[Arguments]:
         """What workers are told; most stages have one."""
@@ -60,7 +60,7 @@ class Stage:
 
     def told(self, run: Run) -> dict[str, Any]:
         """What a worker is told."""
-        return {"request": run.request, "artifact": run.collected.artifact, "stateful": run.collected.stateful}
+        return {"request": run.request, "artifact": run.collected.known.artifact, "stateful": run.collected.stateful}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """Note a death; whether another child is to go on."""
@@ -116,7 +116,7 @@ class Verify(Stage):
 
     def told(self, run: Run) -> dict[str, Any]:
         done = frozenset(run.collected.cases) | run.collected.lost
-        return {**super().told(run), "done": done, "weights": run.collected.subject.weights}
+        return {**super().told(run), "done": done, "weights": run.collected.known.subject.weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         collected = run.collected
@@ -125,11 +125,10 @@ class Verify(Stage):
         if case is None:
             return False
         collected.lost.add(case)
-        left = [name for name in collected.planned if name not in collected.cases and name not in collected.lost]
+        planned = collected.known.planned
+        left = [name for name in planned if name not in collected.cases and name not in collected.lost]
         if left and attempt + 1 == MAX_CHILDREN:
-            message = (
-                f"given up after {MAX_CHILDREN} deaths: {len(left)} of {len(collected.planned)} cases were not run"
-            )
+            message = f"given up after {MAX_CHILDREN} deaths: {len(left)} of {len(planned)} cases were not run"
             collected.observe(found("OX005", message, severity="review", evidence={"cases": left}))
         return bool(left)
 
@@ -151,7 +150,7 @@ class Search(Stage):
         death = death_of(end, run.collected, "note" if case is None else gravity(run.collected))
         trying = Path(str(run.request.verify.counterexamples)) / TRYING
         if case is not None and trying.is_file():
-            kept = trying.with_name(f"{run.collected.subject.name or 'model'}-{death.code}.npz")
+            kept = trying.with_name(f"{run.collected.known.subject.name or 'model'}-{death.code}.npz")
             trying.replace(kept)
             death = replace(death, evidence={**death.evidence, "file": str(kept)})
         run.collected.observe(death)
@@ -204,12 +203,12 @@ class Bench(Stage):
         return run.request.bench is not None and super().wanted(run)
 
     def told(self, run: Run) -> dict[str, Any]:
-        weights = run.collected.subject.weights
+        weights = run.collected.known.subject.weights
         return {**super().told(run), "policy": run.policy, "folder": run.folder, "weights": weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         run.collected.observe(death_of(end, run.collected, gravity(run.collected)))
-        run.collected.times.to_weigh = None
+        run.collected.to_weigh = None
         return False
 
 
@@ -219,14 +218,14 @@ class Weigh(Stage):
     name, work, fresh, optional = "weigh", "onnxproof.pipeline.benching:run_weigh", True, True
 
     def wanted(self, run: Run) -> bool:
-        return run.folder is not None and run.collected.times.to_weigh is not None
+        return run.folder is not None and run.collected.to_weigh is not None
 
     def orders(self, run: Run) -> Iterator[Arguments]:
-        asked = run.collected.times.to_weigh
+        asked = run.collected.to_weigh
         for name in asked.contenders if asked is not None else ():
             yield {
                 "request": run.request,
-                "artifact": run.collected.artifact,
+                "artifact": run.collected.known.artifact,
                 "contender": name,
                 "folder": run.folder,
             }

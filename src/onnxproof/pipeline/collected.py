@@ -103,8 +103,6 @@ class Collected:
                 self.progress.rows(event)
             case events.Measured(quality):
                 self.known = replace(self.known, quality=quality)
-            case events.Troubled(stage, message):
-                self.progress.stage(f"{stage}: {message}")
 
     def observe(self, finding: Finding) -> None:
         """A finding, once."""

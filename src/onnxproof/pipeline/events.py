@@ -130,35 +130,18 @@ class Measured(Event, frozen=True):
     quality: Quality
 
 
-class Troubled(Event, frozen=True):
-    """Something did not work out, and the findings stay as they are."""
-
-    stage: str
-    message: str
-
-
-class ShardBegun(Event, frozen=True):
-    """A worker is at a shard."""
+class AtShard(Event, frozen=True):
+    """A worker is at a shard: so many more of its rows are done, or it is written down as a whole."""
 
     index: int
-
-
-class RowsDone(Event, frozen=True):
-    """Rows of the shard at hand."""
-
-    rows: int
-
-
-class ShardDone(Event, frozen=True):
-    """A shard is written down."""
-
-    index: int
+    rows: int = 0
+    done: bool = False
 
 
 Emit = Callable[[Event], None]
 AnyEvent = (
     Entered | SubjectRead | Observed | Exported | Planned | Compared | Paired | Blamed | Searched | Hit | Shrunk | Timed
-    | ToWeigh | Weighed | Evaluated | Measured | Troubled | ShardBegun | RowsDone | ShardDone
+    | ToWeigh | Weighed | Evaluated | Measured | AtShard
 )  # fmt: skip
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(AnyEvent, dec_hook=read_number)
 

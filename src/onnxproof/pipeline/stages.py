@@ -63,8 +63,9 @@ class Stage:
         return {"request": run.request, "artifact": run.collected.known.artifact, "stateful": run.collected.stateful}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
-        """Note a death; whether another child is to go on."""
-        run.collected.observe(death_of(end, run.collected, "block"))
+        """Note a death, where the stage is not optional; whether another child is to go on."""
+        if not self.optional:
+            run.collected.observe(death_of(end, run.collected, "block"))
         return False
 
     def failed(self, run: Run, error: Exception) -> None:
@@ -102,8 +103,7 @@ class Export(Stage):
         if again and collected.at[1] == "export":
             collected.exporter_death = end.signal_name or "it died"
             return True
-        collected.observe(death_of(end, collected, "block"))
-        return False
+        return super().died(run, end, attempt)
 
 
 class Verify(Stage):
@@ -175,9 +175,6 @@ class Locate(Stage):
     def told(self, run: Run) -> dict[str, Any]:
         return {**super().told(run), "look": next_steps.look(run)}
 
-    def died(self, run: Run, end: End, attempt: int) -> bool:
-        return False
-
 
 class Evaluate(Stage):
     """Run the data set through both sides. Finished shards are on disk: after a death one more child goes on from there."""
@@ -188,10 +185,7 @@ class Evaluate(Stage):
         return run.request.evaluate is not None and super().wanted(run)
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
-        again = attempt == 0 and not end.hung
-        if not again:
-            super().died(run, end, attempt)
-        return again
+        return (attempt == 0 and not end.hung) or super().died(run, end, attempt)
 
 
 class Bench(Stage):
@@ -229,9 +223,6 @@ class Weigh(Stage):
                 "contender": name,
                 "folder": run.folder,
             }
-
-    def died(self, run: Run, end: End, attempt: int) -> bool:
-        return False
 
 
 STAGES: tuple[Stage, ...] = (Export(), Verify(), Search(), Locate(), Evaluate(), Bench(), Weigh())

@@ -248,6 +248,11 @@ class Latency:
         return sorted(runs, key=lambda run: (run.batch, run.concurrency))
 
 
+def load_of(one: Run | Speedup) -> tuple[Any, ...]:
+    """What was asked of a contender: a run and its speed-up have it in common, and so have two proofs."""
+    return (one.scenario, one.batch, one.concurrency, *sorted(one.sizes.items()))
+
+
 def thinned(samples: Sequence[int]) -> tuple[int, ...]:
     """At most KEPT_SAMPLES of them, evenly spread over time."""
     step = -(-len(samples) // KEPT_SAMPLES) or 1

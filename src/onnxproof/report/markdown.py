@@ -9,7 +9,7 @@ from typing import Any
 from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report.groups import groups
-from onnxproof.report.points import runs, speedups
+from onnxproof.report.points import measured
 from onnxproof.report.wording import (
     cell,
     gain,
@@ -78,8 +78,8 @@ def _groups(proof: Proof) -> list[str]:
 
 
 def _latency(proof: Proof) -> list[str]:
-    gains = {(one.contender, one.batch): gain(one) for one in speedups(proof)}
-    rows = [(r.contender, r.batch, r.p50_ms, r.p95_ms, gains.get((r.contender, r.batch))) for r in runs(proof)]
+    gains = {(one.contender, one.batch): gain(one) for one in measured(proof).speedup}
+    rows = [(r.contender, r.batch, r.p50_ms, r.p95_ms, gains.get((r.contender, r.batch))) for r in measured(proof).runs]
     return table("contender,batch,p50 ms,p95 ms,speed-up", rows)
 
 

@@ -100,7 +100,7 @@ def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
     if numbers:
         facts.append(("largest difference", number(top(c.max_abs for c in numbers))))
         facts.append(("worst noise ratio", number(top(c.noise_ratio for c in numbers))))
-    speed = points.speedups(proof)
+    speed = points.measured(proof).speedup
     if speed:
         best = max(speed, key=lambda one: one.ratio)
         facts.append((f"speed-up at batch {best.batch}", f"{best.ratio:.2f}×"))
@@ -168,7 +168,7 @@ def _latency(proof: Proof, content: Content) -> list[Figure]:
     batch = Figure("latency-batch", "Latency against batch", "The median of each contender; the bar reaches to p95.")
     return [
         *_distributions(proof, content),
-        *content.draw(_speedup_figure(proof), charts.speedup, points.speedups(proof)),
+        *content.draw(_speedup_figure(proof), charts.speedup, points.measured(proof).speedup),
         *content.draw(batch, charts.latency_by_batch, points.timed(proof)),
     ]
 
@@ -185,14 +185,14 @@ def _distributions(proof: Proof, content: Content) -> list[Figure]:
 def _spread(proof: Proof, batch: int) -> str:
     parts = [
         f"{run.contender}: median {number(run.p50_ms)} ms, p95 {number(run.p95_ms)} ms"
-        for run in points.runs(proof)
+        for run in points.measured(proof).runs
         if run.batch == batch
     ]
     return "; ".join(parts) + ". The slowest 0.5 % are drawn together at the end."
 
 
 def _speedup_figure(proof: Proof) -> Figure:
-    said = "; ".join(f"batch {one.batch}: {gain(one)}" for one in points.speedups(proof)[:12])
+    said = "; ".join(f"batch {one.batch}: {gain(one)}" for one in points.measured(proof).speedup[:12])
     caption = f"{proof.subject.baseline}'s time over the candidate's, with its interval. {said}."
     return Figure("speedup", "Speed-up", caption)
 

@@ -7,7 +7,6 @@ from typing import Any
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
 from onnxproof.report import latency, quality
 from onnxproof.report.groups import Group, groups
@@ -33,36 +32,17 @@ SHOWN_GROUPS = 9
 
 def render(proof: Proof) -> str:
     """The summary."""
-    timed, baseline = proof.latency, proof.subject.baseline
-    if timed is not None and not proof.planned and proof.quality is None:
-        return "\n".join(_bench(proof, timed))
-    lines = [
-        headline(proof),
-        *_artifact(proof),
-        *_groups(groups(proof), baseline),
-        *_looked(proof),
-        *(quality.lines(proof.quality, baseline, short=bool(proof.cases)) if proof.quality is not None else []),
-        *([f"  latency: {latency.headline(timed, proof.policy.latency, baseline)}"] if timed is not None else ()),
-        *_findings(proof),
-        *_next(proof),
-    ]
-    return "\n".join(lines)
-
-
-def _bench(proof: Proof, timed: Latency) -> list[str]:
-    """The summary where only times were asked for."""
-    baseline = proof.subject.baseline
-    told = f"{subject_name(proof)}: {latency.headline(timed, proof.policy.latency, baseline)}"
-    said = headline(proof) if grave(proof) else f"{WORDS[proof.verdict]}  {told}"
-    return [
-        said,
-        *_artifact(proof),
-        *latency.setup(timed, baseline),
-        *latency.table(timed),
-        *latency.nodes(timed),
-        *_findings(proof),
-        *_next(proof),
-    ]
+    timed, baseline, head = proof.latency, proof.subject.baseline, headline(proof)
+    told = latency.headline(timed, proof.policy.latency, baseline) if timed is not None else ""
+    if timed is not None and not proof.planned and proof.quality is None:  # only times were asked for
+        head = head if grave(proof) else f"{WORDS[proof.verdict]}  {subject_name(proof)}: {told}"
+        body = [*latency.setup(timed, baseline), *latency.table(timed), *latency.nodes(timed)]
+    else:
+        body = [*_groups(groups(proof), baseline), *_looked(proof)]
+        if proof.quality is not None:
+            body += quality.lines(proof.quality, baseline, short=bool(proof.cases))
+        body += [f"  latency: {told}"] * bool(told)
+    return "\n".join([head, *_artifact(proof), *body, *_findings(proof), *_next(proof)])
 
 
 def _artifact(proof: Proof) -> list[str]:
@@ -176,37 +156,30 @@ def culprits(proof: Proof) -> str:
     for case, blame in proof.blame.items():
         lines += ["", f"  {case}: {_step(blame)}"]
         for culprit in blame.culprits[:8]:
+            error = "nan/inf" if culprit.introduced >= BORN else f"{culprit.introduced:.2g}"
             source = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
             module = culprit.module if culprit.module else "(top)" if culprit.module == "" else "–"
-            lines.append(
-                f"    {_introduced(culprit.introduced):>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {source}".rstrip()
-            )
+            lines.append(f"    {error:>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {source}".rstrip())
             says = f"should be {value(culprit.expected)}, is {value(culprit.got)}" if culprit.got is not None else ""
             rule = f"made by the exporter's rule {culprit.rule}" if culprit.rule and blame.stage == "simplify" else ""
             more = [says, rule, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
             if any(more) and culprit in blame.culprits[:3]:
-                lines.append(f"              {'; '.join(part for part in more if part)}")
+                lines.append(f"              {'; '.join(filter(None, more))}")
     return "\n".join(lines[:20])
 
 
 def _step(blame: Blame) -> str:
     """The step, and what is known about it besides the nodes."""
-    parts = [f"stage {blame.stage or 'unknown'}"]
-    if blame.rewrite:
-        parts.append(f"rewrite {blame.rewrite}")
-    if blame.vanishes:
-        parts.append("it vanishes when inner values are watched: only the fused graph shows it")
-    if blame.unseen:
-        parts.append("the runtime shows no inner values, so no node was looked for in it")
-    if blame.removed:
-        parts.append(f"the exporter's optimiser removed {', '.join(blame.removed)}")
-    parts += [f"first NaN or infinity in {b.side}: {b.op} {b.node}" for b in blame.births]
-    parts += [f"{a.op} {a.node} magnifies the error {a.introduced:.0f} times" for a in blame.amplifiers[:2]]
-    return "; ".join(parts)
-
-
-def _introduced(error: float) -> str:
-    return "nan/inf" if error >= BORN else f"{error:.2g}"
+    parts = [
+        f"stage {blame.stage or 'unknown'}",
+        f"rewrite {blame.rewrite}" * bool(blame.rewrite),
+        "it vanishes when inner values are watched: only the fused graph shows it" * blame.vanishes,
+        "the runtime shows no inner values, so no node was looked for in it" * blame.unseen,
+        f"the exporter's optimiser removed {', '.join(blame.removed)}" * bool(blame.removed),
+        *(f"first NaN or infinity in {b.side}: {b.op} {b.node}" for b in blame.births),
+        *(f"{a.op} {a.node} magnifies the error {a.introduced:.0f} times" for a in blame.amplifiers[:2]),
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def describe_case(case: CaseResult) -> list[str]:

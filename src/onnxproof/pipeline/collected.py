@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from onnxproof.findings import Finding
 from onnxproof.pipeline import events
-from onnxproof.pipeline.latency_parts import with_memory
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import Earlier
@@ -96,9 +95,9 @@ class Collected:
                 self.known = replace(self.known, latency=replace(latency, baseline=self.earlier))
             case events.ToWeigh():
                 self.to_weigh = event
-            case events.Weighed(contender, counts):
-                sizes = self.to_weigh.points if self.to_weigh is not None else ()
-                self.known = replace(self.known, latency=with_memory(self.known.latency, contender, sizes, counts))
+            case events.Weighed(contender, counts) if self.known.latency is not None and self.to_weigh is not None:
+                latency = self.known.latency.weighed(contender, self.to_weigh.points, counts)
+                self.known = replace(self.known, latency=latency)
             case events.Evaluated():
                 self.progress.rows(event)
             case events.Measured(quality):

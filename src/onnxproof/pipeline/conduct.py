@@ -11,14 +11,15 @@ from onnxproof.errors import NothingToVerify, UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected, Progress
 from onnxproof.pipeline.executors import NotPortable, run_here, run_in_children
-from onnxproof.pipeline.latency_parts import earlier_of
 from onnxproof.pipeline.stages import Run, Stage, stages_of
 from onnxproof.policy.asked import limits_of
 from onnxproof.policy.judgement import judge_proof
 from onnxproof.policy.quality import check_gates
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Timing
+from onnxproof.proof.latency import Earlier
 from onnxproof.proof.proof import Proof
+from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
 
@@ -33,6 +34,19 @@ def conduct(request: Request, policy: Policy, *, progress: Progress | None = Non
     began = time.perf_counter()
     _carry_out(run, began)
     return _judged(run, time.perf_counter() - began)
+
+
+def earlier_of(settings: BenchSettings | None) -> Earlier | None:
+    """What the proof of `--baseline` measured."""
+    if settings is None or settings.baseline is None:
+        return None
+    proof = Proof.load(settings.baseline)
+    latency = proof.latency
+    if latency is None:
+        raise UserError(f"--baseline {settings.baseline}: this proof has no times; make one with `onnxproof bench`")
+    runs = tuple(replace(run, samples=(), blocks=()) for run in latency.runs)
+    versions = {name: str(getattr(proof.environment, name)) for name in ("torch", "onnxruntime", "onnxproof")}
+    return Earlier(settings.baseline, latency.machine.fingerprint, runs, latency.speedup, versions)
 
 
 def _carry_out(run: Run, began: float) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import msgspec
@@ -139,11 +141,9 @@ class AtShard(Event, frozen=True):
 
 
 Emit = Callable[[Event], None]
-AnyEvent = (
-    Entered | SubjectRead | Observed | Exported | Planned | Compared | Paired | Blamed | Searched | Hit | Shrunk | Timed
-    | ToWeigh | Weighed | Evaluated | Measured | AtShard
-)  # fmt: skip
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(AnyEvent, dec_hook=read_number)
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
+    reduce(or_, Event.__subclasses__()), dec_hook=read_number
+)
 
 
 def decode(body: bytes) -> Event:

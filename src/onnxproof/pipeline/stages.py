@@ -5,19 +5,19 @@ The work itself stands in the modules that are named here by text: whoever decid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.findings import found
-from onnxproof.pipeline import next_steps
+from onnxproof.findings import Finding, found
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.deaths import death_of, gravity
+from onnxproof.policy.judgement import judge_proof, to_locate
 from onnxproof.process.supervisor import End
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
-from onnxproof.search.look import TRYING
+from onnxproof.search.look import TRYING, Look
 
 Arguments = Mapping[str, Any]
 MAX_CHILDREN = 20
@@ -33,6 +33,26 @@ class Run:
     collected: Collected
     folder: str | None = None
     """Where workers leave files for each other; None where all work is done in this process."""
+
+    def worth_searching(self) -> bool:
+        """A search was asked for, and the planned cases left something to find."""
+        if not self.request.verify.search or not any(case.outputs for case in self.collected.cases.values()):
+            return False
+        return not any(finding.severity == "block" for finding in self.all_known().findings)
+
+    def all_known(self) -> Look:
+        """What a search need not find again."""
+        return self._look([finding for finding in self._judged() if finding.weight])
+
+    def look(self) -> Look:
+        """What is worth a closer look."""
+        return self._look(to_locate(self._judged()))
+
+    def _judged(self) -> Sequence[Finding]:
+        return judge_proof(self.collected.proof, self.policy).findings
+
+    def _look(self, findings: Sequence[Finding]) -> Look:
+        return Look(tuple(findings), self.collected.outputs, self.collected.files, self.policy)
 
 
 class Stage:
@@ -139,10 +159,10 @@ class Search(Stage):
     name, work, optional = "search", "onnxproof.pipeline.searching:run_search", True
 
     def wanted(self, run: Run) -> bool:
-        return run.request.steps.cases and super().wanted(run) and next_steps.worth_searching(run)
+        return run.request.steps.cases and super().wanted(run) and run.worth_searching()
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": next_steps.all_known(run)}
+        return {**super().told(run), "look": run.all_known()}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """An input that kills the child is what the search was for: it is kept."""
@@ -170,10 +190,10 @@ class Locate(Stage):
 
     def wanted(self, run: Run) -> bool:
         steps = run.request.steps
-        return steps.cases and not steps.fast and super().wanted(run) and bool(next_steps.look(run).findings)
+        return steps.cases and not steps.fast and super().wanted(run) and bool(run.look().findings)
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": next_steps.look(run)}
+        return {**super().told(run), "look": run.look()}
 
 
 class Evaluate(Stage):

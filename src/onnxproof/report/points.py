@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from onnxproof.policy.judgement import judge_case
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import Latency, Run
@@ -17,8 +18,6 @@ from onnxproof.report.wording import BORN, short
 from onnxproof.request.thresholds import Policy
 
 Row = Mapping[str, Any]
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 STATES = ("agrees", "note", "review", "block", "rejected")
 """What a case says, from the best to the worst; `rejected`: the baseline itself refuses it, so it says nothing."""
 NAMED = 120
@@ -62,14 +61,6 @@ def _judge_case(case: CaseResult, policy: Policy) -> Iterator[Judged]:
         states[output] = max(states.get(output, "agrees"), finding.severity, key=_RANK.__getitem__)
     for comparison in case.outputs:
         yield Judged(case, comparison, states.get(comparison.output, "agrees"))
-
-
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The items by their key, in the order in which the keys come."""
-    groups: dict[K, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def _finite(value: float | None) -> float | None:

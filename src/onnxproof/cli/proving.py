@@ -82,7 +82,7 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
         raise UserError("--runtime is about an ONNX file: give one instead of a module")
     else:
         proof = _proof(request)
-    from onnxproof.report.lint import render_lint
+    from onnxproof.report.text import render_lint
 
     deliver(proof, request, text=render_lint(proof))
 

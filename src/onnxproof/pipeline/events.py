@@ -13,9 +13,9 @@ from onnxproof.findings import Finding
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.codec import read_number
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import Latency
-from onnxproof.proof.number import read_number
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts

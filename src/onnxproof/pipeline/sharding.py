@@ -152,10 +152,7 @@ class _Progress:
 def _here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: _Progress) -> Iterator[Shard]:
     """Shard after shard in this process. Rows are read in one go from the first shard that is missing."""
     size, index = per_shard * engine.batch, 0
-    while True:
-        kept = work.kept(index)
-        if kept is None:
-            break
+    while (kept := work.kept(index)) is not None:
         progress.add(kept.rows, kept=True)
         yield kept
         index += 1

@@ -12,16 +12,21 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-
-from onnxproof.proof.number import read_number
 
 LARGEST = 1.7976931348623157e308
 LEAVES: tuple[type[bool | int | float | str], ...] = (bool, int, float, str)
 """What JSON has; numpy's floats and torch's version are kinds of them."""
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    Number = float
+else:
+
+    class Number(float):
+        """A measured number: NaN where there is none, which JSON knows as null. Any float will do where a record is made."""
 
 
 def encode(record: Any) -> str:
@@ -32,6 +37,15 @@ def encode(record: Any) -> str:
 def decode(data: Any, kind: type[T]) -> T:
     """A record from plain data; fields of a later version are ignored, what does not fit is a `msgspec.ValidationError`."""
     return msgspec.convert(renamed(data, kind), kind, dec_hook=read_number)
+
+
+def read_number(kind: type, value: Any) -> Any:
+    """How msgspec reads a `Number`."""
+    if value is None:
+        return Number("nan")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"Expected `number | null`, got `{type(value).__name__}`")
+    return Number(value)
 
 
 def check_integers(value: Any, path: str = "$") -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import Number
 from onnxproof.proof.thresholds import Thresholds
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import Number
 from onnxproof.proof.search import Coverage
 
 

@@ -28,6 +28,7 @@ from onnxproof.report.wording import (
 SHOWN_FINDINGS = 3
 SHOWN_NOTES = 3
 SHOWN_GROUPS = 9
+SHOWN_LINTS = 12
 
 
 def render(proof: Proof) -> str:
@@ -190,3 +191,30 @@ def describe_case(case: CaseResult) -> list[str]:
         f"  {case.name}  {c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
         for c in case.outputs
     ]
+
+
+# --- a lint ---------------------------------------------------------------------------------------------------------
+
+
+def render_lint(proof: Proof) -> str:
+    """The gravest first; a lint compares nothing, so it never says SHIP."""
+    name = proof.artifact.path if proof.artifact is not None else proof.subject.target or proof.subject.name
+    gating = sum(1 for finding in proof.findings if finding.weight)
+    counted = f"{gating} to mend, {len(proof.findings) - gating} notes" if proof.findings else "nothing found"
+    word = "CLEAN" if proof.verdict == "ship" else WORDS[proof.verdict]
+    lines = [f"{word}  {name}: {counted} (nothing was run)"]
+    for finding in proof.findings[:SHOWN_LINTS]:
+        lines += _linted(finding)
+    if len(proof.findings) > SHOWN_LINTS:
+        lines.append(f"  … and {len(proof.findings) - SHOWN_LINTS} more: --json - has them all")
+    return "\n".join(lines)
+
+
+def _linted(finding: Finding) -> list[str]:
+    where = finding.where
+    place = f"  (module {where.module})" if where.module else ""
+    if where.file and where.line:
+        place = f"  at {where.file}:{where.line}"
+    mark = " (accepted)" if finding.accepted is not None else ""
+    line = f"  {finding.code} {finding.severity}{mark}: {finding.message}{place}"
+    return ["", line, f"    {finding.help}"] if finding.weight else [line]

@@ -18,8 +18,7 @@ from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proved import Proof
 from onnxproof.request.benchmark import BenchSettings
-from onnxproof.request.build import build_request, take_keywords
-from onnxproof.request.keywords import taking
+from onnxproof.request.build import build_request, take_keywords, taking
 from onnxproof.request.request import Request
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.thresholds import Policy

@@ -1,8 +1,8 @@
 """Records ↔ JSON, for all of them alike.
 
 A record is a frozen dataclass. Class variables say how its JSON differs from its fields: `PUBLISHED` names properties that are
-written beside the fields (and left aside on reading), `OMITTED` names fields that are left out where they are None, `ADDED` names
-fields that an earlier release did not always write, so that the schema does not ask for them. A field whose name ends in an
+written beside the fields (and left aside on reading), `OMITTED` names fields that are left out where they are None (all of a `Sparse`
+record's), `ADDED` names fields that an earlier release did not always write, so that the schema does not ask for them. A field whose name ends in an
 underscore is written without it, for words that are Python's own.
 """
 
@@ -27,6 +27,10 @@ else:
 
     class Number(float):
         """A measured number: NaN where there is none, which JSON knows as null. Any float will do where a record is made."""
+
+
+class Sparse:
+    """A record that leaves out all of its fields that are None."""
 
 
 def encode(record: Any) -> str:
@@ -92,7 +96,8 @@ def _plain_record(record: Any) -> dict[str, Any]:
 @cache
 def layout(kind: Any) -> tuple[tuple[str, str, bool], ...]:
     """(Key in the JSON, attribute, whether it is left out where it is None), what is derived first."""
-    omitted = getattr(kind, "OMITTED", ())
+    omitted = [f.name for f in fields(kind) if f.default is None] if issubclass(kind, Sparse) else ()
+    omitted = getattr(kind, "OMITTED", omitted)
     derived = [(name, name, False) for name in getattr(kind, "PUBLISHED", ())]
     return (*derived, *((f.name.rstrip("_"), f.name, f.name in omitted) for f in fields(kind)))
 

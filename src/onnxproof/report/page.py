@@ -11,7 +11,7 @@ from onnxproof.findings import Finding
 from onnxproof.proof.codec import plain
 from onnxproof.proof.proof import Proof
 from onnxproof.report import charts, points, quality_page
-from onnxproof.report.figure import Content, Figure
+from onnxproof.report.charts import Content, Figure
 from onnxproof.report.groups import groups
 from onnxproof.report.points import Judged, Row, top
 from onnxproof.report.reproduce import commands

@@ -9,7 +9,7 @@ from onnxproof.policy.merging import grouped
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
 from onnxproof.report import charts, points
-from onnxproof.report.figure import Content, Figure
+from onnxproof.report.charts import Content, Figure
 from onnxproof.report.points import Row
 from onnxproof.report.wording import number
 

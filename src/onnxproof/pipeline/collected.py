@@ -88,7 +88,9 @@ class Collected:
                 self.known = replace(self.known, search=search)
                 self.progress.search(search)
             case events.Hit(case, file):
-                self._hit(case, file)
+                for earlier in self.files:  # a graver find takes the place of one to be reviewed
+                    self.cases.pop(earlier, None)
+                self.files = {case: file}
             case events.Shrunk(counterexample):
                 self.known = replace(self.known, counterexamples=(*self.known.counterexamples, counterexample))
             case events.Timed(latency):
@@ -114,8 +116,3 @@ class Collected:
             self.progress.stage(stage)
         elif self.known.planned and not case.startswith("search/"):
             self.progress.case(len(self.cases), len(self.known.planned), case)
-
-    def _hit(self, case: str, file: str) -> None:
-        for earlier in self.files:  # a graver find takes the place of one to be reviewed
-            self.cases.pop(earlier, None)
-        self.files = {case: file}

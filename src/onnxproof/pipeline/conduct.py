@@ -126,21 +126,18 @@ def _missing(run: Run) -> list[Finding]:
 
 def uncompared(proof: Proof) -> list[Finding]:
     """Cases that PyTorch itself rejects, and that there is no fair one in which anything was compared."""
-    if any(case.fair and (case.outputs or case.status == "failed") for case in proof.cases):
-        return _rejected(proof)
-    return [*_rejected(proof), found("OX004", "no case gave outputs on both sides: nothing was compared")]
-
-
-def _rejected(proof: Proof) -> list[Finding]:
+    findings = []
     rejected = [case for case in proof.cases if case.status == "rejected"]
-    if not rejected:
-        return []
-    first = next((c for c in rejected if c.profile == "data"), rejected[0])
-    reason = first.message.splitlines()[0][:200] if first.message else ""
-    message = f"{proof.subject.baseline} itself rejects {len(rejected)} cases: {reason}"
-    severity: Severity = "review" if first.profile == "data" else "note"
-    evidence = {"cases": [c.name for c in rejected]}
-    return [found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence)]
+    if rejected:
+        first = next((c for c in rejected if c.profile == "data"), rejected[0])
+        reason = first.message.splitlines()[0][:200] if first.message else ""
+        message = f"{proof.subject.baseline} itself rejects {len(rejected)} cases: {reason}"
+        severity: Severity = "review" if first.profile == "data" else "note"
+        evidence = {"cases": [c.name for c in rejected]}
+        findings.append(found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence))
+    if not any(case.fair and (case.outputs or case.status == "failed") for case in proof.cases):
+        findings.append(found("OX004", "no case gave outputs on both sides: nothing was compared"))
+    return findings
 
 
 def require_something(proof: Proof) -> None:

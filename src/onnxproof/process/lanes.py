@@ -38,13 +38,11 @@ class Lane(Generic[Piece]):
                 raise self.error
             self.left = [piece for piece in self.left if piece not in self.done]
             if self.left:
-                self._count_death(self.at if self.at in self.left else self.left[0])
-
-    def _count_death(self, piece: Piece) -> None:
-        self._deaths.append(piece)
-        if self._deaths.count(piece) >= self.attempts:
-            self.lost.append(piece)
-            self.left.remove(piece)
+                piece = self.at if self.at is not None and self.at in self.left else self.left[0]
+                self._deaths.append(piece)
+                if self._deaths.count(piece) >= self.attempts:
+                    self.lost.append(piece)
+                    self.left.remove(piece)
 
 
 def run_lanes(lanes: Sequence[Lane[Any]]) -> None:

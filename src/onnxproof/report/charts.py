@@ -202,7 +202,8 @@ def path(steps: Sequence[Row]) -> Chart:
         {**s, **{key: short(s[key] or "", points.NAMED) for key in ("node", "op", "module", "source")}}
         for s in points.thinned(steps)
     ]
-    floor, ceiling = 1e-9, _ceiling(steps)
+    # NaN and infinity are drawn above everything that is finite.
+    floor, ceiling = 1e-9, 100 * max([s[what] for s in steps for what in WAYS if s[what] < BORN] + [1e-3])
     inherited, introduced = (
         [{**s, "what": what, "y": _drawn(s[what], floor, ceiling)} for s in steps] for what in WAYS
     )
@@ -221,11 +222,6 @@ def path(steps: Sequence[Row]) -> Chart:
         labels.encode(x, y, text="op:N"),
         about="Line chart: the error each node inherits and introduces; circles mark the culprits.",
     )
-
-
-def _ceiling(steps: Sequence[Row]) -> float:
-    """Where NaN and infinity are drawn: above everything that is finite."""
-    return max([s[what] for s in steps for what in WAYS if s[what] < BORN] + [1e-3]) * 100
 
 
 def _drawn(value: float, floor: float, ceiling: float) -> float:

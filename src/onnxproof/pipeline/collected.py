@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from onnxproof.findings import Finding
+from onnxproof.candidates.roles import CANDIDATE, told
+from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline import events
+from onnxproof.process.supervisor import End
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import Earlier
@@ -105,6 +107,19 @@ class Collected:
             case events.Measured(quality):
                 self.known = replace(self.known, quality=quality)
 
+    def gravity(self) -> Severity:
+        """A death of the candidate on a fair input blocks; one of PyTorch or of our own checks is told."""
+        case, step = self.at
+        return "block" if case is None or (step == CANDIDATE and case not in self.unfair) else "note"
+
+    def death(self, end: End, severity: Severity | None = None) -> Finding:
+        """What it means that a child died: a finding about its case, or about the stage."""
+        case, stage = self.at[0], told(self.at[1])
+        place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
+        evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
+        finding = _ended(end, place)
+        return replace(finding, where=Where(case=case), evidence=evidence, severity=severity or self.gravity())
+
     def observe(self, finding: Finding) -> None:
         """A finding, once."""
         if finding not in self.known.findings:
@@ -116,3 +131,12 @@ class Collected:
             self.progress.stage(stage)
         elif self.known.planned and not case.startswith("search/"):
             self.progress.case(len(self.cases), len(self.known.planned), case)
+
+
+def _ended(end: End, place: str) -> Finding:
+    if end.hung:
+        return found("OX002", f"no answer within the time limit {place}; the process was stopped")
+    if end.starved or end.signal_name == "SIGKILL":
+        return found("OX003", f"out of memory {place}")
+    how = f"killed by {end.signal_name}" if end.signal_name else f"ended with exit code {end.returncode}"
+    return found("OX001", f"the process was {how} {place}")

@@ -12,7 +12,6 @@ from typing import Any
 
 from onnxproof.findings import Finding, found
 from onnxproof.pipeline.collected import Collected
-from onnxproof.pipeline.deaths import death_of, gravity
 from onnxproof.policy.judgement import judge_proof, to_locate
 from onnxproof.process.supervisor import End
 from onnxproof.request.request import Request
@@ -85,7 +84,7 @@ class Stage:
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """Note a death, where the stage is not optional; whether another child is to go on."""
         if not self.optional:
-            run.collected.observe(death_of(end, run.collected, "block"))
+            run.collected.observe(run.collected.death(end, "block"))
         return False
 
     def failed(self, run: Run, error: Exception) -> None:
@@ -104,16 +103,13 @@ class Lint(Stage):
         return {"request": run.request}
 
 
-class Export(Stage):
-    """Examine the module and export it, or read the file that was given."""
+class Export(Lint):
+    """Look at the module and export it, or read the file that was given."""
 
     name, work, attempts = "export", "onnxproof.pipeline.exporting:run_export", 2
 
-    def wanted(self, run: Run) -> bool:
-        return True
-
     def told(self, run: Run) -> dict[str, Any]:
-        return {"request": run.request, "killed_by": run.collected.exporter_death}
+        return {**super().told(run), "killed_by": run.collected.exporter_death}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """Where the default exporter killed its process, the other one is tried in the next."""
@@ -140,7 +136,7 @@ class Verify(Stage):
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         collected = run.collected
-        collected.observe(death_of(end, collected, gravity(collected)))
+        collected.observe(collected.death(end))
         case, _ = collected.at
         if case is None:
             return False
@@ -167,7 +163,7 @@ class Search(Stage):
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """An input that kills the child is what the search was for: it is kept."""
         case, _ = run.collected.at
-        death = death_of(end, run.collected, "note" if case is None else gravity(run.collected))
+        death = run.collected.death(end, "note" if case is None else None)
         trying = Path(str(run.request.verify.counterexamples)) / TRYING
         if case is not None and trying.is_file():
             kept = trying.with_name(f"{run.collected.known.subject.name or 'model'}-{death.code}.npz")
@@ -221,7 +217,7 @@ class Bench(Stage):
         return {**super().told(run), "policy": run.policy, "folder": run.folder, "weights": weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
-        run.collected.observe(death_of(end, run.collected, gravity(run.collected)))
+        run.collected.observe(run.collected.death(end))
         run.collected.to_weigh = None
         return False
 

@@ -78,19 +78,14 @@ def renamed(data: Any, kind: Any) -> Any:
 def plain(value: Any) -> Any:
     """The same data as JSON will have it: records with what they publish, no tuples."""
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain_record(value)
+        written = ((key, getattr(value, name), omitted) for key, name, omitted in layout(type(value)))
+        return {key: plain(item) for key, item, omitted in written if item is not None or not omitted}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return [plain(item) for item in value]
     kind = next((kind for kind in LEAVES if isinstance(value, kind)), None)
     return value if kind is None else kind(value)
-
-
-def _plain_record(record: Any) -> dict[str, Any]:
-    kind: Any = type(record)
-    written = ((key, getattr(record, name), omitted) for key, name, omitted in layout(kind))
-    return {key: plain(value) for key, value, omitted in written if value is not None or not omitted}
 
 
 @cache

@@ -54,7 +54,7 @@ def table(latency: Latency) -> list[str]:
     runs = sorted(latency.runs, key=lambda r: (r.scenario != "single", r.batch, sorted(r.sizes.items()), r.concurrency))
     shown = runs if len(runs) <= SHOWN_ROWS else [r for r in runs if r.contender in (BASELINE, SHIPPED)][:SHOWN_ROWS]
     names = [_name(run) for run in shown]
-    sizes = [_size(run) for run in shown]
+    sizes = [",".join(f"{name}={size}" for name, size in run.sizes.items()) or f"batch={run.batch}" for run in shown]
     wide = min(NAME_WIDTH, max((len(name) for name in names), default=0))
     size = max([*(len(text) for text in sizes), 5])
     head = f"  {'size':<{size}}  {'contender':<{wide}}  p50 ms  p90 ms  p95 ms  p99 ms   items/s  speed-up [95 %]"
@@ -103,10 +103,6 @@ def _name(run: Run) -> str:
     if run.scenario == "single":
         return run.contender
     return f"{run.contender} {run.scenario}×{run.concurrency}"
-
-
-def _size(run: Run) -> str:
-    return ",".join(f"{name}={size}" for name, size in run.sizes.items()) or f"batch={run.batch}"
 
 
 def _ms(value: float | None) -> str:

@@ -45,10 +45,12 @@ def tell(proof: Proof, delivery: Delivery) -> str:
     """Print the verdict while its cause is still looked for; what was printed."""
     from onnxproof.report.wording import headline
 
-    line = "" if delivery.json == "-" else headline(proof)
-    if line:
-        _print(proof, line, delivery)
-        sys.stdout.flush()
+    if delivery.json == "-":
+        return ""
+    if delivery.json:
+        proof.save(delivery.json)
+    line = headline(proof)
+    print(line, flush=True)
     return line
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from onnxproof.findings import Finding, found
 from onnxproof.parity.comparison import compare, measure_noise, unit_roundoff
-from onnxproof.policy.judgement import judge
+from onnxproof.policy.judgement import judge_proof
 from onnxproof.proof.artifact import Artifact, Port
 from onnxproof.proof.blame import Blame, Culprit, Step
 from onnxproof.proof.case_result import CaseResult
@@ -91,7 +91,7 @@ def make_proof(
         parameters=1234,
         inputs={input: TensorFacts((4, 16), "float32")},
     )
-    return Proof(
+    facts = Proof(
         subject=subject,
         artifact=Artifact(
             path=f"{name}.onnx",
@@ -106,11 +106,10 @@ def make_proof(
         ),
         environment=Environment("0", torch="0", onnxruntime="0", providers=("CPUExecutionProvider",)),
         cases=made,
-        findings=tuple(judge(observed, made, policy, blames)),
-        policy=policy,
+        findings=observed,
         blame=blames,
-        **parts,
     )
+    return replace(judge_proof(facts, policy), **parts)
 
 
 def make_blame(nodes: int, node: str, file: str) -> Blame:

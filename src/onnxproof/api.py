@@ -12,14 +12,13 @@ from onnxproof.errors import FindingError
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.policy import asked
-from onnxproof.policy.judgement import judge
+from onnxproof.policy.judgement import judge_proof
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proved import Proof
 from onnxproof.request.benchmark import BenchSettings
-from onnxproof.request.build import build_request, take_keywords
-from onnxproof.request.keywords import taking
+from onnxproof.request.build import build_request, take_keywords, taking
 from onnxproof.request.request import Request
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.thresholds import Policy
@@ -136,14 +135,9 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
         findings = lint_graph(graph, providers, _release(session))
     except FindingError as error:
         findings = [error.finding]
-    return Proof(
-        subject=SubjectFacts(path.name, str(path)),
-        artifact=artifact,
-        environment=Environment(providers=tuple(providers), runtime=session.runtime),
-        cases=(),
-        findings=tuple(judge(findings, (), policy)),
-        policy=policy,
-    )
+    environment = Environment(providers=tuple(providers), runtime=session.runtime)
+    proof = Proof(SubjectFacts(path.name, str(path)), artifact, environment, (), tuple(findings))
+    return judge_proof(proof, policy)
 
 
 def _release(session: SessionSettings) -> str | None:

@@ -41,7 +41,7 @@ def test_the_proof_on_stdout_is_alone_there(capsys):
 
 
 def test_a_lint_prints_its_own_text(capsys):
-    assert ended(lambda: ending.finish(proofs.make_proof(), "CLEAN  x", Delivery())) == 0
+    assert ended(lambda: ending.deliver(proofs.make_proof(), build_request("lint", {}), text="CLEAN  x")) == 0
     assert capsys.readouterr().out == "CLEAN  x\n"
 
 

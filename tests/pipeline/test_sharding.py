@@ -101,7 +101,7 @@ class Evaluation:
         rows = self.engine.open(open_source(self.asked.data))
         plan = self.engine.plan(rows, rows.all_labels())
         told = Told()
-        scores, lost, where = collect_scores(self.request, self.artifact, self.engine, rows, plan, False, told)
+        scores, lost, where = collect_scores(self.request, self.engine, rows, plan, False, told)
         assert (lost, where) == ([], (1, "local"))
         return scores, told.of(Evaluated)[-1]
 
@@ -141,7 +141,8 @@ def test_the_mark_changes_with_whatever_changes_a_shard(tmp_path, monkeypatch):
     plan = one.engine.plan(rows, rows.all_labels())
 
     def mark(request=one.request, artifact=one.artifact, plan=plan, data="data", per_shard=2):
-        return sharding._mark(request, artifact, one.engine, plan, data, per_shard)
+        monkeypatch.setattr(one.engine, "artifact", artifact)
+        return sharding._mark(request, one.engine, plan, data, per_shard)
 
     threads = replace(one.request, verify=replace(one.request.verify, session=SessionSettings(threads=1)))
     changed = [

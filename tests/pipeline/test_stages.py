@@ -7,14 +7,15 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from onnxproof.findings import found
-from onnxproof.pipeline import events
+from onnxproof.pipeline import events, stages
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.executors import run_stages
-from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, Run, stages_of
+from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, stages_of
 from onnxproof.process.supervisor import End
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
+from onnxproof.proof.latency import Latency, Run
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.build import build_request
@@ -49,7 +50,7 @@ class Script:
 
 def go(request: Request, **plays) -> tuple[Collected, Script]:
     script = Script({name: list(play) for name, play in plays.items()})
-    run = Run(request, Policy(), Collected(), folder="somewhere")
+    run = stages.Run(request, Policy(), Collected(), folder="somewhere")
     run_stages(run, stages_of(request), script, lambda stage: None)
     return run.collected, script
 
@@ -88,8 +89,8 @@ def test_an_exporter_that_dies_gives_way_to_the_other():
     dies = (events.Entered("export"), SEGFAULT)
     collected, script = go(build_request("prove", {}), export=[dies, *EXPORTED])
     assert [told["killed_by"] for name, told in script.told if name == "export"] == [None, "SIGSEGV"]
-    assert collected.artifact is not None
-    assert collected.findings == []
+    assert collected.known.artifact is not None
+    assert collected.known.findings == ()
 
 
 @pytest.mark.parametrize(
@@ -105,15 +106,15 @@ def test_an_exporter_that_dies_gives_way_to_the_other():
 )
 def test_an_export_that_cannot_be_saved_is_a_finding(values, play):
     collected, _ = go(build_request("prove", values), export=play)
-    assert [f.code for f in collected.findings] in (["OX001"], ["OX002"])
-    assert collected.findings[0].severity == "block"
+    assert [f.code for f in collected.known.findings] in (["OX001"], ["OX002"])
+    assert collected.known.findings[0].severity == "block"
 
 
 def test_a_death_costs_its_case_and_the_next_child_is_told_what_is_done():
     first = (PLAN, compared("a"), events.Entered("candidate", "b"), SEGFAULT)
     collected, script = go(build_request("prove", {}), export=EXPORTED, verify=[first, (PLAN, compared("c"))])
     assert [told["done"] for name, told in script.told if name == "verify"] == [frozenset(), {"a", "b"}]
-    assert [(f.code, f.severity, f.where.case) for f in collected.findings] == [("OX001", "block", "b")]
+    assert [(f.code, f.severity, f.where.case) for f in collected.known.findings] == [("OX001", "block", "b")]
     assert set(collected.cases) == {"a", "c"}
 
 
@@ -125,7 +126,7 @@ def test_a_death_costs_its_case_and_the_next_child_is_told_what_is_done():
 def test_only_the_candidates_death_on_a_fair_input_blocks(case, step, severity):
     play = (PLAN, events.Entered(step, case), SEGFAULT)
     collected, _ = go(build_request("prove", {}), export=EXPORTED, verify=[play])
-    assert [f.severity for f in collected.findings if f.code == "OX001"] == [severity]
+    assert [f.severity for f in collected.known.findings if f.code == "OX001"] == [severity]
 
 
 def test_too_many_deaths_are_given_up():
@@ -134,7 +135,7 @@ def test_too_many_deaths_are_given_up():
     plays = [(plan, events.Entered("candidate", name), SEGFAULT) for name in names]
     collected, script = go(build_request("prove", {}), export=EXPORTED, verify=plays)
     assert sum(name == "verify" for name, _ in script.told) == MAX_CHILDREN
-    assert [f.evidence["cases"] for f in collected.findings if f.code == "OX005"] == [names[MAX_CHILDREN:]]
+    assert [f.evidence["cases"] for f in collected.known.findings if f.code == "OX005"] == [names[MAX_CHILDREN:]]
 
 
 def test_what_goes_wrong_in_a_search_is_told_and_the_run_goes_on():
@@ -142,7 +143,7 @@ def test_what_goes_wrong_in_a_search_is_told_and_the_run_goes_on():
     result = replace(compared("a").result, outputs=(_equal(),))
     verify = [(PLAN, events.Compared(result))]
     collected, script = go(request, export=EXPORTED, verify=verify, search=[(ValueError("no luck"),)])
-    assert [f.code for f in collected.findings] == ["OX007"]
+    assert [f.code for f in collected.known.findings] == ["OX007"]
     assert [name for name, _ in script.told] == ["export", "verify", "search", "evaluate"]
 
 
@@ -155,26 +156,27 @@ def test_an_evaluation_that_died_is_tried_once_more_and_a_hung_one_is_not():
     request = build_request("evaluate", {"data": "x.npz"})
     collected, script = go(request, export=EXPORTED, evaluate=[(SEGFAULT,), ()])
     assert sum(name == "evaluate" for name, _ in script.told) == 2
-    assert collected.findings == []
+    assert collected.known.findings == ()
     collected, script = go(request, export=EXPORTED, evaluate=[(HUNG,), ()])
     assert sum(name == "evaluate" for name, _ in script.told) == 1
-    assert [f.code for f in collected.findings] == ["OX002"]
+    assert [f.code for f in collected.known.findings] == ["OX002"]
 
 
 def test_a_contender_that_cannot_be_weighed_costs_only_its_number():
     request = replace(build_request("bench", {}), bench=BenchSettings())
     plays = [(ValueError("too large"),), (events.Weighed("onnxruntime", [7]),)]
     asked = events.ToWeigh(["pytorch", "onnxruntime"], [{"batch": 1, "sizes": {}}])
-    collected, _ = go(request, export=EXPORTED, bench=[(asked,)], weigh=plays)
-    assert collected.times.weighed == {"onnxruntime": [7]}
-    assert collected.findings == []
+    timed = events.Timed(Latency((Run("pytorch", 1), Run("onnxruntime", 1)), ()))
+    collected, _ = go(request, export=EXPORTED, bench=[(asked, timed)], weigh=plays)
+    assert {run.contender: run.memory for run in collected.known.latency.runs} == {"pytorch": None, "onnxruntime": 7}
+    assert collected.known.findings == ()
 
 
 def test_a_finding_is_noted_once():
     collected = Collected()
     for _ in range(2):
         collected.receive(events.Observed(found("OX113", "a forward changes a buffer")))
-    assert len(collected.findings) == 1
+    assert len(collected.known.findings) == 1
     assert collected.stateful
 
 

@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from onnxproof.proof.codec import LARGEST, decode, encode, finite, plain, settled
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import LARGEST, Number, decode, encode, finite, plain, settled
 
 
 @dataclass(frozen=True)

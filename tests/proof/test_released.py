@@ -17,10 +17,9 @@ from onnxproof.report.frame import to_frame
 from onnxproof.report.github import render_annotations
 from onnxproof.report.html import render_html
 from onnxproof.report.junit import render_junit
-from onnxproof.report.lint import render_lint
 from onnxproof.report.markdown import render_markdown
 from onnxproof.report.notebook import render_notebook
-from onnxproof.report.text import culprits, render
+from onnxproof.report.text import culprits, render, render_lint
 from onnxproof.report.wording import WORDS
 
 FILES = sorted((Path(__file__).parent / "released").glob("*.json"))

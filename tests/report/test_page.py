@@ -14,7 +14,7 @@ pytest.importorskip("altair", reason="the report's extra is not installed")
 
 from onnxproof.proof.quality import Confusion, MetricInterval, Quality
 from onnxproof.report import page, points, quality_page
-from onnxproof.report.figure import Content
+from onnxproof.report.charts import Content
 
 
 def test_the_worst_cases_stay_where_there_is_little_room():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.latency import Latency, Run
 from onnxproof.report import points
 from proofs import full_proof, make_proof
@@ -72,6 +73,6 @@ def test_curves_ascend_and_the_slider_starts_inside_them(full):
 
 
 def test_shares_of_a_true_class_add_up(full):
-    cells = points.grouped(points.confusion_cells(full, "candidate"), lambda cell: cell["true"])
+    cells = grouped(points.confusion_cells(full, "candidate"), lambda cell: cell["true"])
     assert list(cells) == ["genuine", "fraud"]
     assert all(sum(cell["share"] for cell in row) == pytest.approx(1) for row in cells.values())

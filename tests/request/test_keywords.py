@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from onnxproof.request.keywords import taking
+from onnxproof.request.build import taking
 from onnxproof.request.verbs import VERBS
 
 

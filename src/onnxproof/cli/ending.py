@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
@@ -55,12 +55,16 @@ def tell(proof: Proof, delivery: Delivery) -> str:
 
 
 def deliver(
-    proof: Proof, request: Request, require: Callable[[Proof], None] | None = None, said: Sequence[str] = ()
+    proof: Proof,
+    request: Request,
+    require: Callable[[Proof], None] | None = None,
+    said: Sequence[str] = (),
+    text: str | None = None,
 ) -> NoReturn:
-    """Print (but for a first line that was `said` already), write and exit."""
+    """Print the summary or another text (but for a first line that was `said` already), write and exit."""
     from onnxproof.report.text import culprits, describe_case, render
 
-    _print(proof, render(proof), request.delivery, said)
+    _print(proof, render(proof) if text is None else text, request.delivery, said)
     if request.delivery.json != "-":
         if request.verb == "locate" or (request.verb == "diff" and proof.blame):
             print(culprits(proof))
@@ -70,13 +74,6 @@ def deliver(
     sys.stdout.flush()
     if require is not None:
         require(proof)
-    raise typer.Exit(0 if proof.verdict == "ship" else 1)
-
-
-def finish(proof: Proof, text: str, delivery: Delivery) -> NoReturn:
-    """Print a text or the proof, write the proof, and exit by the verdict."""
-    _print(proof, text, delivery)
-    sys.stdout.flush()
     raise typer.Exit(0 if proof.verdict == "ship" else 1)
 
 
@@ -117,10 +114,11 @@ def load_baseline(delivery: Delivery) -> Proof:
 
 def write(proof: Proof, request: Request) -> None:
     """Write what was asked for, and say where."""
-    for name, file, render in _asked(proof, request):
-        path = Path(file)
+    files = {name: getattr(request.delivery, name) for name in options_of(Reports)}
+    files["html"] = files["html"] or _default(request)
+    for name, path in ((name, Path(file)) for name, file in files.items() if file):
         try:
-            _write(path, render())
+            _write(path, resolve_name(f"onnxproof.report.{name}:render_{name}")(proof))
         except Exception as error:
             if getattr(request.delivery, name):
                 raise
@@ -141,14 +139,6 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def _asked(proof: Proof, request: Request) -> list[tuple[str, str, Any]]:
-    """(What, where, how) of every file."""
-    files = {name: getattr(request.delivery, name) for name in options_of(Reports)}
-    files["html"] = files["html"] or _default(request)
-    made = {name: resolve_name(f"onnxproof.report.{name}:render_{name}") for name in files}
-    return [(name, file, lambda name=name: made[name](proof)) for name, file in files.items() if file]
 
 
 def _default(request: Request) -> str | None:

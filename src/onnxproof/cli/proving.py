@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.cli.commands import add_command
-from onnxproof.cli.ending import check, deliver, finish, load_baseline, stop_for_a_bug, tell
+from onnxproof.cli.ending import check, deliver, load_baseline, stop_for_a_bug, tell
 from onnxproof.cli.repository import prove_all
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
@@ -82,9 +82,9 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
         raise UserError("--runtime is about an ONNX file: give one instead of a module")
     else:
         proof = _proof(request)
-    from onnxproof.report.lint import render_lint
+    from onnxproof.report.text import render_lint
 
-    finish(proof, render_lint(proof), request.delivery)
+    deliver(proof, request, text=render_lint(proof))
 
 
 def work(request: Request) -> None:

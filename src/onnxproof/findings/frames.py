@@ -19,18 +19,7 @@ WRAPPER = "/onnxproof/artifact/wrapper.py"
 OWN = str(Path(__file__).resolve().parents[1])
 MODELS = ("/rewrites.py", "/cli/digits.py")
 """Of our own files, those that are code of models."""
-FOREIGN = (
-    "/torch/",
-    "torch/",
-    "/onnxscript/",
-    "/onnx_ir/",
-    "/onnx/",
-    "/sympy/",
-    "/contextlib.py",
-    "/logging/__init__.py",
-    "/copy.py",
-    "<",
-)
+FOREIGN = "/torch/ torch/ /onnxscript/ /onnx_ir/ /onnx/ /sympy/ /contextlib.py /logging/__init__.py /copy.py <".split()
 
 
 def user_frame(trace: str) -> Mapping[str, str] | None:

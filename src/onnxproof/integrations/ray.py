@@ -64,8 +64,8 @@ def _connected(address: str) -> Any:
         import ray
     except ImportError:
         raise InputError("--ray needs the package ray: pip install 'onnxproof[ray]'") from None
-    _knock(address)
     try:
+        _knock(address)
         ray.init(
             address=None if address == "local" else address,
             ignore_reinit_error=True,
@@ -73,7 +73,7 @@ def _connected(address: str) -> Any:
             configure_logging=False,
             include_dashboard=False if address == "local" else None,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"--ray {address}: no cluster answers there: {str(error).splitlines()[0][:200]}") from error
     return ray
 
@@ -82,10 +82,7 @@ def _knock(address: str) -> None:
     """Ray itself tries for minutes to reach an address where nobody is."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():
-        try:
-            socket.create_connection((host, int(port)), timeout=10).close()
-        except OSError as error:
-            raise InputError(f"--ray {address}: no cluster answers there: {error}") from error
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _stream(source: Source, size: int) -> Iterator[tuple[Piece, Any]]:

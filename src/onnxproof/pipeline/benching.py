@@ -19,7 +19,7 @@ from onnxproof.pipeline.events import Emit, Entered, Timed, ToWeigh, Weighed
 from onnxproof.pipeline.loading import check_weights, load_anew
 from onnxproof.pipeline.verifying import listener_of
 from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.latency import BASELINE, Latency
+from onnxproof.proof.latency import BASELINE
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
@@ -51,9 +51,6 @@ def run_bench(
         load_ms = (time.perf_counter() - began) * 1e3
         check_weights(subject, request, weights)
 
-    def partial(latency: Latency) -> None:
-        emit(Timed(latency))
-
     listener = replace(listener_of(emit), plan=lambda cases, coverage: None)
     try:
         bench = Bench(
@@ -64,14 +61,14 @@ def run_bench(
             stateful=stateful,
             load_ms=load_ms,
             tell=_teller(emit),
-            partial=partial,
+            partial=lambda latency: emit(Timed(latency)),
         )
         if folder is not None:
             _tell_weights(bench, Path(folder), emit)
-        partial(bench.run())
+        emit(Timed(bench.run()))
         if bench.settings.tune:
             _tune(bench, request, policy, stateful)
-            partial(bench.latency())
+            emit(Timed(bench.latency()))
     except FindingError as error:
         listener.finding(refusal(error.finding, artifact, candidate_of(request.verify.session), request.verify.session))
 

@@ -23,16 +23,14 @@ def write_bundle(
     """Write the parts as files that can be attached; nothing of the weights, nothing of the user's data."""
     folder = out / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "error.txt").write_text(trace, encoding="utf-8")
-    (folder / "environment.json").write_text(json.dumps(dict(environment), indent=1), encoding="utf-8")
+    files = {"error.txt: the whole chain of exceptions": trace}
+    files["environment.json: versions and machine"] = json.dumps(dict(environment), indent=1)
     if program is not None:
-        (folder / "program.txt").write_text(program, encoding="utf-8")
-    parts = ["error.txt: the whole chain of exceptions", "environment.json: versions and machine"]
-    parts += ["program.txt: the captured program, without weights"] * (program is not None)
-    listed = "\n".join(f"- {part}" for part in parts)
-    (folder / "README.md").write_text(
-        f"# {message}\n\n{listed}\n\nRead the files before you send them.\n", encoding="utf-8"
-    )
+        files["program.txt: the captured program, without weights"] = program
+    listed = "\n".join(f"- {file}" for file in files)
+    files["README.md"] = f"# {message}\n\n{listed}\n\nRead the files before you send them.\n"
+    for file, text in files.items():
+        (folder / file.partition(":")[0]).write_text(text, encoding="utf-8")
     return folder
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from onnxproof.findings import Finding
+from onnxproof.candidates.roles import CANDIDATE, told
+from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline import events
-from onnxproof.pipeline.latency_parts import LatencyParts
-from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.blame import Blame
+from onnxproof.process.supervisor import End
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
+from onnxproof.proof.latency import Earlier
 from onnxproof.proof.proof import Proof
-from onnxproof.proof.quality import Quality
-from onnxproof.proof.search import Counterexample, Coverage, Search
+from onnxproof.proof.search import Search
 from onnxproof.proof.subject import SubjectFacts
 
 
@@ -35,11 +34,8 @@ class Collected:
     """What the stages reported so far."""
 
     progress: Progress = field(default_factory=Progress)
-    subject: SubjectFacts = SubjectFacts()
-    environment: Environment = Environment()
-    artifact: Artifact | None = None
-    findings: list[Finding] = field(default_factory=list)
-    planned: list[str] = field(default_factory=list)
+    known: Proof = Proof(SubjectFacts(), None, Environment(), (), ())
+    """Everything but the cases; nothing of it is judged yet."""
     cases: dict[str, CaseResult] = field(default_factory=dict)
     unfair: frozenset[str] = frozenset()
     lost: set[str] = field(default_factory=set)
@@ -50,26 +46,24 @@ class Collected:
     """How the default exporter killed its process, if it did."""
     outputs: Mapping[str, str] = field(default_factory=dict)
     """Module's output → graph's output."""
-    blames: dict[str, Blame] = field(default_factory=dict)
-    search: Search | None = None
-    coverage: Mapping[str, Coverage] = field(default_factory=dict)
-    counterexamples: list[Counterexample] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     """Cases that a search found → where their inputs are."""
-    times: LatencyParts = field(default_factory=LatencyParts)
-    quality: Quality | None = None
+    to_weigh: events.ToWeigh | None = None
+    """Contenders and sizes whose memory is asked for."""
+    earlier: Earlier | None = None
+    """What the proof of `--baseline` measured."""
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each stage took."""
 
     @property
-    def results(self) -> list[CaseResult]:
-        """Every case that was run."""
-        return list(self.cases.values())
+    def proof(self) -> Proof:
+        """Everything, not judged yet."""
+        return replace(self.known, cases=tuple(self.cases.values()))
 
     @property
     def stateful(self) -> bool:
         """Whether a forward changes the module's buffers, so that they must be put back."""
-        return any(finding.entry.stateful for finding in self.findings)
+        return any(finding.entry.stateful for finding in self.known.findings)
 
     def receive(self, event: events.Event) -> None:
         """Take in one event."""
@@ -77,53 +71,72 @@ class Collected:
             case events.Entered(stage, case):
                 self._enter(stage, case)
             case events.SubjectRead(subject, environment):
-                self.subject, self.environment = subject, environment
+                self.known = replace(self.known, subject=subject, environment=environment)
             case events.Observed(finding):
                 self.observe(finding)
             case events.Exported(artifact):
-                self.artifact = artifact
+                self.known = replace(self.known, artifact=artifact)
             case events.Planned(cases, unfair, coverage):
-                self.planned, self.unfair, self.coverage = list(cases), frozenset(unfair), coverage
+                self.unfair = frozenset(unfair)
+                self.known = replace(self.known, planned=tuple(cases), coverage=coverage)
             case events.Compared(result):
                 self.cases[result.name] = result
-                self.progress.case(len(self.cases), len(self.planned), result.name)
+                self.progress.case(len(self.cases), len(self.known.planned), result.name)
             case events.Paired(outputs):
                 self.outputs = outputs
             case events.Blamed(case, blame):
-                self.blames[case] = blame
+                self.known = replace(self.known, blame={**self.known.blame, case: blame})
             case events.Searched(search):
-                self.search = search
+                self.known = replace(self.known, search=search)
                 self.progress.search(search)
             case events.Hit(case, file):
-                self._hit(case, file)
+                for earlier in self.files:  # a graver find takes the place of one to be reviewed
+                    self.cases.pop(earlier, None)
+                self.files = {case: file}
             case events.Shrunk(counterexample):
-                self.counterexamples.append(counterexample)
+                self.known = replace(self.known, counterexamples=(*self.known.counterexamples, counterexample))
             case events.Timed(latency):
-                self.times.latency = latency
+                self.known = replace(self.known, latency=replace(latency, baseline=self.earlier))
             case events.ToWeigh():
-                self.times.to_weigh = event
-            case events.Weighed(contender, count):
-                self.times.weighed[contender] = count
+                self.to_weigh = event
+            case events.Weighed(contender, counts) if self.known.latency is not None and self.to_weigh is not None:
+                latency = self.known.latency.weighed(contender, self.to_weigh.points, counts)
+                self.known = replace(self.known, latency=latency)
             case events.Evaluated():
                 self.progress.rows(event)
             case events.Measured(quality):
-                self.quality = quality
-            case events.Troubled(stage, message):
-                self.progress.stage(f"{stage}: {message}")
+                self.known = replace(self.known, quality=quality)
+
+    def gravity(self) -> Severity:
+        """A death of the candidate on a fair input blocks; one of PyTorch or of our own checks is told."""
+        case, step = self.at
+        return "block" if case is None or (step == CANDIDATE and case not in self.unfair) else "note"
+
+    def death(self, end: End, severity: Severity | None = None) -> Finding:
+        """What it means that a child died: a finding about its case, or about the stage."""
+        case, stage = self.at[0], told(self.at[1])
+        place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
+        evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
+        finding = _ended(end, place)
+        return replace(finding, where=Where(case=case), evidence=evidence, severity=severity or self.gravity())
 
     def observe(self, finding: Finding) -> None:
         """A finding, once."""
-        if finding not in self.findings:
-            self.findings.append(finding)
+        if finding not in self.known.findings:
+            self.known = replace(self.known, findings=(*self.known.findings, finding))
 
     def _enter(self, stage: str, case: str | None) -> None:
         self.at = (case, stage)
         if case is None:
             self.progress.stage(stage)
-        elif self.planned and not case.startswith("search/"):
-            self.progress.case(len(self.cases), len(self.planned), case)
+        elif self.known.planned and not case.startswith("search/"):
+            self.progress.case(len(self.cases), len(self.known.planned), case)
 
-    def _hit(self, case: str, file: str) -> None:
-        for earlier in self.files:  # a graver find takes the place of one to be reviewed
-            self.cases.pop(earlier, None)
-        self.files = {case: file}
+
+def _ended(end: End, place: str) -> Finding:
+    if end.hung:
+        return found("OX002", f"no answer within the time limit {place}; the process was stopped")
+    if end.starved or end.signal_name == "SIGKILL":
+        return found("OX003", f"out of memory {place}")
+    how = f"killed by {end.signal_name}" if end.signal_name else f"ended with exit code {end.returncode}"
+    return found("OX001", f"the process was {how} {place}")

@@ -11,15 +11,14 @@ from onnxproof.errors import NothingToVerify, UserError, listed
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected, Progress
 from onnxproof.pipeline.executors import NotPortable, run_here, run_in_children
-from onnxproof.pipeline.latency_parts import earlier_of
 from onnxproof.pipeline.stages import Run, Stage, stages_of
 from onnxproof.policy.asked import limits_of
-from onnxproof.policy.judgement import judge
+from onnxproof.policy.judgement import judge_proof
 from onnxproof.policy.quality import check_gates
-from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.environment import Environment, Timing
-from onnxproof.proof.latency import Latency
+from onnxproof.proof.environment import Timing
+from onnxproof.proof.latency import Earlier
 from onnxproof.proof.proof import Proof
+from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
 
@@ -28,13 +27,25 @@ def conduct(request: Request, policy: Policy, *, progress: Progress | None = Non
     """Do what is asked, and judge it."""
     if request.verb != "lint":
         _make_folder(request.out)
-    earlier = earlier_of(request.bench)
+    collected = Collected(progress or Progress(), earlier=earlier_of(request.bench))
     request = replace(request, verify=replace(request.verify, limits=limits_of(policy)))
-    run = Run(request, policy, Collected(progress or Progress()))
+    run = Run(request, policy, collected)
     began = time.perf_counter()
     _carry_out(run, began)
-    latency = run.collected.times.finished(earlier) if request.bench is not None else None
-    return _judged(run, latency, time.perf_counter() - began)
+    return _judged(run, time.perf_counter() - began)
+
+
+def earlier_of(settings: BenchSettings | None) -> Earlier | None:
+    """What the proof of `--baseline` measured."""
+    if settings is None or settings.baseline is None:
+        return None
+    proof = Proof.load(settings.baseline)
+    latency = proof.latency
+    if latency is None:
+        raise UserError(f"--baseline {settings.baseline}: this proof has no times; make one with `onnxproof bench`")
+    runs = tuple(replace(run, samples=(), blocks=()) for run in latency.runs)
+    versions = {name: str(getattr(proof.environment, name)) for name in ("torch", "onnxruntime", "onnxproof")}
+    return Earlier(settings.baseline, latency.machine.fingerprint, runs, latency.speedup, versions)
 
 
 def _carry_out(run: Run, began: float) -> None:
@@ -56,7 +67,7 @@ def _carry_out(run: Run, began: float) -> None:
 
 def _tell_verdict(run: Run, stages: Sequence[Stage], seconds: float) -> None:
     """Say the verdict where nothing that is still to be done can change it."""
-    proof = _judged(run, None, seconds)
+    proof = _judged(run, seconds)
     later = [stage for stage in stages if not stage.explains and stage.name not in run.collected.seconds]
     if proof.verdict == "block" or not any(stage.wanted(run) for stage in later):
         run.collected.progress.verdict(proof)
@@ -71,94 +82,62 @@ def _make_folder(out: str) -> None:
         ) from error
 
 
-def _judged(run: Run, latency: Latency | None, seconds: float) -> Proof:
-    collected, policy = run.collected, run.policy
+def _judged(run: Run, seconds: float) -> Proof:
+    collected, session = run.collected, run.request.verify.session
     if run.request.verb != "lint":
         for finding in _missing(run):
             collected.observe(finding)
         _check_promises(run)
-    findings = judge(
-        collected.findings,
-        collected.results,
-        policy,
-        collected.blames,
-        collected.counterexamples,
-        latency=latency,
-        quality=collected.quality,
-        baseline=collected.subject.baseline,
+    environment = replace(
+        collected.known.environment,
+        providers=tuple(provider.name for provider in session.providers),
+        optimization=session.optimization,
+        threads=session.threads,
     )
-    return Proof(
-        subject=collected.subject,
-        artifact=collected.artifact,
-        environment=_with_session(collected.environment, run.request),
-        cases=tuple(collected.results),
-        findings=tuple(findings),
-        latency=latency,
-        quality=collected.quality,
-        blame=dict(collected.blames),
-        search=collected.search,
-        coverage=collected.coverage,
-        counterexamples=tuple(collected.counterexamples),
-        policy=policy,
-        planned=tuple(collected.planned),
-        timing=Timing(seconds, dict(collected.seconds)),
-    )
+    timing = Timing(seconds, dict(collected.seconds))
+    return judge_proof(replace(collected.proof, environment=environment, timing=timing), run.policy)
 
 
 def _check_promises(run: Run) -> None:
     """A tolerance or a gate for something that does not exist is a promise about nothing."""
-    request, collected, policy = run.request, run.collected, run.policy
-    if request.steps.cases or request.bench is not None:
-        _check_outputs(policy, collected.results)
-    measured = collected.quality is not None or request.evaluate is None or request.steps.cases
-    if collected.artifact is not None and measured:
-        check_gates(policy.quality, collected.quality)
-
-
-def _check_outputs(policy: Policy, cases: list[CaseResult]) -> None:
-    known = {c.output for case in cases for c in case.outputs}
+    request, proof, policy = run.request, run.collected.proof, run.policy
+    known = {c.output for case in proof.cases for c in case.outputs}
     unknown = set(policy.outputs) - known
-    if known and unknown:
+    if known and unknown and (request.steps.cases or request.bench is not None):
         raise UserError(
             f"a tolerance was given for {listed(sorted(unknown))}, which is no output; outputs are {listed(sorted(known))}"
         )
-
-
-def _with_session(environment: Environment, request: Request) -> Environment:
-    session = request.verify.session
-    providers = tuple(provider.name for provider in session.providers)
-    return replace(environment, providers=providers, optimization=session.optimization, threads=session.threads)
+    measured = proof.quality is not None or request.evaluate is None or request.steps.cases
+    if proof.artifact is not None and measured:
+        check_gates(policy.quality, proof.quality)
 
 
 def _missing(run: Run) -> list[Finding]:
     """What was not compared. Nothing compared is never a pass, whatever else is accepted."""
-    request, collected = run.request, run.collected
+    request, proof = run.request, run.collected.proof
     if request.steps.cases or request.bench is not None:
-        return uncompared(collected)
-    if collected.artifact is None:
+        return uncompared(proof)
+    if proof.artifact is None:
         return [found("OX004", "nothing was exported")]
-    if request.evaluate is not None and collected.quality is None:
+    if request.evaluate is not None and proof.quality is None:
         return [found("OX004", "no example was evaluated")]
     return []
 
 
-def uncompared(collected: Collected) -> list[Finding]:
+def uncompared(proof: Proof) -> list[Finding]:
     """Cases that PyTorch itself rejects, and that there is no fair one in which anything was compared."""
-    if any(case.fair and (case.outputs or case.status == "failed") for case in collected.results):
-        return _rejected(collected)
-    return [*_rejected(collected), found("OX004", "no case gave outputs on both sides: nothing was compared")]
-
-
-def _rejected(collected: Collected) -> list[Finding]:
-    rejected = [case for case in collected.results if case.status == "rejected"]
-    if not rejected:
-        return []
-    first = next((c for c in rejected if c.profile == "data"), rejected[0])
-    reason = first.message.splitlines()[0][:200] if first.message else ""
-    message = f"{collected.subject.baseline} itself rejects {len(rejected)} cases: {reason}"
-    severity: Severity = "review" if first.profile == "data" else "note"
-    evidence = {"cases": [c.name for c in rejected]}
-    return [found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence)]
+    findings = []
+    rejected = [case for case in proof.cases if case.status == "rejected"]
+    if rejected:
+        first = next((c for c in rejected if c.profile == "data"), rejected[0])
+        reason = first.message.splitlines()[0][:200] if first.message else ""
+        message = f"{proof.subject.baseline} itself rejects {len(rejected)} cases: {reason}"
+        severity: Severity = "review" if first.profile == "data" else "note"
+        evidence = {"cases": [c.name for c in rejected]}
+        findings.append(found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence))
+    if not any(case.fair and (case.outputs or case.status == "failed") for case in proof.cases):
+        findings.append(found("OX004", "no case gave outputs on both sides: nothing was compared"))
+    return findings
 
 
 def require_something(proof: Proof) -> None:

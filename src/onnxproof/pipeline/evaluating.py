@@ -19,7 +19,6 @@ from onnxproof.pipeline.loading import load_anew
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.codec import settled
-from onnxproof.proof.quality import Quality
 from onnxproof.proof.search import Coverage
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 from onnxproof.quality.accumulate import Scores
@@ -30,7 +29,6 @@ from onnxproof.quality.preprocessing import COMPARED_ROWS
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.task import contradicts
 from onnxproof.quality.traps import Training, find_leaks, look_at_inputs
-from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject
 
@@ -48,7 +46,7 @@ def run_evaluate(
         placement = engine.session.placement()
         if placement is not None:
             emit(Observed(placement))
-        _evaluate(request, artifact, settings, engine, stateful, emit)
+        _evaluate(request, engine, stateful, emit)
         for finding in engine.findings:
             emit(Observed(finding))
     except FindingError as error:
@@ -60,9 +58,8 @@ def run_evaluate(
         emit(Observed(found("OX515", f"the labels of the data were not evaluated: {error}")))
 
 
-def _evaluate(
-    request: Request, artifact: Artifact, settings: EvaluateSettings, engine: Engine, stateful: bool, emit: Emit
-) -> None:
+def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> None:
+    settings = engine.settings
     rows = engine.open(open_source(settings.data))
     if not rows.labelled:
         if not settings.required:
@@ -73,53 +70,45 @@ def _evaluate(
         )
     preprocessing = _compare_preprocessing(engine, rows)
     plan = engine.plan(rows, rows.all_labels())
-    scores, lost, shared = collect_scores(request, artifact, engine, rows, plan, stateful, emit)
+    scores, lost, shared = collect_scores(request, engine, rows, plan, stateful, emit)
     if any(s.scores is not None and contradicts(s.scores, plan) for n, s in scores.sides.items() if n == "baseline"):
         plan = replace(plan, scale="logit")  # the first rows looked like probabilities, later ones are none
-        scores, lost, shared = collect_scores(request, artifact, engine, rows, plan, stateful, emit)
+        scores, lost, shared = collect_scores(request, engine, rows, plan, stateful, emit)
     if not scores.n:
         raise InputError("--data has no rows")
     for finding in lost:
         emit(Observed(finding))
     emit(Entered("measure"))
-    quality = _measured(request, artifact, settings, engine, rows, scores, preprocessing, shared)
-    emit(Measured(settled(quality)))
-
-
-def _measured(
-    request: Request,
-    artifact: Artifact,
-    settings: EvaluateSettings,
-    engine: Engine,
-    rows: Rows,
-    scores: Scores,
-    preprocessing: PreprocessingFacts | None,
-    shared: tuple[int, str],
-) -> Quality:
-    dtypes = set(rows.dtypes.values())
-    traps = Traps(
-        look_at_inputs(scores, engine.examples, engine.subject.ranges, dtypes.pop() if len(dtypes) == 1 else None),
-        find_leaks(scores),
-        _coverage(request, artifact, engine, scores),
-    )
-    if settings.train_data is not None:
-        train = engine.open(open_source(settings.train_data, "--train-data"), training=True)
-        try:
-            traps = replace(traps, training=Training(engine, train, scores).compare())
-        except FindingError as error:
-            raise FindingError(replace(error.finding, message=f"--train-data: {error.finding.message}")) from error
     if preprocessing is not None and "served" in scores.columns:
         preprocessing = replace(preprocessing, **_served(scores))
-    return assemble(
+    quality = assemble(
         scores,
         settings,
-        traps=traps,
+        traps=_traps(request, engine, rows, scores),
         preprocessing=preprocessing,
         rows=rows.source.rows,
         workers=shared[0],
         where=shared[1],
         baseline=engine.subject.baseline,
     )
+    emit(Measured(settled(quality)))
+
+
+def _traps(request: Request, engine: Engine, rows: Rows, scores: Scores) -> Traps:
+    train_data = engine.settings.train_data
+    dtypes = set(rows.dtypes.values())
+    traps = Traps(
+        look_at_inputs(scores, engine.examples, engine.subject.ranges, dtypes.pop() if len(dtypes) == 1 else None),
+        find_leaks(scores),
+        _coverage(request, engine, scores),
+    )
+    if train_data is None:
+        return traps
+    train = engine.open(open_source(train_data, "--train-data"), training=True)
+    try:
+        return replace(traps, training=Training(engine, train, scores).compare())
+    except FindingError as error:
+        raise FindingError(replace(error.finding, message=f"--train-data: {error.finding.message}")) from error
 
 
 def _served(scores: Scores) -> dict[str, Any]:
@@ -156,13 +145,13 @@ def _compare_preprocessing(engine: Engine, rows: Rows) -> PreprocessingFacts | N
     return told
 
 
-def _coverage(request: Request, artifact: Artifact, engine: Engine, scores: Scores) -> dict[str, Coverage]:
+def _coverage(request: Request, engine: Engine, scores: Scores) -> dict[str, Coverage]:
     """How much of the data lies where the generated parity cases are; per input."""
 
     if sum(a.size for a in engine.examples.values()) > 200_000:
         return {}  # making the cases would cost more than the answer is worth
     try:
-        supply = Supply(engine.subject, artifact, replace(request.verify, data=None, counterexamples=None))
+        supply = Supply(engine.subject, engine.artifact, replace(request.verify, data=None, counterexamples=None))
         planned = [c for c in supply.plan() if c.fair and c.profile != "kept"]
         made = [supply.make_inputs(case) for case in planned[:40]]
     except (UserError, ValueError):

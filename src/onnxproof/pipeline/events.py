@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import msgspec
@@ -11,9 +13,9 @@ from onnxproof.findings import Finding
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.codec import read_number
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import Latency
-from onnxproof.proof.number import read_number
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
@@ -130,37 +132,18 @@ class Measured(Event, frozen=True):
     quality: Quality
 
 
-class Troubled(Event, frozen=True):
-    """Something did not work out, and the findings stay as they are."""
-
-    stage: str
-    message: str
-
-
-class ShardBegun(Event, frozen=True):
-    """A worker is at a shard."""
+class AtShard(Event, frozen=True):
+    """A worker is at a shard: so many more of its rows are done, or it is written down as a whole."""
 
     index: int
-
-
-class RowsDone(Event, frozen=True):
-    """Rows of the shard at hand."""
-
-    rows: int
-
-
-class ShardDone(Event, frozen=True):
-    """A shard is written down."""
-
-    index: int
+    rows: int = 0
+    done: bool = False
 
 
 Emit = Callable[[Event], None]
-AnyEvent = (
-    Entered | SubjectRead | Observed | Exported | Planned | Compared | Paired | Blamed | Searched | Hit | Shrunk | Timed
-    | ToWeigh | Weighed | Evaluated | Measured | Troubled | ShardBegun | RowsDone | ShardDone
-)  # fmt: skip
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(AnyEvent, dec_hook=read_number)
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(
+    reduce(or_, Event.__subclasses__()), dec_hook=read_number
+)
 
 
 def decode(body: bytes) -> Event:

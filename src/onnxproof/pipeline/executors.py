@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -118,12 +118,9 @@ def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> No
         run_stages(run, stages, Children(lambda exporting: request.silence(exporting=exporting)), announce)
 
 
-@contextmanager
-def forking(request: Request) -> Iterator[None]:
+def forking(request: Request) -> AbstractContextManager[None]:
     """Children are forked from one process; it is worth starting before anything else is done."""
-    exporter = [PRELOADED_TO_EXPORT] if request.onnx is None else []
-    with prepared([PRELOADED, *exporter]):
-        yield
+    return prepared([PRELOADED, *[PRELOADED_TO_EXPORT] * (request.onnx is None)])
 
 
 def _portable(request: Request, folder: Path) -> Request:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import random
 
+import numpy
+import onnx
 import torch
 
 from onnxproof.candidates import candidate_of
@@ -16,14 +19,11 @@ from onnxproof.request.request import Request
 from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.subject import Subject
 from onnxproof.subject.target import load_target, resolve
+from onnxproof.version import __version__
 
 
 def seed_everything() -> None:
     """The same random numbers in every child, so that a TARGET with random weights is the same model in each."""
-    import random
-
-    import numpy
-
     random.seed(0)
     numpy.random.seed(0)
     torch.manual_seed(0)
@@ -87,11 +87,6 @@ def describe_subject(subject: Subject, request: Request) -> SubjectFacts:
 
 def environment(request: Request) -> Environment:
     """What the answer depends on besides the model."""
-    import numpy
-    import onnx
-
-    from onnxproof.version import __version__
-
     versions = candidate_of(request.verify.session).versions()
     return Environment(
         onnxproof=__version__,

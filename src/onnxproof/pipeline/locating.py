@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.blame.locate import MEMORY, Locator
 from onnxproof.cases.plan import Case
+from onnxproof.cases.supply import Supply
 from onnxproof.findings import Finding
 from onnxproof.parity.truth import Effort
 from onnxproof.parity.verification import Listener, Verifier
-from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk, Troubled
+from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk
 from onnxproof.pipeline.loading import load_anew
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
@@ -38,10 +39,17 @@ def run_locate(
     planned = {case.name: case for case in verifier.plan()}
     cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
     known = [(finding, case) for finding, case in cases if case is not None]
+    session, pairs = request.verify.session, verifier.input_pairs
     if request.verify.counterexamples is not None:
-        _keep(verifier, artifact, request, look, known, planned, emit)
+        emit(Entered("shrink"))
+        sides = Sides(request.target, Path(artifact.path), session, pairs, look.outputs)
+        keeper = Keeper(verifier, look.policy, Path(request.verify.counterexamples), sides)
+        for finding, case in known:
+            emit(Shrunk(keeper.keep(_kept_before(finding, planned) or case, finding)))
     emit(Entered("locate"))
-    _blame(verifier, artifact, request, look, known, emit)
+    memory = request.verify.memory or MEMORY
+    parts = (verifier.subject, artifact, verifier.candidate, session, pairs, look.outputs)
+    _blame(lambda: Locator(*parts, memory=memory, out=request.culprits), verifier.supply, known, emit)
 
 
 def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
@@ -53,43 +61,20 @@ def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> C
     return case
 
 
-def _blame(
-    verifier: Verifier, artifact: Artifact, request: Request, look: Look, known: list[tuple[Finding, Case]], emit: Emit
-) -> None:
+def _kept_before(finding: Finding, planned: Mapping[str, Case]) -> Case | None:
+    """The smallest input of an earlier run, where it shows the same."""
+    before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
+    return planned[before[0]] if before else None
+
+
+def _blame(make: Callable[[], Locator], supply: Supply, known: list[tuple[Finding, Case]], emit: Emit) -> None:
     try:
-        locator = Locator(
-            verifier.subject,
-            artifact,
-            verifier.candidate,
-            request.verify.session,
-            verifier.input_pairs,
-            look.outputs,
-            memory=request.verify.memory or MEMORY,
-            out=request.culprits,
-        )
+        locator = make()
         for finding, case in known:
-            blame = locator.locate(verifier.supply.make_inputs(case), explained=finding.entry.stage == "precision")
+            blame = locator.locate(supply.make_inputs(case), explained=finding.entry.stage == "precision")
             emit(Blamed(case.name, blame))
     except MemoryError:
         raise
     except Exception as error:
         # A cause that cannot be found leaves the finding as it is.
-        emit(Troubled("locate", f"{type(error).__name__}: {error}"[:500]))
-
-
-def _keep(
-    verifier: Verifier,
-    artifact: Artifact,
-    request: Request,
-    look: Look,
-    known: list[tuple[Finding, Case]],
-    planned: Mapping[str, Case],
-    emit: Emit,
-) -> None:
-    emit(Entered("shrink"))
-    sides = Sides(request.target, Path(artifact.path), request.verify.session, verifier.input_pairs, look.outputs)
-    keeper = Keeper(verifier, look.policy, Path(str(request.verify.counterexamples)), sides)
-    for finding, case in known:
-        before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
-        kept = keeper.keep(planned[before[0]] if before else case, finding)
-        emit(Shrunk(kept))
+        emit(Entered(f"locate: {f'{type(error).__name__}: {error}'[:500]}"))

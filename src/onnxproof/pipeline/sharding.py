@@ -14,12 +14,11 @@ from onnxproof.data.opening import MEMORY, open_source
 from onnxproof.data.source import file_fingerprint
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding
-from onnxproof.pipeline.events import Emit, Evaluated, Observed, RowsDone, ShardBegun, ShardDone, decode
+from onnxproof.pipeline.events import AtShard, Emit, Evaluated, Observed, decode
 from onnxproof.pipeline.executors import forking
 from onnxproof.pipeline.loading import fingerprint, load_anew
 from onnxproof.process.lanes import Lane, run_lanes
 from onnxproof.process.orders import Order
-from onnxproof.proof.artifact import Artifact
 from onnxproof.quality.accumulate import Scores, Shard, merge
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Batch, Rows
@@ -38,13 +37,13 @@ TELL_EVERY = 0.2
 
 
 def collect_scores(
-    request: Request, artifact: Artifact, engine: Engine, rows: Rows, plan: Plan, stateful: bool, emit: Emit
+    request: Request, engine: Engine, rows: Rows, plan: Plan, stateful: bool, emit: Emit
 ) -> tuple[Scores, list[Finding], tuple[int, str]]:
     """All shards, from earlier runs or fresh; what was lost; and how many processes worked, and where."""
     settings, source = engine.settings, rows.source
     per_shard = _shard_batches(source.rows, engine.batch)
-    mark = _mark(request, artifact, engine, plan, source.fingerprint, per_shard)
-    work = Work(_absolute(request), artifact, plan, stateful, mark)
+    mark = _mark(request, engine, plan, source.fingerprint, per_shard)
+    work = Work(_absolute(request), engine.artifact, plan, stateful, mark)
     progress = _Progress(emit, source.rows)
     workers = _workers(request, settings, source.rows, source.sequential)
     lost: list[Finding] = []
@@ -86,14 +85,14 @@ def _workers(request: Request, settings: EvaluateSettings, rows: int | None, seq
     return min(cores, MOST_PROCESSES) if (rows or 0) >= PROCESSES_FROM else 1
 
 
-def _mark(request: Request, artifact: Artifact, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
+def _mark(request: Request, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
     """Changes with anything that changes what a shard holds."""
     settings = engine.settings
     files = [text.rpartition(":")[0] for text in (settings.preprocess, settings.serve_preprocess) if text]
     files += [settings.labels] if settings.labels else []
     parts = [
         data,
-        artifact.sha256,
+        engine.artifact.sha256,
         fingerprint(engine.subject),
         repr(plan),
         repr(request.verify.session),
@@ -153,10 +152,7 @@ class _Progress:
 def _here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: _Progress) -> Iterator[Shard]:
     """Shard after shard in this process. Rows are read in one go from the first shard that is missing."""
     size, index = per_shard * engine.batch, 0
-    while True:
-        kept = work.kept(index)
-        if kept is None:
-            break
+    while (kept := work.kept(index)) is not None:
         progress.add(kept.rows, kept=True)
         yield kept
         index += 1
@@ -184,10 +180,10 @@ def run_shards(emit: Emit, work: Work, pieces: Sequence[Piece]) -> None:
     rows = engine.open(open_source(work.settings.data))
     try:
         for piece in pieces:
-            emit(ShardBegun(piece.index))
-            shard = work.run(engine, rows, piece, lambda n: emit(RowsDone(n)))
+            emit(AtShard(piece.index))
+            shard = work.run(engine, rows, piece, lambda n: emit(AtShard(piece.index, n)))  # noqa: B023  # called at once
             shard.save(work.file(piece.index), work.mark)
-            emit(ShardDone(piece.index))
+            emit(AtShard(piece.index, done=True))
     except FindingError as error:
         emit(Observed(error.finding))
 
@@ -214,12 +210,10 @@ def _lane(work: Work, pieces: Sequence[Piece], progress: _Progress) -> Lane[Piec
 
     def receive(body: bytes, lane: Lane[Piece]) -> None:
         match decode(body):
-            case ShardBegun(index):
+            case AtShard(index, rows, done):
                 lane.at = by_index[index]
-            case RowsDone(rows):
+                lane.done += [lane.at] * done
                 progress.add(rows)
-            case ShardDone(index):
-                lane.done.append(by_index[index])
             case Observed(finding):
                 lane.error = FindingError(finding)
 

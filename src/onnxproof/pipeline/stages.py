@@ -5,19 +5,18 @@ The work itself stands in the modules that are named here by text: whoever decid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.findings import found
-from onnxproof.pipeline import next_steps
+from onnxproof.findings import Finding, found
 from onnxproof.pipeline.collected import Collected
-from onnxproof.pipeline.deaths import death_of, gravity
+from onnxproof.policy.judgement import judge_proof, to_locate
 from onnxproof.process.supervisor import End
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
-from onnxproof.search.look import TRYING
+from onnxproof.search.look import TRYING, Look
 
 Arguments = Mapping[str, Any]
 MAX_CHILDREN = 20
@@ -33,6 +32,26 @@ class Run:
     collected: Collected
     folder: str | None = None
     """Where workers leave files for each other; None where all work is done in this process."""
+
+    def worth_searching(self) -> bool:
+        """A search was asked for, and the planned cases left something to find."""
+        if not self.request.verify.search or not any(case.outputs for case in self.collected.cases.values()):
+            return False
+        return not any(finding.severity == "block" for finding in self.all_known().findings)
+
+    def all_known(self) -> Look:
+        """What a search need not find again."""
+        return self._look([finding for finding in self._judged() if finding.weight])
+
+    def look(self) -> Look:
+        """What is worth a closer look."""
+        return self._look(to_locate(self._judged()))
+
+    def _judged(self) -> Sequence[Finding]:
+        return judge_proof(self.collected.proof, self.policy).findings
+
+    def _look(self, findings: Sequence[Finding]) -> Look:
+        return Look(tuple(findings), self.collected.outputs, self.collected.files, self.policy)
 
 
 class Stage:
@@ -52,7 +71,7 @@ class Stage:
 
     def wanted(self, run: Run) -> bool:
         """Whether there is anything to do."""
-        return run.collected.artifact is not None
+        return run.collected.known.artifact is not None
 
     def orders(self, run: Run) -> Iterator[Arguments]:
         """What workers are told; most stages have one."""
@@ -60,11 +79,12 @@ class Stage:
 
     def told(self, run: Run) -> dict[str, Any]:
         """What a worker is told."""
-        return {"request": run.request, "artifact": run.collected.artifact, "stateful": run.collected.stateful}
+        return {"request": run.request, "artifact": run.collected.known.artifact, "stateful": run.collected.stateful}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
-        """Note a death; whether another child is to go on."""
-        run.collected.observe(death_of(end, run.collected, "block"))
+        """Note a death, where the stage is not optional; whether another child is to go on."""
+        if not self.optional:
+            run.collected.observe(run.collected.death(end, "block"))
         return False
 
     def failed(self, run: Run, error: Exception) -> None:
@@ -83,16 +103,13 @@ class Lint(Stage):
         return {"request": run.request}
 
 
-class Export(Stage):
-    """Examine the module and export it, or read the file that was given."""
+class Export(Lint):
+    """Look at the module and export it, or read the file that was given."""
 
     name, work, attempts = "export", "onnxproof.pipeline.exporting:run_export", 2
 
-    def wanted(self, run: Run) -> bool:
-        return True
-
     def told(self, run: Run) -> dict[str, Any]:
-        return {"request": run.request, "killed_by": run.collected.exporter_death}
+        return {**super().told(run), "killed_by": run.collected.exporter_death}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """Where the default exporter killed its process, the other one is tried in the next."""
@@ -102,8 +119,7 @@ class Export(Stage):
         if again and collected.at[1] == "export":
             collected.exporter_death = end.signal_name or "it died"
             return True
-        collected.observe(death_of(end, collected, "block"))
-        return False
+        return super().died(run, end, attempt)
 
 
 class Verify(Stage):
@@ -116,20 +132,19 @@ class Verify(Stage):
 
     def told(self, run: Run) -> dict[str, Any]:
         done = frozenset(run.collected.cases) | run.collected.lost
-        return {**super().told(run), "done": done, "weights": run.collected.subject.weights}
+        return {**super().told(run), "done": done, "weights": run.collected.known.subject.weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         collected = run.collected
-        collected.observe(death_of(end, collected, gravity(collected)))
+        collected.observe(collected.death(end))
         case, _ = collected.at
         if case is None:
             return False
         collected.lost.add(case)
-        left = [name for name in collected.planned if name not in collected.cases and name not in collected.lost]
+        planned = collected.known.planned
+        left = [name for name in planned if name not in collected.cases and name not in collected.lost]
         if left and attempt + 1 == MAX_CHILDREN:
-            message = (
-                f"given up after {MAX_CHILDREN} deaths: {len(left)} of {len(collected.planned)} cases were not run"
-            )
+            message = f"given up after {MAX_CHILDREN} deaths: {len(left)} of {len(planned)} cases were not run"
             collected.observe(found("OX005", message, severity="review", evidence={"cases": left}))
         return bool(left)
 
@@ -140,18 +155,18 @@ class Search(Stage):
     name, work, optional = "search", "onnxproof.pipeline.searching:run_search", True
 
     def wanted(self, run: Run) -> bool:
-        return run.request.steps.cases and super().wanted(run) and next_steps.worth_searching(run)
+        return run.request.steps.cases and super().wanted(run) and run.worth_searching()
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": next_steps.all_known(run)}
+        return {**super().told(run), "look": run.all_known()}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """An input that kills the child is what the search was for: it is kept."""
         case, _ = run.collected.at
-        death = death_of(end, run.collected, "note" if case is None else gravity(run.collected))
+        death = run.collected.death(end, "note" if case is None else None)
         trying = Path(str(run.request.verify.counterexamples)) / TRYING
         if case is not None and trying.is_file():
-            kept = trying.with_name(f"{run.collected.subject.name or 'model'}-{death.code}.npz")
+            kept = trying.with_name(f"{run.collected.known.subject.name or 'model'}-{death.code}.npz")
             trying.replace(kept)
             death = replace(death, evidence={**death.evidence, "file": str(kept)})
         run.collected.observe(death)
@@ -171,13 +186,10 @@ class Locate(Stage):
 
     def wanted(self, run: Run) -> bool:
         steps = run.request.steps
-        return steps.cases and not steps.fast and super().wanted(run) and bool(next_steps.look(run).findings)
+        return steps.cases and not steps.fast and super().wanted(run) and bool(run.look().findings)
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": next_steps.look(run)}
-
-    def died(self, run: Run, end: End, attempt: int) -> bool:
-        return False
+        return {**super().told(run), "look": run.look()}
 
 
 class Evaluate(Stage):
@@ -189,10 +201,7 @@ class Evaluate(Stage):
         return run.request.evaluate is not None and super().wanted(run)
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
-        again = attempt == 0 and not end.hung
-        if not again:
-            super().died(run, end, attempt)
-        return again
+        return (attempt == 0 and not end.hung) or super().died(run, end, attempt)
 
 
 class Bench(Stage):
@@ -204,12 +213,12 @@ class Bench(Stage):
         return run.request.bench is not None and super().wanted(run)
 
     def told(self, run: Run) -> dict[str, Any]:
-        weights = run.collected.subject.weights
+        weights = run.collected.known.subject.weights
         return {**super().told(run), "policy": run.policy, "folder": run.folder, "weights": weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
-        run.collected.observe(death_of(end, run.collected, gravity(run.collected)))
-        run.collected.times.to_weigh = None
+        run.collected.observe(run.collected.death(end))
+        run.collected.to_weigh = None
         return False
 
 
@@ -219,20 +228,17 @@ class Weigh(Stage):
     name, work, fresh, optional = "weigh", "onnxproof.pipeline.benching:run_weigh", True, True
 
     def wanted(self, run: Run) -> bool:
-        return run.folder is not None and run.collected.times.to_weigh is not None
+        return run.folder is not None and run.collected.to_weigh is not None
 
     def orders(self, run: Run) -> Iterator[Arguments]:
-        asked = run.collected.times.to_weigh
+        asked = run.collected.to_weigh
         for name in asked.contenders if asked is not None else ():
             yield {
                 "request": run.request,
-                "artifact": run.collected.artifact,
+                "artifact": run.collected.known.artifact,
                 "contender": name,
                 "folder": run.folder,
             }
-
-    def died(self, run: Run, end: End, attempt: int) -> bool:
-        return False
 
 
 STAGES: tuple[Stage, ...] = (Export(), Verify(), Search(), Locate(), Evaluate(), Bench(), Weigh())

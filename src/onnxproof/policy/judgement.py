@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -14,59 +14,39 @@ from onnxproof.policy.merging import merged
 from onnxproof.policy.parity import nothing_finite, objection, remarks
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import refusals
-from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.latency import Latency
+from onnxproof.proof.environment import Environment
 from onnxproof.proof.proof import Proof
-from onnxproof.proof.quality import Quality
-from onnxproof.proof.search import Counterexample
+from onnxproof.proof.subject import SubjectFacts
 from onnxproof.request.thresholds import Policy
 
 P = TypeVar("P", bound=Proof)
 
 
-def judge(
-    observed: Sequence[Finding],
-    cases: Sequence[CaseResult],
-    policy: Policy,
-    blames: Mapping[str, Blame] | None = None,
-    counterexamples: Sequence[Counterexample] = (),
-    *,
-    latency: Latency | None = None,
-    quality: Quality | None = None,
-    baseline: str = "PyTorch",
-) -> list[Finding]:
-    """What the stages observed, and what the numbers say under this policy; the gravest first.
+def judge_proof(proof: P, policy: Policy) -> P:
+    """The same facts under a policy: what the stages observed, and what the numbers say; the gravest first."""
+    baseline, observed = proof.subject.baseline, [finding for finding in proof.findings if not finding.entry.judged]
+    random = {finding.where.output for finding in observed if finding.entry.random}
+    findings = [
+        *observed,
+        *_of_cases(proof.cases, policy, baseline, random),
+        *nothing_finite(proof.cases),
+        *judge_latency(proof.latency, policy.latency, lambda c: objection(c, policy, baseline), baseline),
+        *(judge_quality(proof.quality, policy.quality, baseline) if proof.quality is not None else ()),
+    ]
+    caused = with_causes(findings, proof.blame, proof.counterexamples)
+    return replace(proof, policy=policy, findings=tuple(_excused(caused, policy)))
 
-    `baseline` is the name of what the candidate is held against.
-    """
-    findings = [finding for finding in observed if not finding.entry.judged]
-    random = {finding.where.output for finding in findings if finding.entry.random}
-    findings += _of_cases(cases, policy, baseline, random)
-    findings += nothing_finite(cases)
-    findings += judge_latency(latency, policy.latency, lambda c: objection(c, policy, baseline), baseline)
-    findings += judge_quality(quality, policy.quality, baseline) if quality is not None else []
-    return _excused(with_causes(findings, blames or {}, counterexamples), policy)
+
+def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Policy) -> list[Finding]:
+    """What was observed and compared, judged where there is no proof of it."""
+    facts = Proof(SubjectFacts(), None, Environment(), tuple(cases), tuple(observed))
+    return list(judge_proof(facts, policy).findings)
 
 
 def judge_case(case: CaseResult, policy: Policy, baseline: str = "PyTorch") -> list[Finding]:
     """What one case says against the candidate, whatever other cases say."""
     return _excused(_of_cases([case], policy, baseline), policy)
-
-
-def judge_proof(proof: P, policy: Policy) -> P:
-    """The same facts under another policy."""
-    findings = judge(
-        proof.findings,
-        proof.cases,
-        policy,
-        proof.blame,
-        proof.counterexamples,
-        latency=proof.latency,
-        quality=proof.quality,
-        baseline=proof.subject.baseline,
-    )
-    return replace(proof, policy=policy, findings=tuple(findings))
 
 
 def judge_against(proof: P, baseline: Proof) -> P:

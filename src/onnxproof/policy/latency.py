@@ -10,7 +10,7 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.reliability import doubts, place
 from onnxproof.policy.slow_reasons import likely_reasons
 from onnxproof.proof.comparison import Comparison
-from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup
+from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup, load_of
 from onnxproof.request.thresholds import SHOWN_PERCENTILES, LatencyPolicy
 
 Gate = Callable[[Comparison], str | None]
@@ -187,12 +187,8 @@ def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iter
 
 def _common(then: Iterable[T], now: Iterable[T]) -> list[tuple[T, T]]:
     """What was measured of the session that ships both times, under the same load and at the same sizes."""
-    earlier = {_load(one): one for one in then if one.contender == SHIPPED}
-    return [(earlier[_load(one)], one) for one in now if _load(one) in earlier]
-
-
-def _load(one: Run | Speedup) -> tuple[Any, ...]:
-    return (one.scenario, one.batch, one.concurrency, *sorted(one.sizes.items()))
+    earlier = {load_of(one): one for one in then if one.contender == SHIPPED}
+    return [(earlier[load_of(one)], one) for one in now if load_of(one) in earlier]
 
 
 def _slower_runs(runs: Iterable[tuple[Run, Run]], policy: LatencyPolicy) -> Iterator[str]:

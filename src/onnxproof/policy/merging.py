@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from onnxproof.findings import Finding, entry_of
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -16,11 +20,17 @@ class Remark:
     weight: float
 
 
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by their key, in the order in which the keys come."""
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def merged(remarks: Iterable[Remark]) -> list[Finding]:
     """The worst case speaks and the others are counted; what is said better by another code is not said."""
-    groups: dict[tuple[str, str | None], list[Remark]] = {}
-    for remark in remarks:
-        groups.setdefault((remark.finding.code, remark.finding.where.output), []).append(remark)
+    groups = grouped(remarks, lambda remark: (remark.finding.code, remark.finding.where.output))
     return [
         _speaker(group)
         for (code, output), group in groups.items()

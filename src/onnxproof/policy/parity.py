@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from onnxproof.findings import Finding, Severity, Stage, Where, found
-from onnxproof.policy.merging import Remark
+from onnxproof.policy.merging import Remark, grouped
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.codec import plain
 from onnxproof.proof.comparison import Comparison
@@ -177,18 +177,13 @@ def _remark(
 
 def nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
     """Outputs of which all cases together leave nothing to compare."""
-    seen: dict[str, tuple[int, int]] = {}
-    for case in cases:
-        for c in case.outputs:
-            if case.fair and c.same_form and not c.pattern.differing:
-                compared, size = seen.get(c.output, (0, 0))
-                seen[c.output] = (compared + c.compared, size + c.size)
+    alike = [c for case in cases if case.fair for c in case.outputs if c.same_form and not c.pattern.differing]
     findings = []
-    for output, (compared, size) in seen.items():
-        if not compared and size:
-            message = f"{output} held no finite value in any case: nothing was compared"
-            findings.append(found("OX206", message, where=Where(output=output)))
-        elif not size:
+    for output, seen in grouped(alike, lambda c: c.output).items():
+        if not any(c.size for c in seen):
             message = f"{output} is empty in every case: its shape and dtype were compared, and there is nothing else"
             findings.append(found("OX206", message, severity="note", where=Where(output=output)))
+        elif not any(c.compared for c in seen):
+            message = f"{output} held no finite value in any case: nothing was compared"
+            findings.append(found("OX206", message, where=Where(output=output)))
     return findings

@@ -49,16 +49,14 @@ def _nan(q: Quality, baseline: str) -> Iterable[Finding]:
     lost = q.unanswered
     if not lost.candidate and not lost.baseline:
         return
-    first = f", the first is row {lost.rows[0]}" if lost.rows else ""
-    message = (
-        f"onnxruntime answers NaN for {lost.candidate} of {q.n} examples and {baseline} for {lost.baseline}{first}; "
-        "they are in no metric"
-    )
-    severity: Severity | None = None
+    where, evidence = Where(output=q.output), plain(lost)
     if lost.candidate == lost.baseline == lost.both:
         message = f"both sides answer NaN for {lost.both} of {q.n} examples, which are in no metric"
-        severity = "review"
-    yield found("OX516", message, where=Where(output=q.output), severity=severity, evidence=plain(lost))
+        yield found("OX516", message, where=where, severity="review", evidence=evidence)
+    else:
+        first = f", the first is row {lost.rows[0]}" if lost.rows else ""
+        sides = f"onnxruntime answers NaN for {lost.candidate} of {q.n} examples and {baseline} for {lost.baseline}"
+        yield found("OX516", f"{sides}{first}; they are in no metric", where=where, evidence=evidence)
 
 
 def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:

@@ -8,15 +8,13 @@ from dataclasses import replace
 
 from onnxproof.diagnosis.failures import diagnose_running, refused_size
 from onnxproof.findings import Finding, found
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.case_result import CaseResult
 
 
 def refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[Finding]:
     """Findings about the cases that only onnxruntime refused."""
-    groups: dict[tuple[str, ...], list[CaseResult]] = {}
-    for result in results:
-        if result.status == "failed":
-            groups.setdefault(_reason(result.message), []).append(result)
+    groups = grouped((one for one in results if one.status == "failed"), lambda one: _reason(one.message))
     answered = any(result.status == "compared" for result in results)
     return [_refusal(group, answered, baseline) for group in groups.values()]
 

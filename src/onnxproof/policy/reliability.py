@@ -38,11 +38,8 @@ def place(run: Run) -> str:
 
 
 def _spread(runs: list[Run]) -> Iterator[Finding]:
-    spreads = {}
-    for run in runs:
-        p50, p90 = run.milliseconds("p50"), run.milliseconds("p90")
-        if run.scenario == "single" and p50 and p90 and p90 / p50 > SPREAD:
-            spreads[place(run)] = p90 / p50
+    alone = {place(run): (run.p50_ms, run.p90_ms) for run in runs if run.scenario == "single"}
+    spreads = {name: p90 / p50 for name, (p50, p90) in alone.items() if p50 and p90 and p90 / p50 > SPREAD}
     if spreads:
         worst = max(spreads, key=lambda name: spreads[name])
         message = f"times spread widely: p90 of {worst} is {spreads[worst]:.1f} times its p50"

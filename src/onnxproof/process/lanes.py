@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -30,34 +30,23 @@ class Lane(Generic[Piece]):
     _deaths: list[Piece] = field(default_factory=list)
 
     def run(self) -> None:
-        """Until every piece is done or given up."""
-        try:
-            while self.left and self.error is None:
-                self._run_child()
-        except Exception as error:  # raised by the thread that waits
-            self.error = error
-
-    def _run_child(self) -> None:
-        self.at = None
-        supervise(self.order(self.left), lambda body: self.receive(body, self), lambda: self.limit)
-        self.left = [piece for piece in self.left if piece not in self.done]
-        if self.left and self.error is None:
-            self._count_death(self.at if self.at in self.left else self.left[0])
-
-    def _count_death(self, piece: Piece) -> None:
-        self._deaths.append(piece)
-        if self._deaths.count(piece) >= self.attempts:
-            self.lost.append(piece)
-            self.left.remove(piece)
+        """Until every piece is done or given up; raises what a child said or did wrong."""
+        while self.left:
+            self.at = None
+            supervise(self.order(self.left), lambda body: self.receive(body, self), lambda: self.limit)
+            if self.error is not None:
+                raise self.error
+            self.left = [piece for piece in self.left if piece not in self.done]
+            if self.left:
+                piece = self.at if self.at is not None and self.at in self.left else self.left[0]
+                self._deaths.append(piece)
+                if self._deaths.count(piece) >= self.attempts:
+                    self.lost.append(piece)
+                    self.left.remove(piece)
 
 
 def run_lanes(lanes: Sequence[Lane[Any]]) -> None:
     """All lanes at once; the first error is raised when all have ended."""
-    threads = [threading.Thread(target=lane.run) for lane in lanes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for lane in lanes:
-        if lane.error is not None:
-            raise lane.error
+    with ThreadPoolExecutor(len(lanes) or 1) as pool:
+        for ended in [pool.submit(lane.run) for lane in lanes]:
+            ended.result()

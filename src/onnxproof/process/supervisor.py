@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -79,14 +79,6 @@ def _raise(failure: Failure) -> None:
         raise KeyboardInterrupt
     if failure.kind != "memory":
         raise InternalError(f"{failure.message}\n{failure.traceback}")
-
-
-class _Process(Protocol):
-    """A running child."""
-
-    def poll(self) -> int | None: ...
-    def wait(self) -> int: ...
-    def kill(self) -> None: ...
 
 
 class _Forked:
@@ -215,7 +207,7 @@ class _Child:
             self._process.wait()
 
 
-def _start(order: int, events: int, log: int, fresh: bool) -> _Process:
+def _start(order: int, events: int, log: int, fresh: bool) -> _Forked | subprocess.Popen[bytes]:
     if _server is not None and _server.alive and not fresh:
         return _server.start(order, events, log)
     return _spawn("child", [order, events], log)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from onnxproof.findings import Stage
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import Number
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Records ↔ JSON, for all of them alike.
 
 A record is a frozen dataclass. Class variables say how its JSON differs from its fields: `PUBLISHED` names properties that are
-written beside the fields (and left aside on reading), `OMITTED` names fields that are left out where they are None, `ADDED` names
-fields that an earlier release did not always write, so that the schema does not ask for them. A field whose name ends in an
+written beside the fields (and left aside on reading), `OMITTED` names fields that are left out where they are None (all of a `Sparse`
+record's), `ADDED` names fields that an earlier release did not always write, so that the schema does not ask for them. A field whose name ends in an
 underscore is written without it, for words that are Python's own.
 """
 
@@ -12,16 +12,25 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
-
-from onnxproof.proof.number import read_number
 
 LARGEST = 1.7976931348623157e308
 LEAVES: tuple[type[bool | int | float | str], ...] = (bool, int, float, str)
 """What JSON has; numpy's floats and torch's version are kinds of them."""
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    Number = float
+else:
+
+    class Number(float):
+        """A measured number: NaN where there is none, which JSON knows as null. Any float will do where a record is made."""
+
+
+class Sparse:
+    """A record that leaves out all of its fields that are None."""
 
 
 def encode(record: Any) -> str:
@@ -32,6 +41,15 @@ def encode(record: Any) -> str:
 def decode(data: Any, kind: type[T]) -> T:
     """A record from plain data; fields of a later version are ignored, what does not fit is a `msgspec.ValidationError`."""
     return msgspec.convert(renamed(data, kind), kind, dec_hook=read_number)
+
+
+def read_number(kind: type, value: Any) -> Any:
+    """How msgspec reads a `Number`."""
+    if value is None:
+        return Number("nan")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"Expected `number | null`, got `{type(value).__name__}`")
+    return Number(value)
 
 
 def check_integers(value: Any, path: str = "$") -> None:
@@ -60,7 +78,8 @@ def renamed(data: Any, kind: Any) -> Any:
 def plain(value: Any) -> Any:
     """The same data as JSON will have it: records with what they publish, no tuples."""
     if is_dataclass(value) and not isinstance(value, type):
-        return _plain_record(value)
+        written = ((key, getattr(value, name), omitted) for key, name, omitted in layout(type(value)))
+        return {key: plain(item) for key, item, omitted in written if item is not None or not omitted}
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
@@ -69,16 +88,11 @@ def plain(value: Any) -> Any:
     return value if kind is None else kind(value)
 
 
-def _plain_record(record: Any) -> dict[str, Any]:
-    kind: Any = type(record)
-    written = ((key, getattr(record, name), omitted) for key, name, omitted in layout(kind))
-    return {key: plain(value) for key, value, omitted in written if value is not None or not omitted}
-
-
 @cache
 def layout(kind: Any) -> tuple[tuple[str, str, bool], ...]:
     """(Key in the JSON, attribute, whether it is left out where it is None), what is derived first."""
-    omitted = getattr(kind, "OMITTED", ())
+    omitted = [f.name for f in fields(kind) if f.default is None] if issubclass(kind, Sparse) else ()
+    omitted = getattr(kind, "OMITTED", omitted)
     derived = [(name, name, False) for name in getattr(kind, "PUBLISHED", ())]
     return (*derived, *((f.name.rstrip("_"), f.name, f.name in omitted) for f in fields(kind)))
 

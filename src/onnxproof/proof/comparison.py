@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import Number
 
 Kind = Literal["float", "discrete"]
 

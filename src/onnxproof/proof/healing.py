@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from onnxproof.findings import Finding
+from onnxproof.proof.codec import Sparse
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,8 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Healing:
+class Healing(Sparse):
     """The remedies in the order they were tried; the rest is known where one healed."""
-
-    OMITTED: ClassVar = ("change", "export", "session", "static", "limits", "before", "cost")
 
     healed: bool
     tried: tuple[Tried, ...] = ()

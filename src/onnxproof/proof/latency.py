@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from onnxproof.proof.comparison import Comparison
@@ -246,6 +246,22 @@ class Latency:
         """The runs of a contender, smallest batch first."""
         runs = [r for r in self.runs if r.contender == contender and scenario in (None, r.scenario)]
         return sorted(runs, key=lambda run: (run.batch, run.concurrency))
+
+    def weighed(self, contender: str, points: Sequence[Mapping[str, Any]], counts: Sequence[int | None]) -> Latency:
+        """The same with the bytes that a contender takes at each of these sizes."""
+        memory = {(p["batch"], *sorted(p["sizes"].items())): count for p, count in zip(points, counts, strict=True)}
+        runs = [
+            replace(run, memory=memory.get((run.batch, *sorted(run.sizes.items()))))
+            if run.contender == contender
+            else run
+            for run in self.runs
+        ]
+        return replace(self, runs=tuple(runs))
+
+
+def load_of(one: Run | Speedup) -> tuple[Any, ...]:
+    """What was asked of a contender: a run and its speed-up have it in common, and so have two proofs."""
+    return (one.scenario, one.batch, one.concurrency, *sorted(one.sizes.items()))
 
 
 def thinned(samples: Sequence[int]) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import Number, Sparse
 from onnxproof.proof.thresholds import Thresholds
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 
@@ -20,10 +20,8 @@ Decision = str | list[str] | None
 
 
 @dataclass(frozen=True)
-class MetricInterval:
+class MetricInterval(Sparse):
     """The 95 % interval of a metric on each side, and of the difference."""
-
-    OMITTED: ClassVar = ("baseline", "candidate", "difference")
 
     method: str
     """`wilson` or `bootstrap`."""
@@ -120,10 +118,8 @@ class FlipBound:
 
 
 @dataclass(frozen=True)
-class Tests:
+class Tests(Sparse):
     """What a finite number of examples allows to say; nothing where there are no decisions."""
-
-    OMITTED: ClassVar = ("mcnemar", "equivalence", "flip_bound")
 
     mcnemar: McNemar | None = None
     equivalence: Equivalence | None = None
@@ -140,10 +136,8 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Unanswered:
+class Unanswered(Sparse):
     """Examples that a side answered with NaN, and the first that only one did; nothing where there are none."""
-
-    OMITTED: ClassVar = ("baseline", "candidate", "both", "rows")
 
     baseline: int | None = None
     candidate: int | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+
+from onnxproof.proof.codec import Sparse
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,8 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class Coverage(Sparse):
     """One input: the range of the data, the range of the cases, and the share of the data that lies where cases have been."""
-
-    OMITTED: ClassVar = ("data_low", "data_high", "generated_low", "generated_high")
 
     share: float = 0.0
     data_low: float | None = None

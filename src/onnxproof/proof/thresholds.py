@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import Number, Sparse
 
 
 @dataclass(frozen=True)
-class Rates:
+class Rates(Sparse):
     """Counts and rates of the decisions with one threshold."""
-
-    OMITTED: ClassVar = ("threshold", "raw", "cost", "flips")
 
     tp: int
     fp: int

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from onnxproof.proof.number import Number
+from onnxproof.proof.codec import Number, Sparse
 from onnxproof.proof.search import Coverage
 
 
@@ -48,10 +48,8 @@ class Leak:
 
 
 @dataclass(frozen=True)
-class Duplicates:
+class Duplicates(Sparse):
     """Test rows (or ids) that the training data have too."""
-
-    OMITTED: ClassVar = ("train_twins",)
 
     count: int
     of: int
@@ -84,10 +82,8 @@ class Near:
 
 
 @dataclass(frozen=True)
-class Gap:
+class Gap(Sparse):
     """How well the candidate does on the data it was trained on."""
-
-    OMITTED: ClassVar = ("low", "high")
 
     metric: str
     train: Number
@@ -125,10 +121,8 @@ class TrainingFacts:
 
 
 @dataclass(frozen=True)
-class Traps:
+class Traps(Sparse):
     """Everything that was looked for."""
-
-    OMITTED: ClassVar = ("training",)
 
     inputs: Mapping[str, InputFacts] = field(default_factory=dict)
     leaks: tuple[Leak, ...] = ()
@@ -137,13 +131,8 @@ class Traps:
 
 
 @dataclass(frozen=True)
-class PreprocessingFacts:
+class PreprocessingFacts(Sparse):
     """Where two pipelines part on the same records; what is not known is left out."""
-
-    OMITTED: ClassVar = (
-        *("step", "names", "field", "what", "hint", "rows_differing", "compared", "first_row", "max_abs", "mean_abs"),
-        *("refused", "served_difference", "flips", "of", "rows", "accuracy"),
-    )
 
     same: bool
     steps: Mapping[str, tuple[str, ...]]

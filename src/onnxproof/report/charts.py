@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from itertools import cycle
 from string import Template
@@ -36,6 +37,37 @@ SIDE_COLORS = ["#7d8fa3", "#3b82d0"]
 ACCENT = "#3b82d0"
 TO_BEAT = ("pytorch", "baseline")
 WAYS = ["inherited", "introduced"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A chart with what it says in words and in a table."""
+
+    key: str
+    title: str
+    caption: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Head → the field of a row that stands below it."""
+    rows: Sequence[Any] = ()
+    more: int = 0
+    """Rows that the table leaves out."""
+    min_width: int = 0
+    """Pixels below which the chart scrolls inside its frame."""
+
+
+@dataclass
+class Content:
+    """For the template (`context`) and for the page's script (`data`)."""
+
+    context: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+    specs: dict[str, Any] = field(default_factory=dict)
+
+    def draw(self, figure: Figure, chart: Callable[..., Chart], rows: Sequence[Any], *options: Any) -> list[Figure]:
+        """Keep the chart of these rows under its figure's key; nothing where there is no row."""
+        if rows:
+            self.specs[figure.key] = chart(rows, *options).properties(width="container").to_dict(validate=False)
+        return [figure] * bool(rows)
 
 
 def theme(dark: bool) -> dict[str, Any]:
@@ -170,7 +202,8 @@ def path(steps: Sequence[Row]) -> Chart:
         {**s, **{key: short(s[key] or "", points.NAMED) for key in ("node", "op", "module", "source")}}
         for s in points.thinned(steps)
     ]
-    floor, ceiling = 1e-9, _ceiling(steps)
+    # NaN and infinity are drawn above everything that is finite.
+    floor, ceiling = 1e-9, 100 * max([s[what] for s in steps for what in WAYS if s[what] < BORN] + [1e-3])
     inherited, introduced = (
         [{**s, "what": what, "y": _drawn(s[what], floor, ceiling)} for s in steps] for what in WAYS
     )
@@ -189,11 +222,6 @@ def path(steps: Sequence[Row]) -> Chart:
         labels.encode(x, y, text="op:N"),
         about="Line chart: the error each node inherits and introduces; circles mark the culprits.",
     )
-
-
-def _ceiling(steps: Sequence[Row]) -> float:
-    """Where NaN and infinity are drawn: above everything that is finite."""
-    return max([s[what] for s in steps for what in WAYS if s[what] < BORN] + [1e-3]) * 100
 
 
 def _drawn(value: float, floor: float, ceiling: float) -> float:

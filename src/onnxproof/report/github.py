@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxproof.findings import Finding
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.proof import Proof
 from onnxproof.report.markdown import render_markdown
-from onnxproof.report.points import grouped
 from onnxproof.report.wording import details, mark, subject_name
 
 COMMANDS = {"block": "error", "review": "warning", "note": "notice"}

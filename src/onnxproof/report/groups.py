@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, grouped, judged, top
+from onnxproof.report.points import Judged, judged, top
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
 from onnxproof.findings import FAMILIES, Family, Finding
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, grouped, judged
+from onnxproof.report.points import Judged, judged
 from onnxproof.report.wording import details, mark, number, subject_name, worst_elements
 
 SHOWN = 40

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from onnxproof.policy.latency import judged_runs, shipped_speedups
 from onnxproof.policy.reliability import doubts
-from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup
+from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup, load_of
 from onnxproof.request.thresholds import LatencyPolicy
 
 SHOWN_ROWS = 10
@@ -51,17 +50,17 @@ def _grade(p50: float, policy: LatencyPolicy) -> str:
 
 def table(latency: Latency) -> list[str]:
     """One line per contender and size."""
-    ratios = {(s.contender, s.scenario, s.concurrency, _key(s.sizes), s.batch): s for s in latency.speedup}
-    runs = sorted(latency.runs, key=lambda r: (r.scenario != "single", r.batch, _key(r.sizes), r.concurrency))
+    ratios = {(s.contender, load_of(s)): s for s in latency.speedup}
+    runs = sorted(latency.runs, key=lambda r: (r.scenario != "single", r.batch, sorted(r.sizes.items()), r.concurrency))
     shown = runs if len(runs) <= SHOWN_ROWS else [r for r in runs if r.contender in (BASELINE, SHIPPED)][:SHOWN_ROWS]
     names = [_name(run) for run in shown]
-    sizes = [_size(run) for run in shown]
+    sizes = [",".join(f"{name}={size}" for name, size in run.sizes.items()) or f"batch={run.batch}" for run in shown]
     wide = min(NAME_WIDTH, max((len(name) for name in names), default=0))
     size = max([*(len(text) for text in sizes), 5])
     head = f"  {'size':<{size}}  {'contender':<{wide}}  p50 ms  p90 ms  p95 ms  p99 ms   items/s  speed-up [95 %]"
     lines = ["", head]
     for run, name, where in zip(shown, names, sizes, strict=True):
-        ratio = ratios.get((run.contender, run.scenario, run.concurrency, _key(run.sizes), run.batch))
+        ratio = ratios.get((run.contender, load_of(run)))
         numbers = "  ".join(f"{_ms(run.milliseconds(p)):>6}" for p in ("p50", "p90", "p95", "p99"))
         gain = f"{ratio.ratio:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]" if ratio else ""
         lines.append(f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_ms(run.throughput):>8}  {gain}".rstrip())
@@ -104,14 +103,6 @@ def _name(run: Run) -> str:
     if run.scenario == "single":
         return run.contender
     return f"{run.contender} {run.scenario}×{run.concurrency}"
-
-
-def _size(run: Run) -> str:
-    return ",".join(f"{name}={size}" for name, size in run.sizes.items()) or f"batch={run.batch}"
-
-
-def _key(sizes: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(sizes.items()))
 
 
 def _ms(value: float | None) -> str:

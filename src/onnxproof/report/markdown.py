@@ -8,20 +8,9 @@ from typing import Any
 
 from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
+from onnxproof.report import wording
 from onnxproof.report.groups import groups
-from onnxproof.report.points import runs, speedups
-from onnxproof.report.wording import (
-    cell,
-    gain,
-    grave,
-    place,
-    reason,
-    short,
-    standing,
-    subject_name,
-    verdict_word,
-    worst_elements,
-)
+from onnxproof.report.points import measured
 
 SIGNS = {"ship": "🟢", "review": "🟡", "block": "🔴"}
 SHOWN_GROUPS = 12
@@ -33,8 +22,8 @@ LIMIT = 60_000
 def render_markdown(proof: Proof) -> str:
     """The comment."""
     parts = [
-        f"### {SIGNS[proof.verdict]} {verdict_word(proof)}: {text(subject_name(proof))}",
-        text(short(reason(proof).removeprefix(": "), 400)),
+        f"### {SIGNS[proof.verdict]} {wording.verdict_word(proof)}: {text(wording.subject_name(proof))}",
+        text(wording.short(wording.reason(proof).removeprefix(": "), 400)),
         *_groups(proof),
         *_latency(proof),
         *_quality(proof),
@@ -67,7 +56,7 @@ def table(head: str, rows: Sequence[Sequence[Any]]) -> list[str]:
     """A table of names in code and what is said about them, its head divided by commas; nothing without a row."""
     names = head.split(",")
     lines = [f"| {' | '.join(names)} |", f"|{'---|' * len(names)}"]
-    lines += [f"| {' | '.join([code(first), *map(cell, rest)])} |" for first, *rest in rows[:SHOWN_GROUPS]]
+    lines += [f"| {' | '.join([code(first), *map(wording.cell, rest)])} |" for first, *rest in rows[:SHOWN_GROUPS]]
     return ["\n".join(lines)] * bool(rows)
 
 
@@ -78,8 +67,8 @@ def _groups(proof: Proof) -> list[str]:
 
 
 def _latency(proof: Proof) -> list[str]:
-    gains = {(one.contender, one.batch): gain(one) for one in speedups(proof)}
-    rows = [(r.contender, r.batch, r.p50_ms, r.p95_ms, gains.get((r.contender, r.batch))) for r in runs(proof)]
+    gains = {(one.contender, one.batch): wording.gain(one) for one in measured(proof).speedup}
+    rows = [(r.contender, r.batch, r.p50_ms, r.p95_ms, gains.get((r.contender, r.batch))) for r in measured(proof).runs]
     return table("contender,batch,p50 ms,p95 ms,speed-up", rows)
 
 
@@ -92,13 +81,16 @@ def _quality(proof: Proof) -> list[str]:
 
 
 def _findings(proof: Proof) -> list[str]:
-    gating = grave(proof)
+    gating = wording.grave(proof)
     parts = [_finding(proof, finding) for finding in gating[:SHOWN_FINDINGS]]
     if len(gating) > SHOWN_FINDINGS:
         parts.append(f"… and {len(gating) - SHOWN_FINDINGS} more in the proof")
     quiet = [f for f in proof.findings if not f.weight]
     if quiet:
-        lines = [f"- {code(f.code)} {standing(f)}: {text(short(f.message, 200))}{_excuse(f)}" for f in quiet[:20]]
+        lines = [
+            f"- {code(f.code)} {wording.standing(f)}: {text(wording.short(f.message, 200))}{_excuse(f)}"
+            for f in quiet[:20]
+        ]
         more = [f"- … and {len(quiet) - 20} more"] if len(quiet) > 20 else []
         inside = "\n".join(lines + more)
         parts.append(f"<details><summary>{len(quiet)} that do not gate</summary>\n\n{inside}\n\n</details>")
@@ -111,11 +103,11 @@ def _excuse(finding: Finding) -> str:
 
 
 def _finding(proof: Proof, finding: Finding) -> str:
-    lines = [f"**{finding.code} {finding.severity}** {text(short(finding.message, 500))}", ""]
-    where = place(finding)
+    lines = [f"**{finding.code} {finding.severity}** {text(wording.short(finding.message, 500))}", ""]
+    where = wording.place(finding)
     if where:
         lines.append(f"- where: {code(where)}")
-    lines += [f"- {code(line)}" for line in worst_elements(finding, proof.subject.baseline)]
+    lines += [f"- {code(line)}" for line in wording.worst_elements(finding, proof.subject.baseline)]
     one = finding.evidence.get("counterexample")
     if one:
         lines.append(f"- smallest input: {code(str(one.get('text') or one.get('file')))}")

@@ -10,25 +10,11 @@ from typing import Any, TypeVar
 from onnxproof.findings import Finding
 from onnxproof.proof.codec import plain
 from onnxproof.proof.proof import Proof
-from onnxproof.report import charts, points, quality_page
-from onnxproof.report.figure import Content, Figure
+from onnxproof.report import charts, points, quality_page, wording
+from onnxproof.report.charts import Content, Figure
 from onnxproof.report.groups import groups
 from onnxproof.report.points import Judged, Row, top
 from onnxproof.report.reproduce import commands
-from onnxproof.report.wording import (
-    CELLS,
-    cell,
-    gain,
-    grave,
-    is_number,
-    number,
-    reason,
-    short,
-    size,
-    standing,
-    subject_name,
-    verdict_word,
-)
 from onnxproof.version import __version__
 
 T = TypeVar("T")
@@ -45,11 +31,11 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
     """Everything on the page; `room` is how many bytes data and markup may take, `findings` how many are shown."""
     content = Content()
     rows = points.judged(proof)
-    gating, order = grave(proof), {id(finding): index for index, finding in enumerate(proof.findings)}
+    gating, order = wording.grave(proof), {id(finding): index for index, finding in enumerate(proof.findings)}
     content.context = {
         "proof": proof,
-        "word": verdict_word(proof),
-        "name": subject_name(proof),
+        "word": wording.verdict_word(proof),
+        "name": wording.subject_name(proof),
         "lead": _lead(proof),
         "reasons": [(order[id(finding)], finding) for finding in gating],
         "facts": _facts(proof, rows),
@@ -63,7 +49,7 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
         "findings": [_finding(finding) for finding in proof.findings[:findings]],
         "severities": _severities(proof.findings[:findings]),
         "environment": [
-            (name, ", ".join(item) if isinstance(item, list) else cell(item))
+            (name, ", ".join(item) if isinstance(item, list) else wording.cell(item))
             for name, item in plain(proof.environment).items()
         ],
         "commands": commands(proof),
@@ -81,11 +67,11 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
 
 def _lead(proof: Proof) -> str:
     """What the verdict means, in a sentence; the reasons follow it."""
-    gating = grave(proof)
+    gating = wording.grave(proof)
     blocks, reviews = (sum(1 for f in gating if f.severity == name) for name in ("block", "review"))
     if not gating:
-        said = reason(proof).removeprefix(": ")
-        return short(said[:1].upper() + said[1:], 600) + "." if said else "Exported. Nothing was compared yet."
+        said = wording.reason(proof).removeprefix(": ")
+        return wording.short(said[:1].upper() + said[1:], 600) + "." if said else "Exported. Nothing was compared yet."
     looked = f"{reviews} more to look at" if blocks else f"{reviews} thing{'s' * (reviews != 1)} to look at"
     rest = f", and {looked}" * bool(reviews)
     if blocks:
@@ -98,16 +84,16 @@ def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
     numbers = [one.comparison for one in rows if one.comparison is not None and one.case.fair]
     facts = [("cases compared", f"{proof.compared:,}")] if proof.cases else []
     if numbers:
-        facts.append(("largest difference", number(top(c.max_abs for c in numbers))))
-        facts.append(("worst noise ratio", number(top(c.noise_ratio for c in numbers))))
-    speed = points.speedups(proof)
+        facts.append(("largest difference", wording.number(top(c.max_abs for c in numbers))))
+        facts.append(("worst noise ratio", wording.number(top(c.noise_ratio for c in numbers))))
+    speed = points.measured(proof).speedup
     if speed:
         best = max(speed, key=lambda one: one.ratio)
         facts.append((f"speed-up at batch {best.batch}", f"{best.ratio:.2f}×"))
     if proof.quality is not None and proof.quality.flip_rate is not None:
         facts.append(("decisions flipped", f"{proof.quality.flip_rate.value:.2%}"))
     if proof.artifact is not None:
-        facts.append(("size", size(proof.artifact.bytes)))
+        facts.append(("size", wording.size(proof.artifact.bytes)))
     return facts
 
 
@@ -131,7 +117,8 @@ def _errors_figure(proof: Proof, shown: Sequence[Row], rows: Sequence[Judged]) -
         f"Each point is a pair of values that decides the tolerance. The band is what rounding explains: up to {proof.policy.noise:g} times "
         f"{proof.subject.baseline}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
     )
-    caption += f"; the largest difference is {number(worst[0]['error'])} in {worst[0]['case']}." if worst else "."
+    largest = [f"; the largest difference is {wording.number(row['error'])} in {row['case']}" for row in worst[:1]]
+    caption = "".join([caption, *largest, "."])
     columns = {name: name for name in ("case", "output", "magnitude")}
     columns |= {"difference": "error", "noise ratio": "noise_ratio", "verdict": "state"}
     more = len(shown) - SHOWN_ROWS
@@ -168,7 +155,7 @@ def _latency(proof: Proof, content: Content) -> list[Figure]:
     batch = Figure("latency-batch", "Latency against batch", "The median of each contender; the bar reaches to p95.")
     return [
         *_distributions(proof, content),
-        *content.draw(_speedup_figure(proof), charts.speedup, points.speedups(proof)),
+        *content.draw(_speedup_figure(proof), charts.speedup, points.measured(proof).speedup),
         *content.draw(batch, charts.latency_by_batch, points.timed(proof)),
     ]
 
@@ -184,15 +171,15 @@ def _distributions(proof: Proof, content: Content) -> list[Figure]:
 
 def _spread(proof: Proof, batch: int) -> str:
     parts = [
-        f"{run.contender}: median {number(run.p50_ms)} ms, p95 {number(run.p95_ms)} ms"
-        for run in points.runs(proof)
+        f"{run.contender}: median {wording.number(run.p50_ms)} ms, p95 {wording.number(run.p95_ms)} ms"
+        for run in points.measured(proof).runs
         if run.batch == batch
     ]
     return "; ".join(parts) + ". The slowest 0.5 % are drawn together at the end."
 
 
 def _speedup_figure(proof: Proof) -> Figure:
-    said = "; ".join(f"batch {one.batch}: {gain(one)}" for one in points.speedups(proof)[:12])
+    said = "; ".join(f"batch {one.batch}: {wording.gain(one)}" for one in points.measured(proof).speedup[:12])
     caption = f"{proof.subject.baseline}'s time over the candidate's, with its interval. {said}."
     return Figure("speedup", "Speed-up", caption)
 
@@ -207,7 +194,7 @@ def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     yield "parameters", f"{subject.parameters:,}" if subject.parameters is not None else ""
     if artifact is not None:
         yield "file", artifact.path
-        yield "size", size(artifact.bytes) if artifact.bytes else ""
+        yield "size", wording.size(artifact.bytes) if artifact.bytes else ""
         yield "nodes", f"{artifact.nodes:,}"
         yield "opset", str(artifact.opset)
         yield "exporter", artifact.exporter
@@ -225,7 +212,7 @@ def _finding(finding: Finding) -> Row:
     return {
         "about": finding,
         "excuse": finding.accepted or finding.known,
-        "numbers": [(name, number(item)) for name, item in evidence.items() if is_number(item)][:12],
+        "numbers": [(name, wording.number(item)) for name, item in evidence.items() if wording.is_number(item)][:12],
         "worst": (evidence.get("worst") or ())[:3],
         "counterexample": str(one.get("text") or one.get("file") or ""),
         "log": next((str(evidence[key])[-1500:] for key in ("log", "error", "traceback") if evidence.get(key)), ""),
@@ -233,7 +220,7 @@ def _finding(finding: Finding) -> Row:
 
 
 def _severities(findings: Sequence[Finding]) -> list[tuple[str, int]]:
-    counts = Counter(map(standing, findings))
+    counts = Counter(map(wording.standing, findings))
     return [(name, counts[name]) for name in ("block", "review", "note", "known", "accepted") if counts[name]]
 
 
@@ -275,8 +262,8 @@ def pack_cases(rows: Sequence[Judged], room: int) -> Row:
 
 def _pack_case(one: Judged, texts: Texts) -> list[Any]:
     c = one.comparison
-    name = [texts[short(part, CELLS)] for part in one.case.name.split("/")]
-    note = texts[short(one.case.message, 160)] if one.case.message and c is None else None
+    name = [texts[wording.short(part, wording.CELLS)] for part in one.case.name.split("/")]
+    note = texts[wording.short(one.case.message, 160)] if one.case.message and c is None else None
     numbers = (c.max_abs, c.max_rel, c.noise_ratio, c.exactness.error if c.exactness else None) if c else (None,) * 4
     return [name, texts[c.output] if c else note, points.STATES.index(one.state), *map(_brief, numbers)]
 
@@ -289,7 +276,7 @@ def pack_steps(proof: Proof, room: int) -> Row:
 
 
 def _pack_step(step: Row, texts: Texts) -> list[Any]:
-    words = [texts[short(step[key] or "", CELLS)] for key in ("node", "op", "module", "source")]
+    words = [texts[wording.short(step[key] or "", wording.CELLS)] for key in ("node", "op", "module", "source")]
     return [step["step"], *words, int(step["culprit"]), _brief(step["introduced"]), _brief(step["inherited"])]
 
 

@@ -50,7 +50,7 @@ class Plot:
 
     def speedup(self) -> Chart:
         """Times faster than PyTorch, with intervals."""
-        return self._draw("a speed-up: run `bench`", self._charts.speedup, points.speedups(self._proof))
+        return self._draw("a speed-up: run `bench`", self._charts.speedup, points.measured(self._proof).speedup)
 
     def confusion(self, side: str = "candidate") -> Chart:
         """The confusion matrix of `baseline` or `candidate`."""

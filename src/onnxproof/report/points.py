@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from onnxproof.policy.judgement import judge_case
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
-from onnxproof.proof.latency import Run, Speedup
+from onnxproof.proof.latency import Latency, Run
 from onnxproof.proof.proof import Proof
 from onnxproof.report.wording import BORN, short
 from onnxproof.request.thresholds import Policy
 
 Row = Mapping[str, Any]
-T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 STATES = ("agrees", "note", "review", "block", "rejected")
 """What a case says, from the best to the worst; `rejected`: the baseline itself refuses it, so it says nothing."""
 NAMED = 120
@@ -62,14 +61,6 @@ def _judge_case(case: CaseResult, policy: Policy) -> Iterator[Judged]:
         states[output] = max(states.get(output, "agrees"), finding.severity, key=_RANK.__getitem__)
     for comparison in case.outputs:
         yield Judged(case, comparison, states.get(comparison.output, "agrees"))
-
-
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The items by their key, in the order in which the keys come."""
-    groups: dict[K, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
 
 
 def _finite(value: float | None) -> float | None:
@@ -213,31 +204,26 @@ def thinned(steps: Sequence[Row], limit: int = 300) -> list[Row]:
 # --- latency ----------------------------------------------------------------------------------------------------------
 
 
-def runs(proof: Proof) -> tuple[Run, ...]:
-    """The measured runs; none where latency was not asked for."""
-    return proof.latency.runs if proof.latency is not None else ()
-
-
-def speedups(proof: Proof) -> tuple[Speedup, ...]:
-    """How many times faster the candidate is; none where latency was not asked for."""
-    return proof.latency.speedup if proof.latency is not None else ()
+def measured(proof: Proof) -> Latency:
+    """What the clock said; nothing where latency was not asked for."""
+    return proof.latency or Latency((), ())
 
 
 def timed(proof: Proof) -> list[Run]:
     """The runs with a median."""
-    return [run for run in runs(proof) if run.p50_ms]
+    return [run for run in measured(proof).runs if run.p50_ms]
 
 
 def timed_batches(proof: Proof) -> list[int]:
     """The batches of which the proof keeps single times."""
-    return list(dict.fromkeys(run.batch for run in runs(proof) if len(run.samples) > 1))
+    return list(dict.fromkeys(run.batch for run in measured(proof).runs if len(run.samples) > 1))
 
 
 def distributions(proof: Proof, batch: int | None = None, bins: int = 48) -> list[Row]:
     """Histograms of the times of each contender at one batch (the first where none is named), as shares."""
     chosen = next(iter(timed_batches(proof)), None) if batch is None else batch
     rows: list[Row] = []
-    for run in runs(proof):
+    for run in measured(proof).runs:
         times = sorted(sample / 1e6 for sample in run.samples)
         if len(times) < 2 or run.batch != chosen:
             continue

@@ -67,19 +67,13 @@ def _name(metric: str) -> str:
 
 
 def _table(q: Quality, count: int, baseline: str) -> list[str]:
-    rows = [("", baseline, "onnxruntime", "95 % interval", "difference")]
+    rows: list[tuple[str, ...]] = [("", baseline, "onnxruntime", "95 % interval", "difference")]
     for metric in _metrics(q)[:count]:
         interval = q.intervals.get(metric)
         apart = q.candidate[metric] - q.baseline.get(metric, q.candidate[metric])
-        rows.append(
-            (
-                _name(metric),
-                f"{q.baseline.get(metric, float('nan')):.4f}",
-                f"{q.candidate[metric]:.4f}",
-                _span(interval.candidate if interval else None, "–"),
-                f"{apart:+.4f} {_span(interval.difference if interval else None, '…')}".rstrip() if apart else "none",
-            )
-        )
+        sides = (f"{one:.4f}" for one in (q.baseline.get(metric, math.nan), q.candidate[metric]))
+        span, moved = (_span(interval.candidate, "–"), _span(interval.difference, "…")) if interval else ("", "")
+        rows.append((_name(metric), *sides, span, f"{apart:+.4f} {moved}".rstrip() if apart else "none"))
     wide, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     numbers = ["".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths, strict=True)) for row in rows]
     return [f"  {row[0]:<{wide}}{told}".rstrip() for row, told in zip(rows, numbers, strict=True)]

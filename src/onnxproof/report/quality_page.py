@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+from onnxproof.policy.merging import grouped
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
 from onnxproof.report import charts, points
-from onnxproof.report.figure import Content, Figure
+from onnxproof.report.charts import Content, Figure
 from onnxproof.report.points import Row
 from onnxproof.report.wording import number
 
@@ -75,7 +76,7 @@ def _slider(proof: Proof, content: Content) -> Row | None:
     steps, chosen = sorted({row["threshold"] for row in rows}), points.chosen_threshold(proof, rows)
     start = min(range(len(steps)), key=lambda i: abs(steps[i] - chosen))
     keys = ("threshold", "tp", "fp", "fn", "tn")
-    curves = points.grouped(rows, lambda row: str(row["side"]))
+    curves = grouped(rows, lambda row: str(row["side"]))
     sides = {side: {key: [row[key] for row in curve] for key in keys} for side, curve in curves.items()}
     content.data["thresholds"] = {"steps": steps, "start": start, "sides": sides}
     return {"sides": list(sides), "last": len(steps) - 1, "start": start}

@@ -7,62 +7,30 @@ from typing import Any
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.latency import Latency
 from onnxproof.proof.proof import Proof
-from onnxproof.report import latency, quality
+from onnxproof.report import latency, quality, wording
 from onnxproof.report.groups import Group, groups
-from onnxproof.report.wording import (
-    BORN,
-    WORDS,
-    details,
-    grave,
-    headline,
-    mark,
-    short,
-    size,
-    standing,
-    subject_name,
-    value,
-    worst_elements,
-)
 
 SHOWN_FINDINGS = 3
 SHOWN_NOTES = 3
 SHOWN_GROUPS = 9
+SHOWN_LINTS = 12
 
 
 def render(proof: Proof) -> str:
     """The summary."""
-    timed, baseline = proof.latency, proof.subject.baseline
-    if timed is not None and not proof.planned and proof.quality is None:
-        return "\n".join(_bench(proof, timed))
-    lines = [
-        headline(proof),
-        *_artifact(proof),
-        *_groups(groups(proof), baseline),
-        *_looked(proof),
-        *(quality.lines(proof.quality, baseline, short=bool(proof.cases)) if proof.quality is not None else []),
-        *([f"  latency: {latency.headline(timed, proof.policy.latency, baseline)}"] if timed is not None else ()),
-        *_findings(proof),
-        *_next(proof),
-    ]
-    return "\n".join(lines)
-
-
-def _bench(proof: Proof, timed: Latency) -> list[str]:
-    """The summary where only times were asked for."""
-    baseline = proof.subject.baseline
-    told = f"{subject_name(proof)}: {latency.headline(timed, proof.policy.latency, baseline)}"
-    said = headline(proof) if grave(proof) else f"{WORDS[proof.verdict]}  {told}"
-    return [
-        said,
-        *_artifact(proof),
-        *latency.setup(timed, baseline),
-        *latency.table(timed),
-        *latency.nodes(timed),
-        *_findings(proof),
-        *_next(proof),
-    ]
+    timed, baseline, head = proof.latency, proof.subject.baseline, wording.headline(proof)
+    told = latency.headline(timed, proof.policy.latency, baseline) if timed is not None else ""
+    if timed is not None and not proof.planned and proof.quality is None:  # only times were asked for
+        if not wording.grave(proof):
+            head = f"{wording.WORDS[proof.verdict]}  {wording.subject_name(proof)}: {told}"
+        body = [*latency.setup(timed, baseline), *latency.table(timed), *latency.nodes(timed)]
+    else:
+        body = [*_groups(groups(proof), baseline), *_looked(proof)]
+        if proof.quality is not None:
+            body += quality.lines(proof.quality, baseline, short=bool(proof.cases))
+        body += [f"  latency: {told}"] * bool(told)
+    return "\n".join([head, *_artifact(proof), *body, *_findings(proof), *_next(proof)])
 
 
 def _artifact(proof: Proof) -> list[str]:
@@ -71,7 +39,7 @@ def _artifact(proof: Proof) -> list[str]:
         return []
     providers = ", ".join(name.removesuffix("ExecutionProvider") for name in env.providers)
     return [
-        f"  {made.path}  opset {made.opset}, {made.nodes} nodes, {size(made.bytes)}, {made.exporter}",
+        f"  {made.path}  opset {made.opset}, {made.nodes} nodes, {wording.size(made.bytes)}, {made.exporter}",
         f"  torch {env.torch}, onnxruntime {env.onnxruntime}, {providers}, optimization {env.optimization}",
     ]
 
@@ -126,7 +94,7 @@ def _looked(proof: Proof) -> list[str]:
 
 
 def _findings(proof: Proof) -> list[str]:
-    gating = grave(proof)
+    gating = wording.grave(proof)
     quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: not f.entry.prominent)
     lines: list[str] = []
     for finding in gating[:SHOWN_FINDINGS]:
@@ -143,9 +111,9 @@ def _findings(proof: Proof) -> list[str]:
 
 def describe_finding(finding: Finding, baseline: str) -> list[str]:
     """A finding in full: message, place, worst elements, smallest input, help."""
-    lines = [*worst_elements(finding, baseline), *_counterexample(finding.evidence.get("counterexample"))]
-    head = f"  {finding.code} {finding.severity}  {short(finding.message, 400)}"
-    return [head, *(f"    {line}" for line in details(finding, lines))]
+    lines = [*wording.worst_elements(finding, baseline), *_counterexample(finding.evidence.get("counterexample"))]
+    head = f"  {finding.code} {finding.severity}  {wording.short(finding.message, 400)}"
+    return [head, *(f"    {line}" for line in wording.details(finding, lines))]
 
 
 def _counterexample(one: dict[str, Any] | None) -> list[str]:
@@ -156,12 +124,12 @@ def _counterexample(one: dict[str, Any] | None) -> list[str]:
 
 
 def _note(finding: Finding) -> list[str]:
-    line = f"  {finding.code} {standing(finding)}  {short(finding.message, 160)}{mark(finding)}"
+    line = f"  {finding.code} {wording.standing(finding)}  {wording.short(finding.message, 160)}{wording.mark(finding)}"
     return [line, f"    help: {finding.help}"] if finding.entry.prominent else [line]
 
 
 def _next(proof: Proof) -> list[str]:
-    gating = grave(proof)
+    gating = wording.grave(proof)
     if not gating:
         return []
     healing = ", or --heal" if proof.healing is None and gating[0].entry.healable else ""
@@ -176,44 +144,65 @@ def culprits(proof: Proof) -> str:
     for case, blame in proof.blame.items():
         lines += ["", f"  {case}: {_step(blame)}"]
         for culprit in blame.culprits[:8]:
+            error = "nan/inf" if culprit.introduced >= wording.BORN else f"{culprit.introduced:.2g}"
             source = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
             module = culprit.module if culprit.module else "(top)" if culprit.module == "" else "–"
-            lines.append(
-                f"    {_introduced(culprit.introduced):>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {source}".rstrip()
-            )
-            says = f"should be {value(culprit.expected)}, is {value(culprit.got)}" if culprit.got is not None else ""
+            lines.append(f"    {error:>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {source}".rstrip())
+            expected, got = wording.value(culprit.expected), wording.value(culprit.got)
+            says = f"should be {expected}, is {got}" if culprit.got is not None else ""
             rule = f"made by the exporter's rule {culprit.rule}" if culprit.rule and blame.stage == "simplify" else ""
             more = [says, rule, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
             if any(more) and culprit in blame.culprits[:3]:
-                lines.append(f"              {'; '.join(part for part in more if part)}")
+                lines.append(f"              {'; '.join(filter(None, more))}")
     return "\n".join(lines[:20])
 
 
 def _step(blame: Blame) -> str:
     """The step, and what is known about it besides the nodes."""
-    parts = [f"stage {blame.stage or 'unknown'}"]
-    if blame.rewrite:
-        parts.append(f"rewrite {blame.rewrite}")
-    if blame.vanishes:
-        parts.append("it vanishes when inner values are watched: only the fused graph shows it")
-    if blame.unseen:
-        parts.append("the runtime shows no inner values, so no node was looked for in it")
-    if blame.removed:
-        parts.append(f"the exporter's optimiser removed {', '.join(blame.removed)}")
-    parts += [f"first NaN or infinity in {b.side}: {b.op} {b.node}" for b in blame.births]
-    parts += [f"{a.op} {a.node} magnifies the error {a.introduced:.0f} times" for a in blame.amplifiers[:2]]
-    return "; ".join(parts)
-
-
-def _introduced(error: float) -> str:
-    return "nan/inf" if error >= BORN else f"{error:.2g}"
+    parts = [
+        f"stage {blame.stage or 'unknown'}",
+        f"rewrite {blame.rewrite}" * bool(blame.rewrite),
+        "it vanishes when inner values are watched: only the fused graph shows it" * blame.vanishes,
+        "the runtime shows no inner values, so no node was looked for in it" * blame.unseen,
+        f"the exporter's optimiser removed {', '.join(blame.removed)}" * bool(blame.removed),
+        *(f"first NaN or infinity in {b.side}: {b.op} {b.node}" for b in blame.births),
+        *(f"{a.op} {a.node} magnifies the error {a.introduced:.0f} times" for a in blame.amplifiers[:2]),
+    ]
+    return "; ".join(filter(None, parts))
 
 
 def describe_case(case: CaseResult) -> list[str]:
     """One line per output of a case: for `--verbose`."""
     if not case.outputs:
-        return [f"  {case.name}: {case.status} {short(case.message, 120)}"]
+        return [f"  {case.name}: {case.status} {wording.short(case.message, 120)}"]
     return [
         f"  {case.name}  {c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
         for c in case.outputs
     ]
+
+
+# --- a lint ---------------------------------------------------------------------------------------------------------
+
+
+def render_lint(proof: Proof) -> str:
+    """The gravest first; a lint compares nothing, so it never says SHIP."""
+    name = proof.artifact.path if proof.artifact is not None else proof.subject.target or proof.subject.name
+    gating = sum(1 for finding in proof.findings if finding.weight)
+    counted = f"{gating} to mend, {len(proof.findings) - gating} notes" if proof.findings else "nothing found"
+    word = "CLEAN" if proof.verdict == "ship" else wording.WORDS[proof.verdict]
+    lines = [f"{word}  {name}: {counted} (nothing was run)"]
+    for finding in proof.findings[:SHOWN_LINTS]:
+        lines += _linted(finding)
+    if len(proof.findings) > SHOWN_LINTS:
+        lines.append(f"  … and {len(proof.findings) - SHOWN_LINTS} more: --json - has them all")
+    return "\n".join(lines)
+
+
+def _linted(finding: Finding) -> list[str]:
+    where = finding.where
+    place = f"  (module {where.module})" if where.module else ""
+    if where.file and where.line:
+        place = f"  at {where.file}:{where.line}"
+    mark = " (accepted)" if finding.accepted is not None else ""
+    line = f"  {finding.code} {finding.severity}{mark}: {finding.message}{place}"
+    return ["", line, f"    {finding.help}"] if finding.weight else [line]

@@ -1,20 +1,42 @@
-"""Typed values of options → a request. The one place where options of several groups meet."""
+"""Keywords of Python's → typed values of options → a request. The one place where options of several groups meet."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from onnxproof.request.option import filled
-from onnxproof.request.request import Request
+from onnxproof.request.option import filled, options_of
+from onnxproof.request.request import Delivery, Request
 from onnxproof.request.thresholds import SHOWN_PERCENTILES
 from onnxproof.request.verbs import EVERYTHING, VERBS, Verb
 
+F = TypeVar("F", bound=Callable[..., Any])
+ONLY_WRITTEN = frozenset(["in_process", "fix", "all", "jobs", *options_of(Delivery)])
+"""What only the command line does: it prints, writes and exits."""
 EVALUATING = ("prove", "evaluate", "demo")
 """Verbs that look at labels."""
+
+
+def taking(verb: str) -> Callable[[F], F]:
+    """Show a verb's options in the signature of a function that takes them as `**options`, for `help()`, notebooks and the reference."""
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        known = {parameter.name for parameter in own} | ONLY_WRITTEN
+        shown = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default)
+            for name, option in VERBS[verb].options().items()
+            if name not in known or (name == "baseline" and verb == "bench")
+        ]
+        function.__signature__ = signature.replace(parameters=[*own, *shown])  # type: ignore[attr-defined]  # how functions say what they take
+        return function
+
+    return decorate
 
 
 def take_keywords(verb: str, given: Mapping[str, Any]) -> dict[str, Any]:

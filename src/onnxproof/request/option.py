@@ -60,16 +60,12 @@ class Option:
         except Expected as error:
             part = value if error.part is MISSING else error.part
             if place is None:
-                raise UserError(f"{self.flag} {_shown(part)}: expected {error}") from None
+                raise UserError(f"{self.flag} {part!r}: expected {error}") from None
             raise UserError(f"{place}: expected {error}, got {part!r}") from None
         except UserError as error:
             if place is None:
                 raise
             raise type(error)(f"{place}: {error}") from None
-
-
-def _shown(value: Any) -> str:
-    return str(value) if isinstance(value, (int, float)) else repr(value)
 
 
 def option(default: Any, help: str, read: Read, *, name: str = "", **how: Any) -> Any:

@@ -10,22 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from onnxproof.request import specs
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.option import option
 from onnxproof.request.reading import each, flag, named, negated, one_of, seconds, size, sizes, text, whole
 from onnxproof.request.session import SessionSettings
-from onnxproof.request.specs import (
-    InputSpec,
-    Range,
-    Role,
-    parse_input,
-    parse_range,
-    parse_role,
-    read_dynamic,
-    to_range,
-    to_role,
-)
 from onnxproof.request.thresholds import Judgement
 
 Exporter = Literal["auto", "dynamo", "torchscript"]
@@ -74,10 +64,10 @@ class VerifySettings:
     nonfinite: bool = flag(False, "NaN and infinite inputs gate the verdict too.")
     isolated: bool = False
     """Whether a crash costs a child only: then inputs that are known to kill onnxruntime are tried too."""
-    roles: Mapping[str, Role] = option(
+    roles: Mapping[str, specs.Role] = option(
         dict,
         "What an input means: ids:id, x:image, m:mask, m:additive-mask, n:length, n:integer, x:float (repeatable).",
-        named(parse_role, to_role, '{"m": "mask"}'),
+        named(specs.parse_role, specs.to_role, '{"m": "mask"}'),
         name="role",
         repeated=True,
     )
@@ -138,19 +128,19 @@ class Request:
     """A file with (module, inputs), for a module in memory that is proved in another process."""
     held: tuple[Any, Any] | None = field(default=None, compare=False)
     """(module, inputs) in memory; stays in the caller's process."""
-    inputs: tuple[InputSpec, ...] = option(
-        (), "Example input: x:4x3x224x224:float32 (repeatable).", each(parse_input), name="input", repeated=True
+    inputs: tuple[specs.InputSpec, ...] = option(
+        (), "Example input: x:4x3x224x224:float32 (repeatable).", each(specs.parse_input), name="input", repeated=True
     )
     dynamic: Mapping[str, Mapping[int, str]] | None = option(
         None,
         "Dynamic dims: x:0=batch,1=seq (repeatable); 'none' for none. Default: the batch.",
-        read_dynamic,
+        specs.read_dynamic,
         repeated=True,
     )
-    ranges: Mapping[str, Range] = option(
+    ranges: Mapping[str, specs.Range] = option(
         dict,
         "Valid values of an input, or sizes of a dynamic dimension, both ends included: ids:0,30521, seq:1,512 (repeatable).",
-        named(parse_range, to_range, '{"ids": (0, 30521)}'),
+        named(specs.parse_range, specs.to_range, '{"ids": (0, 30521)}'),
         name="range",
         repeated=True,
     )

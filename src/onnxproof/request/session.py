@@ -12,10 +12,6 @@ CPU = ProviderSpec("CPUExecutionProvider")
 LEVELS = ("disable", "basic", "extended", "all")
 
 
-def _providers(value: object) -> tuple[ProviderSpec, ...]:
-    return each(parse_provider)(value) or (CPU,)
-
-
 @dataclass(frozen=True)
 class SessionSettings:
     """The session that ships."""
@@ -23,7 +19,7 @@ class SessionSettings:
     providers: tuple[ProviderSpec, ...] = option(
         (CPU,),
         "Execution provider NAME[:k=v,…] (repeatable). Default: CPU.",
-        _providers,
+        lambda value: each(parse_provider)(value) or (CPU,),
         name="provider",
         repeated=True,
     )

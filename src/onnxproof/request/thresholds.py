@@ -63,15 +63,11 @@ def parse_latency(text: str) -> tuple[str, float]:
     name, _, limit = text.partition("=")
     if name not in SHOWN_PERCENTILES:
         raise Expected(f"a percentile and a time, such as p99=20ms; percentiles are {', '.join(SHOWN_PERCENTILES)}")
+    bare = limit.replace(".", "", 1).replace("e-", "", 1).isdigit()
     try:
-        milliseconds = float(limit) if _is_number(limit) else seconds(limit) * 1e3
-        return name, _positive(milliseconds)
+        return name, _positive(limit if bare else seconds(limit) * 1e3)
     except Expected:
         raise Expected("a time above 0, such as p99=20ms") from None
-
-
-def _is_number(text: str) -> bool:
-    return text.replace(".", "", 1).replace("e-", "", 1).isdigit()
 
 
 def read_limits(value: Any) -> dict[str, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from onnxproof.pipeline.collected import Collected
-from onnxproof.pipeline.deaths import death_of, gravity
 from onnxproof.process.supervisor import End
 
 
@@ -25,7 +24,7 @@ def at(case: str | None, step: str, unfair: frozenset[str] = frozenset()) -> Col
     ids=["signal", "exit", "hung", "killed by the system", "starved"],
 )
 def test_how_it_ended_says_what_it_was(end, code, told):
-    finding = death_of(end, at("batch=2/large/seed=0", "candidate"), "block")
+    finding = at("batch=2/large/seed=0", "candidate").death(end)
     assert finding.code == code
     assert told in finding.message
     assert finding.message.split(";")[0].endswith("in case batch=2/large/seed=0, stage onnxruntime")
@@ -33,7 +32,7 @@ def test_how_it_ended_says_what_it_was(end, code, told):
 
 
 def test_outside_of_a_case_the_stage_is_named_and_the_end_of_the_log_is_kept():
-    finding = death_of(End(-6, hung=False, log="x" * 3000 + "the end"), at(None, "export"), "note")
+    finding = at(None, "export").death(End(-6, hung=False, log="x" * 3000 + "the end"), "note")
     assert finding.message.endswith("in stage export")
     assert (finding.where.case, finding.severity) == (None, "note")
     assert finding.evidence["log"].endswith("the end")
@@ -53,4 +52,4 @@ def test_outside_of_a_case_the_stage_is_named_and_the_end_of_the_log_is_kept():
     ids=["fair", "unfair", "baseline", "truth", "no case"],
 )
 def test_only_what_is_the_candidates_fault_or_stops_the_run_blocks(collected, severity):
-    assert gravity(collected) == severity
+    assert collected.gravity() == collected.death(End(1, hung=False, log="")).severity == severity

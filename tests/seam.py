@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from fake import FakeCandidate
 from onnxproof.artifact.file import read_artifact
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.cases.plan import Case
 from onnxproof.findings import Finding
 from onnxproof.parity.verification import Listener, Verifier

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from fake import FakeCandidate
 from onnxproof.blame.locate import Locator
 from onnxproof.candidates.candidate import Abilities
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.proof.blame import Blame
 from onnxproof.report.text import _step
 from onnxproof.request.session import CPU, SessionSettings

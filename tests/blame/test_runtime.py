@@ -10,11 +10,11 @@ import onnx
 import pytest
 import torch
 
+from fake import FakeCandidate
 from onnxproof.blame.provenance import Provenance
 from onnxproof.blame.runtime import Runtime
 from onnxproof.blame.store import Layered
 from onnxproof.candidates.candidate import Abilities
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.graph.view import Graph
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.assembly import make_subject

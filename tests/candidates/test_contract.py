@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from candidates.small_models import showing_inner, sums
+from fake import FakeCandidate
 from onnxproof.candidates import candidate_of
 from onnxproof.candidates.candidate import Abilities, Candidate, Profiling, TimedSession, open_timed, require_timed
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.errors import FindingError, ProviderError, Rejected, UserError
 from onnxproof.findings import found

@@ -13,8 +13,8 @@ from benchmarks.failures import silent
 from torch import nn
 
 import onnxproof
+from fake import FakeCandidate
 from onnxproof.candidates.candidate import Abilities
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.heal.healing import settings_of
 from onnxproof.heal.remedies import remedies

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from fake import FakeCandidate
 from onnxproof.candidates.candidate import Abilities
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.findings import Where, found
 from onnxproof.heal.healing import settings_of
 from onnxproof.heal.remedies import LARGEST, Remedy, options_of, remedies

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conftest import target
+from fake import FakeCandidate
 from onnxproof.candidates.candidate import Abilities
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.errors import UserError
 from onnxproof.latency.bench import Bench
 from onnxproof.latency.contender_factory import Field

@@ -16,9 +16,9 @@ from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
 import onnxproof
 from conftest import codes
+from fake import FakeCandidate
 from onnxproof.artifact.file import read_artifact
 from onnxproof.candidates.candidate import Abilities
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.errors import UserError
 from onnxproof.findings import found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnxproof.candidates.fake import FakeCandidate
+from fake import FakeCandidate
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.findings import found, verdict_of
 from onnxproof.parity.verification import verify

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from conftest import target
-from onnxproof.candidates.fake import FakeCandidate
+from fake import FakeCandidate
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.quality.engine import Engine

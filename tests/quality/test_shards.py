@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from onnxproof.candidates.fake import FakeCandidate
+from fake import FakeCandidate
 from onnxproof.data.arrays import ArraySource
 from onnxproof.errors import FindingError
 from onnxproof.quality.accumulate import merge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnxproof.candidates.fake import FakeCandidate
+from fake import FakeCandidate
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.proof.search import Search
 from onnxproof.request.thresholds import Policy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from onnxproof.candidates.fake import FakeCandidate
+from fake import FakeCandidate
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.proof.comparison import Element
 from onnxproof.request.session import SessionSettings

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from fake import FakeCandidate
 from onnxproof.candidates.candidate import Abilities
-from onnxproof.candidates.fake import FakeCandidate
 from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.graph.view import Graph
 from onnxproof.request.session import SessionSettings

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.artifact.exporter_output import caught
 from onnxproof.artifact.wrapper import FlatModule, resized
@@ -19,10 +18,10 @@ from onnxproof.graph.view import Graph
 from onnxproof.parity.float64 import Unavailable, widened
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
-Values = MutableMapping[str, NDArray[Any]]
+Values = MutableMapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def first_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) -
     return found[0] if found else None
 
 
-def traced_outputs(subject: Subject, inputs: Arrays) -> list[NDArray[Any]] | None:
+def traced_outputs(subject: Subject, inputs: Arrays) -> list[Array] | None:
     """What the module says after it was traced on its example, as the TorchScript exporter does; None where it cannot be."""
     try:
         with caught(), eval_mode(subject.module), preserved(subject.module), torch.no_grad():

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import onnx_ir as ir
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.blame import session_values
 from onnxproof.blame.align import ENOUGH, SOME, by_structure, share_by_name, values_of
@@ -32,7 +30,7 @@ from onnxproof.proof.blame import Blame, Culprit, Step
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 MEMORY = 2_000_000_000
 """Bytes for inner values, unless the user says otherwise; what does not fit goes to disk."""
@@ -142,10 +140,10 @@ class Locator:
         except Unavailable:
             return {name: in_float64(array) for name, array in self._eager.run(inputs).items()}, PARTED
 
-    def _feed(self, graph: Graph, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    def _feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
         return {name: in_float64(array) for name, array in self._runtime.own(graph, inputs).items()}
 
-    def _fresh_feed(self, graph: Graph, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    def _fresh_feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
         """The same for a fresh export, which names its inputs as it likes."""
         own = (in_float64(inputs[name]) for name in self._subject.inputs.tensors)
         return dict(zip(names(graph.inputs), own, strict=False))

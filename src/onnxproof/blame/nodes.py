@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.graph.evaluator import Evaluator, Stop
 from onnxproof.parity.comparison import as_float64, classify, local_scale, plain
+from onnxproof.tensors.arrays import Array, Floats
 
-Values = MutableMapping[str, NDArray[Any]]
+Values = MutableMapping[str, Array]
 WORTH_TELLING = 3e-7
 """Introduced error above which a node is a suspect: float32 constants cost less."""
 LARGEST = 3.4e38
@@ -38,8 +38,8 @@ class Introduced:
 
 def follow(
     evaluator: Evaluator,
-    inputs: Mapping[str, NDArray[Any]],
-    truth: Mapping[str, NDArray[Any]],
+    inputs: Mapping[str, Array],
+    truth: Mapping[str, Array],
     values: Values | None = None,
     *,
     replace: bool = True,
@@ -78,7 +78,7 @@ def follow(
     return found
 
 
-def _introduced(stop: Stop, name: str, result: NDArray[Any], true: NDArray[Any], output: bool) -> Introduced:
+def _introduced(stop: Stop, name: str, result: Array, true: Array, output: bool) -> Introduced:
     if output and result.shape != true.shape:
         return Introduced(stop.node, stop.op, name, np.inf)
     error, place = _worst(result, true)
@@ -87,12 +87,12 @@ def _introduced(stop: Stop, name: str, result: NDArray[Any], true: NDArray[Any],
     return Introduced(stop.node, stop.op, name, error, plain(true.ravel()[place]), plain(result.ravel()[place]))
 
 
-def distance(value: NDArray[Any], true: NDArray[Any]) -> float:
+def distance(value: Array, true: Array) -> float:
     """Largest difference relative to the local scale; infinite for another shape or another pattern of NaN and infinities."""
     return _worst(value, true)[0]
 
 
-def _worst(value: NDArray[Any], true: NDArray[Any]) -> tuple[float, int | None]:
+def _worst(value: Array, true: Array) -> tuple[float, int | None]:
     """The distance, and the flat place of the worst element."""
     if value.shape != true.shape:
         return (np.inf, None) if value.size != true.size else _worst(value.reshape(true.shape), true)
@@ -116,13 +116,13 @@ def _worst(value: NDArray[Any], true: NDArray[Any]) -> tuple[float, int | None]:
     return worst, place
 
 
-def _overflown(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _overflown(values: Floats) -> Floats:
     """What float32 cannot hold is infinite there; its largest number stands for infinity too (nan_to_num makes it so)."""
     beyond = np.abs(values) > LARGEST
     return np.where(beyond, np.copysign(np.inf, values), values) if beyond.any() else values
 
 
-def _slabs(value: NDArray[Any], true: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def _slabs(value: Array, true: Array) -> Iterator[tuple[Array, Array]]:
     """Whole rows, about a million elements at a time: comparing must not need several copies of a large value."""
     if true.size <= SLAB or true.ndim < 2:
         yield value, true

@@ -9,15 +9,14 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from numpy.typing import NDArray
 
 from onnxproof.blame.store import Values
 from onnxproof.graph.view import Graph, label, name_of, names, subgraphs
 from onnxproof.proof.blame import Culprit
+from onnxproof.tensors.arrays import Array
 
 REPRODUCED = 3
 """Culprits that are reproduced."""
@@ -45,7 +44,7 @@ def _folder(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: 
     return None
 
 
-def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected: NDArray[Any], folder: Path) -> Path:
+def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected: Array, folder: Path) -> Path:
     """Write node.onnx, values.npz and reproduce.py into a folder of the node's own; raises `NotAlone`."""
     node = next((n for n in graph.nodes if label(n) == node_name and value in names(n.outputs)), None)
     if node is None or next(subgraphs(node), None) is not None:
@@ -69,7 +68,7 @@ def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected:
     return target
 
 
-def _numbered(alone: ir.Graph, fed: Sequence[NDArray[Any]], answer: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def _numbered(alone: ir.Graph, fed: Sequence[Array], answer: Array) -> dict[str, Array]:
     """Give the values of a graph of one node plain names, and the types of what is fed; what is fed, by these names."""
     (node,) = alone
     for i, output in enumerate(node.outputs):
@@ -85,11 +84,11 @@ def _numbered(alone: ir.Graph, fed: Sequence[NDArray[Any]], answer: NDArray[Any]
     return {name_of(value): array for value, array in zip(alone.inputs, fed, strict=True)}
 
 
-def _type(array: NDArray[Any]) -> ir.TensorType:
+def _type(array: Array) -> ir.TensorType:
     return ir.TensorType(ir.DataType.from_numpy(array.dtype))
 
 
-def _narrowed(array: NDArray[Any], dtype: int | None) -> NDArray[Any]:
+def _narrowed(array: Array, dtype: int | None) -> Array:
     """A float64 truth in the dtype that the graph has there; what is unknown is taken for float32."""
     if dtype:
         return array.astype(ir.DataType(dtype).numpy())

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import onnx_ir as ir
-from numpy.typing import NDArray
 
 from onnxproof.blame import session_values as session
 from onnxproof.blame.nodes import Introduced, distance, follow
@@ -25,7 +23,7 @@ from onnxproof.graph.operators import FAITHFUL_OPS
 from onnxproof.graph.view import Graph, names
 from onnxproof.proof.blame import Birth, Blame
 from onnxproof.request.session import CPU, SessionSettings
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 PARTED = 1e-4
 """Relative difference that counts as the same fault when steps of the ladder are compared."""
@@ -54,7 +52,7 @@ class Runtime:
         """There are four of them at most, and values in flight."""
         return Store(self.memory // 8)
 
-    def own(self, graph: Graph, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    def own(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
         """Inputs by the names that a graph has for them."""
         return {name: inputs[self.renamed.get(name, name)] for name in names(graph.inputs)}
 

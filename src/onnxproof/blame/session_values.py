@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import onnx_ir as ir
-from numpy.typing import NDArray
 
 from onnxproof.blame.nodes import Introduced, distance
 from onnxproof.blame.store import Layered
@@ -21,7 +20,7 @@ from onnxproof.graph.view import Graph, label, names
 from onnxproof.parity.comparison import plain
 from onnxproof.proof.blame import Step
 from onnxproof.request.session import SessionSettings
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 DEPARTED = 1e-4
 """Error from which on a float32 run has left the truth."""
@@ -79,7 +78,7 @@ def watch(
     return seen
 
 
-def _element(value: NDArray[Any], true: NDArray[Any]) -> tuple[Any, Any]:
+def _element(value: Array, true: Array) -> tuple[Any, Any]:
     if value.dtype.kind != "f":
         place = int(np.argmax(value.ravel() != true.ravel()))
     else:
@@ -136,6 +135,6 @@ def first_nonfinite(graph: Graph, nonfinite: Collection[str]) -> ir.Node | None:
     return next(born, None)
 
 
-def has_nonfinite(array: NDArray[Any]) -> bool:
+def has_nonfinite(array: Array) -> bool:
     """Whether there is a NaN or an infinity in it."""
     return array.dtype.kind == "f" and not np.isfinite(array).all()

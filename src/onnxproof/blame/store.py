@@ -6,29 +6,29 @@ import tempfile
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Values = Mapping[str, NDArray[Any]]
+from onnxproof.tensors.arrays import Array
+
+Values = Mapping[str, Array]
 SMALL = 1 << 16
 """Bytes up to which a value always stays in memory."""
 
 
-class Store(MutableMapping[str, NDArray[Any]]):
+class Store(MutableMapping[str, Array]):
     """A mapping from names to arrays; what comes first stays in memory."""
 
     def __init__(self, budget: int) -> None:
         self._room = budget
         self._folder = tempfile.TemporaryDirectory(prefix="onnxproof-values-")
-        self._held: dict[str, NDArray[Any]] = {}
+        self._held: dict[str, Array] = {}
         self._files: dict[str, Path] = {}
         self._sizes: dict[str, int] = {}
         self.spilled = 0
         """Bytes that were written to disk."""
 
-    def __setitem__(self, name: str, value: NDArray[Any]) -> None:
+    def __setitem__(self, name: str, value: Array) -> None:
         if name in self:
             del self[name]
         array = np.asarray(value)
@@ -41,10 +41,10 @@ class Store(MutableMapping[str, NDArray[Any]]):
             np.save(self._files[name], array, allow_pickle=False)
             self.spilled += size
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         if name in self._held:
             return self._held[name]
-        array: NDArray[Any] = np.load(self._files[name], allow_pickle=False)
+        array: Array = np.load(self._files[name], allow_pickle=False)
         return array
 
     def __delitem__(self, name: str) -> None:
@@ -69,7 +69,7 @@ class Store(MutableMapping[str, NDArray[Any]]):
         return self._sizes[name]
 
 
-class Layered(ChainMap[str, NDArray[Any]]):
+class Layered(ChainMap[str, Array]):
     """Several mappings, the first one that has a name wins; nothing is copied."""
 
     def __init__(self, *layers: Values) -> None:
@@ -81,14 +81,14 @@ class Layered(ChainMap[str, NDArray[Any]]):
         return layer.bytes_of(name) if isinstance(layer, (Store, Layered)) else layer[name].nbytes
 
 
-class Renamed(Mapping[str, NDArray[Any]]):
+class Renamed(Mapping[str, Array]):
     """A mapping seen through other names."""
 
     def __init__(self, values: Values, names: Mapping[str, str]) -> None:
         self._values = values
         self._names = names
 
-    def __getitem__(self, name: str) -> NDArray[Any]:
+    def __getitem__(self, name: str) -> Array:
         return self._values[self._names[name]]
 
     def __contains__(self, name: object) -> bool:

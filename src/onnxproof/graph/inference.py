@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 
 from onnxproof.graph.file import subgraphs
+from onnxproof.graph.lightening import without_initializers
 
 HEAVY = 4096
 """Bytes above which a weight takes no part in inference."""
@@ -21,10 +22,7 @@ def infer(model: onnx.ModelProto) -> onnx.GraphProto:
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which heavy weights are inputs: neither they nor anything of their size is copied."""
-    light = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions)
-    for name in ("node", "input", "output", "value_info", "sparse_initializer"):
-        getattr(light.graph, name).MergeFrom(getattr(model.graph, name))
-    light.graph.name = model.graph.name
+    light = without_initializers(model)
     listed = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
         if not tensor.external_data and tensor.ByteSize() <= HEAVY:

@@ -114,3 +114,23 @@ def _number(data: mmap.mmap, at: int) -> tuple[int, int]:
         shift += 7
         if shift > 63:
             raise ValueError(f"no number at {at}")
+
+
+def without_initializers(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of everything else: the weights must not be copied to be left out."""
+    light = onnx.ModelProto()
+    for field, value in proto.ListFields():
+        if field.name != "graph":
+            _put(light, field.name, value)
+    for field, value in proto.graph.ListFields():
+        if field.name != "initializer":
+            _put(light.graph, field.name, value)
+    return light
+
+
+def _put(message: onnx.ModelProto | onnx.GraphProto, name: str, value: object) -> None:
+    held = getattr(message, name)
+    if hasattr(held, "MergeFrom"):
+        held.MergeFrom(value)
+    else:
+        setattr(message, name, value)

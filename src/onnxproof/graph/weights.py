@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnxproof.graph.lightening import HEAVY, LARGE
+from onnxproof.graph.lightening import HEAVY, LARGE, without_initializers
 from onnxproof.graph.widening import digest, in_float64
 from onnxproof.tensors.arrays import Array
 
@@ -65,7 +65,7 @@ def separate(proto: onnx.ModelProto, stored: Mapping[str, ir.TensorProtocol]) ->
     """A model without its large tensors, and those; small ones that lie in other files are brought in."""
     together = sum(tensor.nbytes for tensor in stored.values())
     apart = {name: tensor for name, tensor in stored.items() if together > HEAVY and tensor.nbytes >= LARGE}
-    light = _without_initializers(proto)
+    light = without_initializers(proto)
     for tensor in proto.graph.initializer:
         if tensor.name not in apart and tensor.name in stored:
             inside = tensor.data_location != onnx.TensorProto.EXTERNAL
@@ -75,26 +75,6 @@ def separate(proto: onnx.ModelProto, stored: Mapping[str, ir.TensorProtocol]) ->
 
 def _inside(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
     return ir.tensor(read(tensor), dtype=tensor.dtype, name=tensor.name)
-
-
-def _without_initializers(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of everything else: the weights must not be copied to be left out."""
-    light = onnx.ModelProto()
-    for field, value in proto.ListFields():
-        if field.name != "graph":
-            _put(light, field.name, value)
-    for field, value in proto.graph.ListFields():
-        if field.name != "initializer":
-            _put(light.graph, field.name, value)
-    return light
-
-
-def _put(message: onnx.ModelProto | onnx.GraphProto, name: str, value: object) -> None:
-    held = getattr(message, name)
-    if hasattr(held, "MergeFrom"):
-        held.MergeFrom(value)
-    else:
-        setattr(message, name, value)
 
 
 def outside(model: ir.Model) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:

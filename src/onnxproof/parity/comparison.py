@@ -15,10 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxproof.proof.comparison import Comparison, Element, Exactness, Kind, Noise, Pattern
-from onnxproof.tensors.arrays import is_narrow_float
-
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
+from onnxproof.tensors.arrays import Array, Floats, is_narrow_float
 
 SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 """Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any
 
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.errors import Rejected
 from onnxproof.subject.mode import eval_mode, preserved
 from onnxproof.subject.structure import flatten, named
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 
@@ -25,7 +23,7 @@ class EagerRunner:
         self.named = False
         """Whether the module itself names its outputs, as seen in the last run."""
 
-    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    def run(self, inputs: Arrays) -> dict[str, Array]:
         leaves = [to_torch(inputs[name]) for name in self._subject.inputs.tensors]
         module = self._subject.module
         try:

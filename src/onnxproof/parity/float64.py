@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -26,7 +25,7 @@ from onnxproof.subject.module_copy import twin
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
 WIDE = {
@@ -83,7 +82,7 @@ class DoubleRunner:
         """The unit roundoff of the narrowest dtype the module computes in."""
         return torch.finfo(self.narrowest).eps / 2
 
-    def run(self, inputs: Arrays) -> dict[str, NDArray[Any]]:
+    def run(self, inputs: Arrays) -> dict[str, Array]:
         if self._plain:
             return self._run(self._wide(inputs), nullcontext())
         outputs = self._run_widened(self._wide(inputs))
@@ -94,7 +93,7 @@ class DoubleRunner:
     def _wide(self, inputs: Arrays) -> list[torch.Tensor]:
         return [_widen(to_torch(inputs[name])) for name in self._names]
 
-    def _in_range(self, array: NDArray[Any]) -> NDArray[Any]:
+    def _in_range(self, array: Array) -> Array:
         """What the module's own dtype cannot hold is infinite there."""
         if array.dtype != np.float64:
             return array
@@ -111,7 +110,7 @@ class DoubleRunner:
 
     def sample(
         self, inputs: Arrays, seed: int, *, constants_only: bool = False, unit: float | None = None
-    ) -> dict[str, NDArray[Any]] | None:
+    ) -> dict[str, Array] | None:
         """The truth with legal rounding errors; None if `constants_only` and the module computes no constants."""
         unit = self.unit if unit is None else unit
         if isinstance(self._module, GraphModule):
@@ -122,7 +121,7 @@ class DoubleRunner:
         outputs = self._run_widened(leaves, injector)
         return None if constants_only and not injector.injected else outputs
 
-    def _run_widened(self, leaves: list[torch.Tensor], injector: Injector | None = None) -> dict[str, NDArray[Any]]:
+    def _run_widened(self, leaves: list[torch.Tensor], injector: Injector | None = None) -> dict[str, Array]:
         belief = _Belief(self.believed) if self._asks or not self.called else None
         widening = _Widening(injector, counts=not self.called)
         try:
@@ -137,7 +136,7 @@ class DoubleRunner:
         self.narrowest = max([self.narrowest, *widening.asked], key=lambda dtype: torch.finfo(dtype).eps)
         return outputs
 
-    def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, NDArray[Any]]:
+    def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
         try:
             with eval_mode(self._module), preserved(self._module), torch.no_grad(), modes:
                 outputs = flatten(self._subject.call(leaves, self._module))
@@ -154,7 +153,7 @@ def _forget_compiled() -> None:
         sys.modules["torch._dynamo"].reset()
 
 
-def _agree(a: NDArray[Any], b: NDArray[Any]) -> bool:
+def _agree(a: Array, b: Array) -> bool:
     """Equal up to float64's own rounding: torch may choose another kernel without the modes."""
     if a.shape != b.shape or a.dtype != b.dtype or a.dtype.kind not in "fc":
         return np.array_equal(a, b)
@@ -260,7 +259,7 @@ def widened(believed: torch.dtype) -> AbstractContextManager[None]:
     return _widened(_Belief(believed), _Widening())
 
 
-def nudged(inputs: Arrays, seed: int) -> dict[str, NDArray[Any]]:
+def nudged(inputs: Arrays, seed: int) -> dict[str, Array]:
     """Inputs moved by up to two ulp: the stand-in for rounding noise where there is no float64 truth."""
     generator = np.random.default_rng(seed)
     moved = dict(inputs)

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 import torch
-from numpy.typing import NDArray
 
 from onnxproof.errors import Rejected
 from onnxproof.graph.evaluator import ReferenceRunner
@@ -42,10 +41,10 @@ from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
 from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.request.request import Limits
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays, Floats
 from onnxproof.tensors.conversion import to_numpy
 
-Outputs = Mapping[str, NDArray[Any]]
+Outputs = Mapping[str, Array]
 SAMPLES = (3, 8, 24)
 """How many legal roundings are tried before a difference counts as unexplained."""
 HOPELESS = 50.0
@@ -156,7 +155,7 @@ class Truth:
             return replace(c, noise=measure_noise(b, k, truth, "float64", self._unit(b)))
         return replace(c, noise=measure_noise(b, k, b, "ulp", self._unit(b))) if c.compared else c
 
-    def _unit(self, b: NDArray[Any]) -> float:
+    def _unit(self, b: Array) -> float:
         return max(unit_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
 
     def _explained(
@@ -208,7 +207,7 @@ class _Samples:
         self.truth = baseline if truth is None else truth
         self.doubled = truth is not None
 
-    def take(self, count: int, output: str) -> list[NDArray[Any]]:
+    def take(self, count: int, output: str) -> list[Array]:
         """The first `count` samples of an output (fewer where the module refuses)."""
         while len(self._made) < count:
             made = self._source.sample(self._inputs, len(self._made) + 1, self.doubled)
@@ -222,7 +221,7 @@ class _Samples:
         self.truth, self.doubled, self._made = self._baseline, False, []
 
 
-def _explain_discrete(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Samples) -> Comparison:
+def _explain_discrete(c: Comparison, b: Array, k: Array, samples: _Samples) -> Comparison:
     left = c.mismatched
     for count in samples.counts:
         legal = [*samples.take(count, c.output), samples.truth[c.output]]
@@ -232,7 +231,7 @@ def _explain_discrete(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: 
     return replace(c, unexplained_mismatches=left)
 
 
-def _explain_float(c: Comparison, b: NDArray[Any], k: NDArray[Any], samples: _Samples, unit: float) -> Comparison:
+def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: float) -> Comparison:
     first = samples.take(samples.counts[0], c.output)
     truth = samples.truth[c.output]
     if samples.doubled and first and not credible(b, truth, first, unit):
@@ -305,7 +304,7 @@ class GraphInFloat64:
             return runner.run(inputs)
 
     def _measure_output(
-        self, inputs: Arrays, truth: NDArray[Any], exact: NDArray[Any], name: str, graph: str, glance: bool
+        self, inputs: Arrays, truth: Array, exact: Array, name: str, graph: str, glance: bool
     ) -> Exactness:
         t, e = as_float64(truth), as_float64(exact)
         scale = local_scale(t)
@@ -315,7 +314,7 @@ class GraphInFloat64:
         before = self._excused.setdefault(name, [])
         if len(before) >= ENOUGH and result.error > HOPELESS * max(before):
             return measure_exactness(e, t, np.asarray(max(before) * scale))
-        samples: list[NDArray[np.float64]] = []
+        samples: list[Floats] = []
         # What storing constants costs, then float64's own rounding: each only where it is needed.
         for more in (
             partial(self._constant_samples, inputs, t, e, name, graph),
@@ -328,15 +327,13 @@ class GraphInFloat64:
         before.append(result.allowance)
         return result
 
-    def _constant_samples(
-        self, inputs: Arrays, t: NDArray[Any], e: NDArray[Any], name: str, graph: str
-    ) -> list[NDArray[np.float64]]:
+    def _constant_samples(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
         moved = (as_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
         return [t + (m - e) for m in moved if m.shape == e.shape] + self._samples(inputs, name, constants_only=True)
 
-    def _samples(self, inputs: Arrays, name: str, **how: Any) -> list[NDArray[np.float64]]:
-        samples: list[NDArray[np.float64]] = []
+    def _samples(self, inputs: Arrays, name: str, **how: Any) -> list[Floats]:
+        samples: list[Floats] = []
         with suppress(Unavailable):
             for seed in NUDGES:
                 made = self._double.sample(inputs, seed, **how)
@@ -357,5 +354,5 @@ class GraphInFloat64:
         return runners
 
 
-def _measurable(t: NDArray[Any], e: NDArray[Any]) -> bool:
+def _measurable(t: Array, e: Array) -> bool:
     return t.shape == e.shape and t.dtype.kind in "fc" and e.dtype.kind in "fc" and t.size > 0

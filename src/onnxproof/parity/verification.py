@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
 from onnxproof.candidates import candidate_of
@@ -37,7 +36,7 @@ from onnxproof.proof.search import Coverage
 from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 CORE = 4.0
 """How many times the budget the core of the plan may take: without it there is no answer."""
@@ -189,7 +188,7 @@ class Verifier:
         self,
         case: Case,
         inputs: Inputs,
-        answer: Callable[[], dict[str, NDArray[Any]]] | None = None,
+        answer: Callable[[], dict[str, Array]] | None = None,
         *,
         glance: bool = False,
     ) -> CaseResult:
@@ -201,7 +200,7 @@ class Verifier:
             return self._evaluate(case, inputs, answer, glance)
 
     def _evaluate(
-        self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, NDArray[Any]]] | None, glance: bool
+        self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, Array]] | None, glance: bool
     ) -> CaseResult:
         elements = _elements(inputs)
         seconds: dict[str, float] = {}
@@ -391,7 +390,7 @@ def _with_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison
     return replace(c, swapped_with=twin)
 
 
-def _alike(a: NDArray[Any], b: NDArray[Any]) -> bool:
+def _alike(a: Array, b: Array) -> bool:
     if a.shape != b.shape or a.dtype != b.dtype or not a.size:
         return False
     return bool(np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True))

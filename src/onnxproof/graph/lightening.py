@@ -46,11 +46,8 @@ def parse(path: Path) -> onnx.ModelProto:
 
 def _model(data: mmap.mmap, name: str) -> Iterator[bytes]:
     for field in _fields(data, 0, len(data)):
-        if field.number == GRAPH:
-            graph = b"".join(_graph(data, field, name))
-            yield _tagged(GRAPH, graph)
-        else:
-            yield data[field.start : field.end]
+        graph = field.number == GRAPH
+        yield _tagged(GRAPH, b"".join(_graph(data, field, name))) if graph else data[field.start : field.end]
 
 
 def _graph(data: mmap.mmap, graph: _Field, name: str) -> Iterator[bytes]:

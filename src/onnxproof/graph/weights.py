@@ -68,13 +68,13 @@ def separate(proto: onnx.ModelProto, stored: Mapping[str, ir.TensorProtocol]) ->
     light = without_initializers(proto)
     for tensor in proto.graph.initializer:
         if tensor.name not in apart and tensor.name in stored:
-            inside = tensor.data_location != onnx.TensorProto.EXTERNAL
-            light.graph.initializer.append(tensor if inside else ir.to_proto(_inside(stored[tensor.name])))
+            outside = tensor.data_location == onnx.TensorProto.EXTERNAL
+            light.graph.initializer.append(_brought(stored[tensor.name]) if outside else tensor)
     return light, Weights(apart)
 
 
-def _inside(tensor: ir.TensorProtocol) -> ir.TensorProtocol:
-    return ir.tensor(read(tensor), dtype=tensor.dtype, name=tensor.name)
+def _brought(tensor: ir.TensorProtocol) -> onnx.TensorProto:
+    return ir.to_proto(ir.tensor(read(tensor), dtype=tensor.dtype, name=tensor.name))
 
 
 def outside(model: ir.Model) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:

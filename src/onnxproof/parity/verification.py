@@ -202,8 +202,7 @@ class Verifier:
     def _evaluate(
         self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, Array]] | None, glance: bool
     ) -> CaseResult:
-        elements = _elements(inputs)
-        seconds: dict[str, float] = {}
+        elements, seconds = _elements(inputs), dict[str, float]()
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
@@ -302,9 +301,7 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
     listener.plan(cases, verifier.supply.coverage(cases))
     for finding in verifier.supply.remarks():
         listener.finding(finding)
-    began = time.perf_counter()
-    left_out: list[str] = []
-    cut: list[str] = []
+    began, left_out, cut = time.perf_counter(), list[str](), list[str]()
     for case in cases:
         if case.name in done:
             continue

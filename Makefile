@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead power power-sample counterexamples blame failures latency evaluate report screenshots reference docs clean
+.PHONY: setup demo test test-all check format lint types overhead speed large power power-sample counterexamples blame failures latency evaluate report screenshots reference docs clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -44,6 +44,14 @@ check: lint types test power-sample
 
 overhead: setup
 	$(BIN)/python -m benchmarks.overhead
+
+# Verdicts over a bare script; with --corpus and --steady by hand, see the module.
+speed: setup
+	$(BIN)/python -m benchmarks.speed
+
+# Models of 110, 350 and 800 million parameters: half an hour and 8 GB.
+large: setup
+	$(BIN)/python -m benchmarks.large
 
 .venv-polygraphy/.installed:
 	$(PYTHON) -m venv .venv-polygraphy

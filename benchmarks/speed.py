@@ -1,4 +1,4 @@
-"""How long a verdict takes, as ratios measured in one run.
+"""How long a verdict takes, as ratios measured in one run; writes docs/speed.md.
 
     python -m benchmarks.speed                    all of it but the corpus
     python -m benchmarks.speed --corpus 12 --against REV
@@ -30,9 +30,29 @@ import onnx
 import torch
 
 ROOT = Path(__file__).parents[1]
-REPEATS = 3
+REPEATS = 2
 SMALL = ("cnn", "transformer", "tabular")
 RESULTS = Path(__file__).parent / "speed.json"
+PAGE = ROOT / "docs" / "speed.md"
+HEAD = """# Speed
+
+Ratios, each measured in one run (`make speed`, `make large`, `make overhead`): machines are noisy, so CPU time of a process and all its children is compared,
+beside a bare script that imports torch and onnxruntime, builds and exports the module and runs the same cases once on both sides."""
+SMALL_HEAD = """## Small models
+
+*correct*: `prove` from nothing; *again*: a second time, where the export is still good; *faulty*: `prove --onnx` of a file with one weight changed by a
+twentieth, with culprit, smallest input and reproduction; all over the bare script's CPU time. *verdict*: seconds until the faulty file's verdict is
+printed, over the bare script's seconds.
+
+| model | cases | bare script | correct | again | faulty | verdict |
+|---|---|---|---|---|---|---|"""
+LARGE_HEAD = """## Large models
+
+Encoders of transformers' own configuration with random weights. *time*: the whole command, over one bare forward of PyTorch for each compared case; *memory*:
+the peak of the largest process over the size of the file. In the wrong file the largest number of one weight in the middle is doubled.
+
+| model | file | cases | verdict | exactness, or culprit | time | memory |
+|---|---|---|---|---|---|---|"""
 BARE = """
 import json, sys, torch, onnxruntime
 import numpy as np
@@ -230,8 +250,8 @@ def measure_steady(runs: int, folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def busy(loaded: bool) -> Iterator[None]:
-    """Two endless loops on every core, or none."""
-    loops = 2 * (os.cpu_count() or 1) if loaded else 0
+    """An endless loop for every core, or none."""
+    loops = (os.cpu_count() or 1) if loaded else 0
     processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(loops)]
     try:
         yield
@@ -272,9 +292,49 @@ def main() -> None:
         else:
             results["small"] = {one: measure_small(one, folder) for one in SMALL}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    for kind, values in results.items():
-        told = {key: value for key, value in values.items() if key != "rows"}
-        print(kind, json.dumps(told, indent=1))
+    large = RESULTS.with_name("large.json")
+    PAGE.write_text(page(results, json.loads(large.read_text()) if large.is_file() else {}), encoding="utf-8")
+
+
+def page(results: dict[str, Any], large: dict[str, Any]) -> str:
+    """What was measured, as a page."""
+    parts = [HEAD]
+    if "small" in results:
+        rows = [
+            f"| {name} | {one['cases']} | {one['bare_cpu_s']:.1f} s | {one['correct']:.2f} | {one['again']:.2f} | {one['faulty']:.2f} | {one['verdict']:.2f} |"
+            for name, one in results["small"].items()
+        ]
+        parts.append("\n".join([SMALL_HEAD, *rows]))
+    if "corpus" in results:
+        one = results["corpus"]
+        parts.append(
+            f"## The corpus of faults through the command line\n\n{one['faults']} faults of `benchmarks/faults`, evenly spread, each proved by the command line with "
+            f"culprit, smallest input and reproductions: {one['now_cpu_s']:.0f} s of CPU time in all, {one['ratio']:.2f} of the "
+            f"{one['before_cpu_s']:.0f} s of release 0.1.0 in the same run. "
+            f"Caught: {one['caught']['now']} (before {one['caught']['before']}); the planted node is among the first three named: {one['located']['now']} "
+            f"(before {one['located']['before']})."
+        )
+    if "steady" in results:
+        told = "; ".join(
+            f"{kind}: {one['runs']} runs, {one['different']} different" for kind, one in results["steady"].items()
+        )
+        parts.append(
+            f"## The same proof, however busy the machine\n\nProofs of a right and a wrong file, half of them on an idle machine and half with an endless loop on "
+            f"every core, compared byte for byte without times: {told}."
+        )
+    if large:
+        rows = [_large_row(size, one, kind) for size, one in large.items() for kind in ("right", "wrong")]
+        parts.append("\n".join([LARGE_HEAD, *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _large_row(size: str, one: dict[str, Any], kind: str) -> str:
+    side = one[kind]
+    named = f"named {side['named'][:1]}, planted `{side['culprit']}`" if kind == "wrong" else side["exactness"]
+    return (
+        f"| {size} M, {kind} | {one['file_bytes'] / 1e9:.2f} GB | {one['cases']} of {one['planned']} | {side['verdict'].upper()} | {named} | "
+        f"{side['time_over_forwards']:.1f} | {side['peak_over_file']:.2f} |"
+    )
 
 
 if __name__ == "__main__":

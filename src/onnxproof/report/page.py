@@ -201,6 +201,7 @@ def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
         yield "sha256", artifact.sha256
     yield "providers", ", ".join(env.providers)
     yield "optimization", env.optimization or ""
+    yield "took", ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in proof.timing.stages.items())
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------

@@ -190,7 +190,7 @@ judged = true
         "`test_oxNNN_…` beside other tests",
         """
 
-def test_ox298_is_for_outputs_without_a_single_value_in_common():
+def test_the_new_code_is_for_outputs_without_a_single_value_in_common():
     assert told(replace(WHOLE, mismatched=8))[0] == [("OX298", "review")]
     assert told(replace(WHOLE, mismatched=7))[0] == [("OX207", "block")]
 """,

@@ -11,6 +11,7 @@ import marshal
 import platform
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import FunctionType
@@ -49,7 +50,9 @@ class Written:
 def export_once(subject: Subject, path: Path, options: ExportOptions, weights: str, report: Report) -> Artifact:
     """The export, or the one that is there already where it would come out the same."""
     note = path.with_suffix(".export.json")
-    made_of = _made_of(subject, options, weights)
+    made_of = None
+    with suppress(Exception):  # tensors without values, of other layouts: what cannot be written down is exported anew
+        made_of = _made_of(subject, options, weights)
     before = _read(note)
     if before is not None and before.made_of == made_of and _untouched(path, before.artifact):
         for finding in before.findings:

@@ -61,10 +61,8 @@ class DataRows:
     def cases(self) -> list[Case]:
         """One case for each window."""
         word = "rows" if self._order is None else "stratified"
-        return [
-            Case(f"data/{word}={s}-{s + n - 1}", profile="data", rows=(s, n), core=i == 0)
-            for i, (s, n) in enumerate(self.windows)
-        ]
+        names = {rows: f"data/{word}={rows[0]}-{sum(rows) - 1}" for rows in self.windows}
+        return [Case(name, {}, "data", rows=rows, core=rows == self.windows[0]) for rows, name in names.items()]
 
     def read(self, rows: tuple[int, int]) -> Inputs:
         """The inputs of a window."""

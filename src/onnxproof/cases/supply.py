@@ -161,8 +161,7 @@ class Supply:
                 floats = [inputs[d.name] for d in self.domains if d.is_float and d.dtype.kind == "f"]
                 finite = nonfinite or all(np.isfinite(array).all() for array in floats)
                 full = 0 in (self.settings.batch_sizes or ()) or all(array.size for array in inputs.values())
-                fair = finite and full
-                cases.append(Case(f"kept/{file.stem}", profile="kept", file=str(file), fair=fair, core=True))
+                cases.append(Case(f"kept/{file.stem}", {}, "kept", finite and full, file=str(file), core=True))
         return cases
 
     def _check_batch_sizes(self) -> None:

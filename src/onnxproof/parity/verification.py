@@ -113,9 +113,8 @@ class Verifier:
         self.work = self._double.work if self._double is not None else expected(subject)
         self._outputs: Pairing | None = None
         self._memory = Memory()
-        self._forwards = 0.0
-        """Seconds of work of all cases so far."""
-        self.stage = "start"
+        self.stage, self._forwards = "start", 0.0
+        """Where it is, and the work of all cases so far in seconds."""
 
     @property
     def input_pairs(self) -> Mapping[str, str]:

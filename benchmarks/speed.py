@@ -31,7 +31,8 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 2
-SMALL = ("cnn", "transformer", "tabular")
+SMALL = ("tabular", "convolutional", "attentive", "cnn", "transformer")
+"""Three that cost nothing but to import, export and look at, and the two of `benchmarks.overhead`, whose float64 forwards weigh."""
 RESULTS = Path(__file__).parent / "speed.json"
 PAGE = ROOT / "docs" / "speed.md"
 HEAD = """# Speed
@@ -90,6 +91,37 @@ def tabular() -> tuple[torch.nn.Module, Any]:
     torch.manual_seed(0)
     layers = [torch.nn.Linear(24, 128), torch.nn.BatchNorm1d(128), torch.nn.SiLU(), torch.nn.Linear(128, 2)]
     return torch.nn.Sequential(*layers, torch.nn.Softmax(-1)).eval(), (torch.randn(4, 24),)
+
+
+class Attentive(torch.nn.Module):
+    """A convolution, attention over places, a head."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv2d(3, 32, 3, stride=2, padding=1), torch.nn.LayerNorm(32)
+        self.attention = torch.nn.MultiheadAttention(32, 4, batch_first=True)
+        self.head = torch.nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Pictures in, classes out."""
+        places = torch.nn.functional.gelu(self.conv(x)).flatten(2).transpose(1, 2)
+        mixed = self.norm(places + self.attention(places, places, places)[0])
+        return torch.softmax(self.head(mixed.mean(1)), -1)
+
+
+def attentive() -> tuple[torch.nn.Module, Any]:
+    """A small picture, looked at."""
+    torch.manual_seed(0)
+    return Attentive().eval(), (torch.randn(2, 3, 16, 16),)
+
+
+def convolutional() -> tuple[torch.nn.Module, Any]:
+    """Two blocks on small pictures."""
+    torch.manual_seed(0)
+    blocks = [torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2)]
+    return torch.nn.Sequential(*blocks, torch.nn.Flatten(), torch.nn.Linear(8 * 49, 5)).eval(), (
+        torch.randn(2, 3, 16, 16),
+    )
 
 
 @dataclass(frozen=True)

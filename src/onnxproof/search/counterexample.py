@@ -24,8 +24,8 @@ from onnxproof.search.shrink import Shrinker, in_full
 
 SURE = 2.0
 """How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""
-FAR = 20.0
-"""How far beyond what rounding may explain a difference must be at a glance, while its input is made smaller."""
+FAR = (20.0, 4.0)
+"""How far beyond what rounding may explain a difference must be at a glance, while its input is made smaller: the first that holds."""
 SHRINKING = 10.0
 """Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most."""
 TRIES = (16, 600)
@@ -99,8 +99,9 @@ class Keeper:
         """The smallest input, and how many were tried. Each step is judged at a glance where the difference is far beyond
         rounding, and the last one in full; where that says no, every step is."""
         domains, tries = self.verifier.supply.domains, self._affordable(inputs)
-        quick = Shrinker(domains, lambda trial: self._fails_clearly(trial, finding), tries)
-        if self._fails_clearly(inputs, finding):
+        far = next((far for far in FAR if self._fails_clearly(inputs, finding, far)), None)
+        quick = Shrinker(domains, lambda trial: self._fails_clearly(trial, finding, far or FAR[0]), tries)
+        if far is not None:
             small = quick.shrink(inputs)
             if self._fails(small, finding):
                 return small, quick.tried
@@ -116,12 +117,12 @@ class Keeper:
         result = self.verifier.evaluate(Case("shrink"), inputs)
         return _is_among(finding, surely_gating(result, self.policy))
 
-    def _fails_clearly(self, inputs: Inputs, finding: Finding) -> bool:
+    def _fails_clearly(self, inputs: Inputs, finding: Finding, far: float) -> bool:
         """Whether they do at a glance, without asking what rounding explains."""
         result = self.verifier.evaluate(Case("shrink"), inputs, glance=True)
-        allowance = FAR * float(finding.evidence.get("exactness", {}).get("allowance", 0.0))
+        allowance = far * float(finding.evidence.get("exactness", {}).get("allowance", 0.0))
         outputs = tuple(_from_afar(c, allowance) for c in result.outputs)
-        policy = replace(self.policy, noise=FAR * self.policy.noise)
+        policy = replace(self.policy, noise=far * self.policy.noise)
         return _is_among(finding, [one for one in judge_case(replace(result, outputs=outputs), policy) if one.weight])
 
     def _free_name(self, finding: Finding) -> str:

@@ -17,7 +17,7 @@ from torch import nn
 
 import onnxproof
 from onnxproof.process import supervisor
-from onnxproof.subject.module_copy import twin
+from onnxproof.subject.module_copy import copy_module
 
 HEADER = "import os, signal, time\nimport torch\nfrom torch import nn\n"
 
@@ -141,7 +141,7 @@ def test_a_module_that_cannot_be_copied_has_a_float64_truth_and_its_mode_is_trie
 
 def test_a_twin_has_tensors_of_its_own_and_keeps_ties():
     module = Locked()
-    other = twin(module).double()
+    other = copy_module(module).double()
     assert module.first.weight.dtype == torch.float32
     assert other.first.weight is other.second.weight
     assert other.first.weight.dtype == torch.float64

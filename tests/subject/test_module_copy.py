@@ -7,7 +7,7 @@ import threading
 import torch
 from torch import nn
 
-from onnxproof.subject.module_copy import twin
+from onnxproof.subject.module_copy import copy_module
 
 
 class Locked(nn.Module):
@@ -22,7 +22,7 @@ class Locked(nn.Module):
 
 def test_what_cannot_be_copied_is_shared_and_tensors_are_not():
     module = Locked()
-    other = twin(module)
+    other = copy_module(module)
     with torch.no_grad():
         other.first.weight.zero_()
         other.seen += 1

@@ -21,7 +21,7 @@ from onnxproof.graph.widening import in_float64
 from onnxproof.parity.rounding import Injector, operations_of
 from onnxproof.parity.work import UNKNOWN, Work
 from onnxproof.subject.mode import eval_mode, preserved
-from onnxproof.subject.module_copy import twin
+from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
@@ -69,7 +69,7 @@ class DoubleRunner:
         if sum(p.numel() * p.element_size() for p in module.parameters() if p.dtype in WIDE) > COPIED:
             return module
         try:
-            copied = twin(module)
+            copied = copy_module(module)
             _widen_module(copied)
             if isinstance(copied, GraphModule):
                 copied.exactly = True

@@ -186,9 +186,8 @@ class Truth:
         return self._noisy(c) or self._broken(c)
 
     def _noisy(self, c: Comparison) -> bool:
-        return c.kind == "discrete" or (
-            c.noise is not None and max(c.noise.ratio, c.noise.worst_ratio) > self._limits.noise
-        )
+        ratio = 0.0 if c.noise is None else max(c.noise.ratio, c.noise.worst_ratio)
+        return c.kind == "discrete" or ratio > self._limits.noise
 
     def _broken(self, c: Comparison) -> bool:
         outside = c.excess(self._limits.atol, self._limits.rtol) > 0

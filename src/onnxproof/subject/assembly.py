@@ -13,7 +13,7 @@ from torch.nn.parameter import UninitializedParameter
 
 from onnxproof.errors import InputError, TargetError, listed
 from onnxproof.request.specs import InputSpec, Range
-from onnxproof.subject.module_copy import twin
+from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.subject import Dims, Subject, parameters, script_names
 from onnxproof.subject.target import split_inputs
 
@@ -103,7 +103,8 @@ def _cast(subject: Subject) -> Subject:
     dtype = next(iter(weights))
     fitting = [leaf.to(dtype) if leaf.is_floating_point() else leaf for leaf in leaves]
     # Copies: a forward may change whatever hangs on a module.
-    if subject.accepts(leaves, twin(subject.module)) or not subject.accepts(fitting, twin(subject.module)):
+    as_given, as_fitting = (subject.accepts(some, copy_module(subject.module)) for some in (leaves, fitting))
+    if as_given or not as_fitting:
         return subject
     args, kwargs = subject.inputs.rebuild(fitting)
     return replace(subject, args=args, kwargs=kwargs, cast=str(dtype).removeprefix("torch."))

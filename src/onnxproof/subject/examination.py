@@ -14,7 +14,7 @@ from onnxproof.findings import Finding, Where, found
 from onnxproof.findings.frames import running_line
 from onnxproof.subject.determinism import HIGH, LOW, generators, watched
 from onnxproof.subject.mode import at_rest, eval_mode, preserved, trained_submodules
-from onnxproof.subject.module_copy import twin
+from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
 
@@ -164,7 +164,7 @@ def _train_mode(subject: Subject) -> list[Finding]:
 def _mode_matters(subject: Subject) -> bool:
     """Whether a copy of the module answers differently as it was handed over than in eval mode."""
     try:
-        other = twin(subject.module)
+        other = copy_module(subject.module)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             trained = flatten(subject.call(subject.copies(), other)).tensors
             with eval_mode(other):

@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 
-def twin(module: nn.Module) -> nn.Module:
+def copy_module(module: nn.Module) -> nn.Module:
     """A copy with weights and buffers of its own; what cannot be copied (locks, generators, open files) is shared."""
     try:
         return copy.deepcopy(module)

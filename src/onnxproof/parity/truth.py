@@ -54,9 +54,9 @@ DOUBLE_UNIT = 2.0**-50
 """Rounding of float64 itself, with room for long sums."""
 ENOUGH = 2
 """Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples."""
-EXACTNESS_SHARE = 0.1
+EXACTNESS_SHARE = 0.04
 """Share of the work of the forwards that the reference evaluator may do, and seconds of work it always has."""
-GRACE = 0.4
+GRACE = 0.2
 NUDGES = (1, 2, 3)
 """Seeds of the samples that excuse an inexact graph."""
 LONGEST = 10.0

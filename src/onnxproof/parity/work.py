@@ -22,7 +22,7 @@ SIDES = 4.0
 """Forwards in a case: the module, its float64 copy (which takes two), the candidate."""
 SAMPLED = 8.0
 """How many times a forward a legal rounding of it takes."""
-CALM = 0.2
+CALM = 0.003
 """Seconds of work up to which a forward has one thread: more would wait for each other, and on a busy machine for a long time."""
 PATIENCE = 5.0
 """How many times what was planned the clock may show before it ends the work: a ceiling, which is said when it cuts."""

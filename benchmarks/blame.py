@@ -81,19 +81,21 @@ def located(good: Path, bad: Path, rows: int, memory: int | None = None) -> dict
     """Locate in this process: what is blamed, how long it took, and by how much memory grew meanwhile."""
     from onnxproof.artifact.file import read_artifact
     from onnxproof.blame.locate import MEMORY, Locator
-    from onnxproof.candidates import candidate_of
+    from onnxproof.candidates import choose_candidate
     from onnxproof.request.session import SessionSettings
     from onnxproof.subject.assembly import make_subject
-    from onnxproof.subject.onnx_module import GraphModule, example_inputs
+    from onnxproof.subject.onnx_module import GraphModule, make_examples
 
-    subject = make_subject(GraphModule(str(good)), example_inputs(str(good)))
+    subject = make_subject(GraphModule(str(good)), make_examples(str(good)))
     artifact = read_artifact(bad)
     columns = artifact.inputs[0].shape[1]
     inputs = {"x": np.random.default_rng(1).standard_normal((rows, int(columns))).astype(np.float32)}
     names = {port.name: port.name for port in artifact.outputs}
     began = time.perf_counter()
     settings = SessionSettings()
-    locator = Locator(subject, artifact, candidate_of(settings), settings, {"x": "x"}, names, memory=memory or MEMORY)
+    locator = Locator(
+        subject, artifact, choose_candidate(settings), settings, {"x": "x"}, names, memory=memory or MEMORY
+    )
     with Peak() as peak:
         blame = locator.locate(inputs)
     first = blame.culprits[0].node if blame.culprits else None

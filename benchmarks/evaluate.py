@@ -63,7 +63,7 @@ class Lane:
 
     def __init__(self, folder: Path, threads: int | None) -> None:
         from onnxproof.artifact.file import read_artifact
-        from onnxproof.candidates.exchange import plain
+        from onnxproof.candidates.exchange import encode_settings
         from onnxproof.candidates.serve import make_session
         from onnxproof.data.opening import open_source
         from onnxproof.quality.engine import Engine
@@ -77,7 +77,7 @@ class Lane:
         self.engine = Engine(make_subject(*model()), artifact, session, settings, sides=("candidate",))
         self.source = self.engine.open(open_source(data))
         self.plan = self.engine.plan(self.source, self.source.all_labels())
-        self.session = make_session(artifact.path, plain(session))
+        self.session = make_session(artifact.path, encode_settings(session))
         self.name = self.session.get_inputs()[0].name
         self.plain = folder / "rows.bin"
         self.rows = np.fromfile(self.plain, np.float32).reshape(-1, FEATURES)

@@ -33,8 +33,8 @@ from onnxproof.cases.plan import Case
 from onnxproof.latency import machine
 from onnxproof.latency.harness import Harness, Need, Timed, run_block
 from onnxproof.latency.points import Point
-from onnxproof.latency.profile import profile
-from onnxproof.latency.statistics import ratio_interval
+from onnxproof.latency.profile import profile_session
+from onnxproof.latency.statistics import bound_ratio
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import ExportOptions
 from onnxproof.request.session import SessionSettings
@@ -115,7 +115,7 @@ def coverage(session: onnxruntime.InferenceSession, feed: dict[str, Any], busy: 
         for seed in range(REPETITIONS):
             measured = Harness([Timed(name, call) for name, call in contenders.items()], NEED, seed=seed).run()
             for truth, name in ((1, "same"), (2, "twice")):
-                interval = ratio_interval(measured[name].blocks, measured["one"].blocks, seed=seed)
+                interval = bound_ratio(measured[name].blocks, measured["one"].blocks, seed=seed)
                 assert interval is not None  # there are at least min_rounds rounds
                 held["onnxproof", truth] += interval.low <= truth <= interval.high
                 widths[truth].append((interval.high - interval.low) / interval.value)
@@ -189,7 +189,7 @@ def slow_nodes(folder: Path) -> dict[str, Any]:
     artifact = exported(cnn(), example, folder)
     inputs = {"input": example.numpy()}
     point = Point(Case("batch=4"), inputs, 4, {"batch": 4})
-    ours = profile(Onnxruntime(), artifact, SessionSettings(threads=1), {}, point)
+    ours = profile_session(Onnxruntime(), artifact, SessionSettings(threads=1), {}, point)
     theirs = plain_profile(artifact.path, inputs, folder)
     return {
         "ours": [

@@ -13,8 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from onnxproof.testing import Prover
 
+# The test that runs now, innermost last; `onnxproof.testing` looks here for markers and options.
 CURRENT: list[pytest.Item] = []
-"""The test that runs now, innermost last; `onnxproof.testing` looks here for markers and options."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onnxproof.findings import Finding, found
-from onnxproof.parity.comparison import compare, measure_noise, unit_roundoff
+from onnxproof.parity.comparison import compare, find_roundoff, measure_noise
 from onnxproof.policy.judgement import judge_proof
 from onnxproof.proof.artifact import Artifact, Port
 from onnxproof.proof.blame import Blame, Culprit, Step
@@ -42,7 +42,7 @@ def _compared(error: float, seed: int, size: int = 64) -> Comparison:
 
 def noise(baseline: Any, candidate: Any, truth: Any) -> Noise:
     """The noise of three arrays."""
-    measured = measure_noise(baseline, candidate, truth, "float64", unit_roundoff(baseline.dtype))
+    measured = measure_noise(baseline, candidate, truth, "float64", find_roundoff(baseline.dtype))
     assert measured is not None
     return measured
 

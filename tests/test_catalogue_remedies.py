@@ -27,7 +27,7 @@ import onnxproof
 from conftest import codes
 from onnxproof import rewrites
 from onnxproof.diagnosis.failures import diagnose_text
-from onnxproof.findings import CATALOGUE, verdict_of
+from onnxproof.findings import CATALOGUE, decide_verdict
 from onnxproof.lints.module import lint_module
 from onnxproof.proof.proof import Proof
 from onnxproof.subject.assembly import make_subject
@@ -73,7 +73,7 @@ def looked_at(module: Callable[[], nn.Module], target: Callable[[Path], str] | N
     def run(out: Path) -> Found:
         subject = make_subject(module().eval(), (torch.randn(4, 8),))
         findings = lint_module(subject, target(out) if target else None)
-        return {finding.code for finding in findings}, verdict_of(findings)
+        return {finding.code for finding in findings}, decide_verdict(findings)
 
     return run
 

@@ -19,7 +19,7 @@ from onnxproof.diagnosis.failures import diagnose_text
 from onnxproof.errors import InputError, Rejected, TargetError
 from onnxproof.graph import sourcemap
 from onnxproof.graph.evaluator import ReferenceRunner
-from onnxproof.graph.sourcemap import origin_of_scope
+from onnxproof.graph.sourcemap import read_scope
 from onnxproof.lints.module import lint_module
 from onnxproof.proof.artifact import Port
 from onnxproof.subject.assembly import make_subject
@@ -183,8 +183,8 @@ def test_padded_positions_that_only_the_fast_path_leaves_out(tmp_path):
 
 
 def test_a_module_that_is_called_again_keeps_its_name():
-    assert origin_of_scope("/model/conv_2/Add", {"conv"}).module == "conv"
-    assert origin_of_scope("/model/conv_2/Add", {"conv", "conv_2"}).module == "conv_2"
+    assert read_scope("/model/conv_2/Add", {"conv"}).module == "conv"
+    assert read_scope("/model/conv_2/Add", {"conv", "conv_2"}).module == "conv_2"
 
 
 class Positioned(nn.Module):

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from conftest import target
-from onnxproof.proof.schema import schema
+from onnxproof.proof.schema import read_schema
 
 
 def test_the_tutorial_model_ships_over_many_batches(cli, tmp_path):
@@ -17,7 +17,7 @@ def test_the_tutorial_model_ships_over_many_batches(cli, tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("SHIP")
     proof = json.loads((tmp_path / "proof.json").read_text())
-    jsonschema.validate(proof, schema())
+    jsonschema.validate(proof, read_schema())
     assert proof["verdict"] == "ship"
     sizes = {case["name"].split("/")[0] for case in proof["cases"]}
     assert sizes == {f"batch={n}" for n in (1, 2, 4, 7, 32, 128)}
@@ -104,9 +104,7 @@ def test_a_target_that_raises_while_importing_names_the_line(cli, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
-    [(b"this is no model", "not an ONNX model"), (b"", "no graph")],
-    ids=["text", "empty"],
+    ("content", "message"), [(b"this is no model", "not an ONNX model"), (b"", "no graph")], ids=["text", "empty"]
 )
 def test_a_file_that_is_no_onnx_blocks(content, message, inside, tmp_path):
     (tmp_path / "bad.onnx").write_bytes(content)

@@ -59,8 +59,8 @@ def test_the_commands_of_a_page_do_what_it_says(page, folder):
 
 
 def test_the_generated_pages_are_up_to_date():
-    assert (DOCS / "findings.md").read_text() == pages.page(), "run `make reference`"
-    assert (DOCS / "reference.md").read_text() == reference.page(), "run `make reference`"
+    assert (DOCS / "findings.md").read_text() == pages.render_page(), "run `make reference`"
+    assert (DOCS / "reference.md").read_text() == reference.render_reference(), "run `make reference`"
 
 
 def test_links_lead_somewhere():

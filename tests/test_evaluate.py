@@ -15,7 +15,7 @@ import evaluated
 import onnxproof
 from conftest import codes
 from onnxproof.errors import UserError
-from onnxproof.proof.schema import schema
+from onnxproof.proof.schema import read_schema
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples" / "fraud.py"
@@ -65,7 +65,7 @@ def test_a_good_export_ships_with_its_numbers(cli, files, tmp_path):
     assert "zero flips in 1,500 examples bound the rate at 0.20%" in result.stdout
     assert len(result.stdout.splitlines()) <= 30
     proof = json.loads((tmp_path / "p.json").read_text())
-    jsonschema.validate(proof, schema())
+    jsonschema.validate(proof, read_schema())
     quality = proof["quality"]
     assert quality["task"] == "multiclass"
     assert quality["n"] == 1500

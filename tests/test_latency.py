@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from onnxproof.findings import CATALOGUE
-from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.codec import decode, to_plain
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import (
     KEPT_SAMPLES,
@@ -23,7 +23,7 @@ from onnxproof.proof.latency import (
     SlowNode,
     Speedup,
     Tuned,
-    thinned,
+    thin_samples,
 )
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proved import Proof
@@ -137,8 +137,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    ("code", "latency", "limits", "severity"),
-    [(code, *case) for code, cases in CASES.items() for case in cases],
+    ("code", "latency", "limits", "severity"), [(code, *case) for code, cases in CASES.items() for case in cases]
 )
 def test_each_code_has_its_trigger_and_its_near_miss(code, latency, limits, severity):
     assert judged(latency, **limits).get(code) == severity
@@ -179,15 +178,15 @@ def test_slower_comes_with_likely_reasons_and_the_slowest_node():
 
 def test_a_record_survives_json_and_keeps_few_samples():
     latency = latency_of(baseline=BASELINE, absent=(Absent("a", "b"),), tuned=(Tuned({}, 1, 2.0, 1.9, 2.1),))
-    again = decode(json.loads(json.dumps({**plain(latency), "from_the_future": 1})), Latency)
+    again = decode(json.loads(json.dumps({**to_plain(latency), "from_the_future": 1})), Latency)
     assert again.runs == latency.runs
     assert again.speedup == latency.speedup
     assert again.baseline.runs[0].percentiles == BASELINE.runs[0].percentiles
-    assert plain(again.runs[0])["p99_ms"] is None
-    many = thinned(list(range(100_001)))
+    assert to_plain(again.runs[0])["p99_ms"] is None
+    many = thin_samples(list(range(100_001)))
     assert len(many) <= KEPT_SAMPLES
     assert many[:2] == (0, 51)
-    assert thinned([3, 1, 2]) == (3, 1, 2)
+    assert thin_samples([3, 1, 2]) == (3, 1, 2)
 
 
 def test_what_the_user_writes_is_understood_or_refused():

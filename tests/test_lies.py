@@ -11,10 +11,10 @@ from onnx import TensorProto, helper
 import models
 import onnxproof
 from conftest import codes
-from onnxproof.findings import verdict_of
+from onnxproof.findings import decide_verdict
 from onnxproof.parity.comparison import compare
 from onnxproof.pipeline.collected import Collected
-from onnxproof.pipeline.conduct import uncompared
+from onnxproof.pipeline.conduct import judge_uncompared
 from onnxproof.policy.judgement import judge
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.request.thresholds import Policy
@@ -23,7 +23,7 @@ from onnxproof.request.thresholds import Policy
 def verdict(*pairs: tuple[np.ndarray, np.ndarray]) -> tuple[str, set[str]]:
     outputs = tuple(compare(f"out{i}", np.asarray(b), np.asarray(c)) for i, (b, c) in enumerate(pairs))
     findings = judge([], [CaseResult("case", "normal", True, "compared", outputs=outputs)], Policy())
-    return verdict_of(findings), {f.code for f in findings}
+    return decide_verdict(findings), {f.code for f in findings}
 
 
 # --- values ---------------------------------------------------------------------------------------------------------
@@ -290,9 +290,9 @@ def test_no_case_is_an_error(tmp_path):
 
 def test_only_rejected_cases_are_nothing_compared():
     collected = Collected()
-    assert {f.code for f in uncompared(collected.proof)} == {"OX004"}
+    assert {f.code for f in judge_uncompared(collected.proof)} == {"OX004"}
     collected.cases["a"] = CaseResult("a", "normal", True, "rejected", message="no")
-    assert {f.code for f in uncompared(collected.proof)} == {"OX006", "OX004"}
+    assert {f.code for f in judge_uncompared(collected.proof)} == {"OX006", "OX004"}
 
 
 def test_what_is_verified_is_the_session_that_ships(exported, verify):
@@ -338,27 +338,27 @@ def test_an_explained_nan_does_not_hide_a_wrong_value_beside_it():
 
 
 def test_a_flip_far_beyond_what_rounding_reaches_is_not_explained():
-    from onnxproof.parity.comparison import unexplained_mismatches
+    from onnxproof.parity.comparison import count_unexplained_mismatches
 
     baseline, sample = np.array([10_000_000]), np.array([10_000_001])
-    assert unexplained_mismatches(baseline, np.array([10_000_001]), [sample]) == 0
-    assert unexplained_mismatches(baseline, np.array([0]), [sample]) == 1
+    assert count_unexplained_mismatches(baseline, np.array([10_000_001]), [sample]) == 0
+    assert count_unexplained_mismatches(baseline, np.array([0]), [sample]) == 1
 
 
 def test_a_truth_that_overflows_excuses_nothing():
-    from onnxproof.parity.comparison import unexplained_error
+    from onnxproof.parity.comparison import measure_unexplained
 
     baseline, candidate, truth = np.array([1e5, 1.0]), np.array([2e5, 1.0]), np.array([np.inf, 1.0])
-    assert unexplained_error(baseline, candidate, truth, [truth], 6e-8) > 1
+    assert measure_unexplained(baseline, candidate, truth, [truth], 6e-8) > 1
     beside = np.array([3e38, -1.0]), np.array([3e38, 2.0]), np.array([np.inf, -1.0])
-    assert unexplained_error(*beside, [beside[2]], 6e-8) > 1
+    assert measure_unexplained(*beside, [beside[2]], 6e-8) > 1
 
 
 def test_only_unfair_cases_are_nothing_compared():
     collected = Collected()
     same = compare("x", np.ones(2, np.float32), np.ones(2, np.float32))
     collected.cases["a"] = CaseResult("a", "huge", False, "compared", outputs=(same,))
-    assert {f.code for f in uncompared(collected.proof)} == {"OX004"}
+    assert {f.code for f in judge_uncompared(collected.proof)} == {"OX004"}
 
 
 def test_data_that_pytorch_rejects_is_a_review(exported, verify, tmp_path):

@@ -82,10 +82,7 @@ def _log_errors(labels: Array, scores: Array | None) -> Array:
 """,
     ),
     Change(
-        "src/onnxproof/policy/quality.py",
-        "`policy/quality.py`",
-        '"log_error", ',
-        r"\nLOWER_IS_BETTER = frozenset\(\{",
+        "src/onnxproof/policy/quality.py", "`policy/quality.py`", '"log_error", ', r"\nLOWER_IS_BETTER = frozenset\(\{"
     ),
     Change(
         "tests/quality/metrics/test_numbers.py",
@@ -93,7 +90,7 @@ def _log_errors(labels: Array, scores: Array | None) -> Array:
         """
 
 def test_log_errors_are_in_an_evaluation_with_their_interval_and_may_not_rise():
-    from onnxproof.report.quality import lines
+    from onnxproof.report.quality import tell_lines
     from quality.scored import codes_of, quality_of
 
     labels = np.linspace(1, 50, 400)
@@ -104,7 +101,7 @@ def test_log_errors_are_in_an_evaluation_with_their_interval_and_may_not_rise():
     low, high = quality.intervals["log_error"].candidate
     assert low < expected < high
     assert "OX507" in codes_of(quality, max_drop={"log_error": 0.1})
-    assert any("log error" in line for line in lines(quality, "PyTorch"))
+    assert any("log error" in line for line in tell_lines(quality, "PyTorch"))
 """,
     ),
 )
@@ -213,7 +210,7 @@ OPTION = (
 import inspect
 
 import onnxproof
-from onnxproof.cli.reference import page
+from onnxproof.cli.reference import render_reference
 from onnxproof.request.build import build_request
 from onnxproof.request.configuration import Settings, from_environment
 
@@ -222,7 +219,7 @@ def test_a_remark_is_a_flag_a_keyword_a_variable_a_key_and_in_the_reference(insi
     assert build_request("prove", {"remark": "mine"}).steps.remark == "mine"
     assert "--remark" in inside("prove", "--help").stdout
     assert "remark" in inspect.signature(onnxproof.prove).parameters
-    assert "| `--remark` | A remark of yours. |" in page()
+    assert "| `--remark` | A remark of yours. |" in render_reference()
     (tmp_path / "onnxproof.toml").write_text('remark = "from the file"')
     assert Settings.find(tmp_path).common == {"remark": "from the file"}
     assert from_environment({"ONNXPROOF_REMARK": "from outside"}) == {"remark": "from outside"}
@@ -258,7 +255,7 @@ from pathlib import Path
 import onnx
 
 from onnxproof.candidates.candidate import Abilities, Outputs, Session
-from onnxproof.candidates.exchange import check_providers, refused_file
+from onnxproof.candidates.exchange import check_providers, refuse_file
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.findings import Finding
 from onnxproof.graph.evaluator import Evaluator
@@ -281,7 +278,7 @@ class OnnxEvaluator:
         try:
             proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
         except Exception as error:
-            raise FindingError(refused_file(str(error))) from None
+            raise FindingError(refuse_file(str(error))) from None
         return EvaluatorSession(proto, renamed or {})
 
 
@@ -321,7 +318,7 @@ class EvaluatorSession:
     Change(
         "tests/candidates/test_contract.py",
         "`tests/candidates/test_contract.py`",
-        '    "evaluator": lambda: candidate_of(SessionSettings(runtime="evaluator:onnx")),\n',
+        '    "evaluator": lambda: choose_candidate(SessionSettings(runtime="evaluator:onnx")),\n',
         r"\nCANDIDATES = \{\n",
     ),
     Change(

@@ -8,16 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from benchmarks.faults.helpers import (
-    after,
-    before,
-    constant,
-    find,
-    initializer,
-    output_type,
-    rename,
-    reorder,
-)
+from benchmarks.faults.helpers import after, before, constant, find, initializer, output_type, rename, reorder
 from benchmarks.faults.inputs import like
 from benchmarks.faults.registry import Fault, add
 

@@ -197,13 +197,7 @@ fault(
     given("threshold_gate", x=1.5),
     "at least the threshold instead of above it",
 )
-fault(
-    "sign-of-zero",
-    "threshold_gate",
-    sign_without_zero,
-    given("threshold_gate", x=0.0),
-    "the sign of zero is one",
-)
+fault("sign-of-zero", "threshold_gate", sign_without_zero, given("threshold_gate", x=0.0), "the sign of zero is one")
 
 
 # --- zeros and guards -----------------------------------------------------------------------------------------------

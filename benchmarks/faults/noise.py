@@ -7,19 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 
-from benchmarks.faults.helpers import (
-    after,
-    become,
-    before,
-    bfloat,
-    constant,
-    edit,
-    find,
-    half,
-    int8,
-    put,
-    through_half,
-)
+from benchmarks.faults.helpers import after, become, before, bfloat, constant, edit, find, half, int8, put, through_half
 from benchmarks.faults.inputs import like
 from benchmarks.faults.registry import Fault, add
 

@@ -7,19 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 
-from benchmarks.faults.helpers import (
-    after,
-    array,
-    become,
-    before,
-    bypass,
-    constant,
-    edit,
-    find,
-    get,
-    put,
-    swap_inputs,
-)
+from benchmarks.faults.helpers import after, array, become, before, bypass, constant, edit, find, get, put, swap_inputs
 from benchmarks.faults.inputs import like
 from benchmarks.faults.registry import Fault, add
 
@@ -90,10 +78,7 @@ fault(
     "the running total leaves the current value out",
 )
 fault(
-    "topk-smallest",
-    "detector",
-    lambda m: put(find(m, "TopK"), largest=0),
-    "the five worst anchors instead of the best",
+    "topk-smallest", "detector", lambda m: put(find(m, "TopK"), largest=0), "the five worst anchors instead of the best"
 )
 fault(
     "scatter-overwrites",
@@ -258,12 +243,7 @@ fault(
 fault("skip-concat-order", "unet", lambda m: swap_inputs(find(m, "Concat")), "skip and upsampled features exchanged")
 fault("channels-bgr", "resizer", bgr, "mean and deviation of the channels in the order of OpenCV")
 fault("residual-of-normalised", "rms_swiglu", residual_of_normalised, "the residual is taken after the norm")
-fault(
-    "abs-lost",
-    "siamese",
-    lambda m: bypass(m, find(m, "Abs")),
-    "the difference keeps its sign",
-)
+fault("abs-lost", "siamese", lambda m: bypass(m, find(m, "Abs")), "the difference keeps its sign")
 fault(
     "cosine-without-norm",
     "retrieval",

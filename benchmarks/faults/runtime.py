@@ -45,13 +45,7 @@ tracker("topk-loses-nan", "nan_aware_top", "kernel", holed("nan_aware_top"), "To
 
 # --- translation ----------------------------------------------------------------------------------------------------
 
-tracker(
-    "average-pool-divisor",
-    "divisor_pool",
-    "translate",
-    like("divisor_pool"),
-    "divisor_override is ignored",
-)
+tracker("average-pool-divisor", "divisor_pool", "translate", like("divisor_pool"), "divisor_override is ignored")
 tracker(
     "floor-divide-float",
     "width_buckets",

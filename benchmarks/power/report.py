@@ -13,7 +13,7 @@ from benchmarks.power.verifiers import SEARCH_FAULTS, SEARCH_ZOO
 Fact = dict[str, Any]
 REASONS = {
     "fault:expm1-cancellation": "expm1(x) is exported as exp(x) − 1, which loses small values; onnxproof counts an absolute error of a few ulp of 1 "
-    "as rounding there, as it does for the sigmoid and log1p of onnxruntime, whose accuracy is absolute too",
+    "as rounding there, as it does for the sigmoid and log1p of onnxruntime, whose accuracy is absolute too"
 }
 """Why a known miss is one: kept beside the numbers."""
 BEST = "onnxproof --search"

@@ -22,7 +22,7 @@ import onnxproof
 from benchmarks.power.items import Item
 from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.subject.assembly import make_subject
-from onnxproof.subject.mode import eval_mode
+from onnxproof.subject.mode import enter_eval
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
@@ -130,7 +130,7 @@ def _random(subject: Subject, batch: int | None, seed: int) -> Arrays:
 
 def _torch_outputs(subject: Subject, values: Arrays) -> list[np.ndarray]:
     module = FlatModule(subject)
-    with eval_mode(subject.module), torch.no_grad():
+    with enter_eval(subject.module), torch.no_grad():
         return [to_numpy(t) for t in module(*(to_torch(values[name]) for name in subject.inputs.tensors))]
 
 
@@ -201,7 +201,7 @@ def torch_verification(item: Item, folder: Path) -> Result:
     subject = make_subject(item.module, item.inputs)
     leaves = tuple(subject.inputs.tensors.values())
     try:
-        with eval_mode(subject.module), torch.no_grad():
+        with enter_eval(subject.module), torch.no_grad():
             program = torch.onnx.export(FlatModule(subject), leaves, None, dynamo=True, verbose=False, optimize=False)
             assert program is not None
             candidate = torch.onnx.ONNXProgram(onnx_ir.load(item.onnx), program.exported_program)

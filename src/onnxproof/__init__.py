@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from onnxproof.proved import Proof
     from onnxproof.request.thresholds import Policy, Tolerance
 
+# Where names live that are no verbs.
 _HOMES = {
     "Proof": "onnxproof.proved",
     "Finding": "onnxproof.findings",
     "Policy": "onnxproof.request.thresholds",
     "Tolerance": "onnxproof.request.thresholds",
 }
-"""Where names live that are no verbs."""
 
 __all__ = [
     "Finding",

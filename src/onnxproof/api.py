@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.errors import FindingError
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
@@ -18,7 +18,7 @@ from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proved import Proof
 from onnxproof.request.benchmark import BenchSettings
-from onnxproof.request.build import build_request, take_keywords, taking
+from onnxproof.request.build import build_request, show_options, take_keywords
 from onnxproof.request.request import Request
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.thresholds import Policy
@@ -29,7 +29,7 @@ def make_policy(*, base: Policy | None = None, **given: Any) -> Policy:
     return asked.make_policy(build_request("report", take_keywords("report", given)).judgement, base)
 
 
-@taking("prove")
+@show_options("prove")
 def prove(
     model: Any,
     inputs: Any = None,
@@ -54,13 +54,13 @@ def prove(
     return carry_out(request, policy, progress)
 
 
-@taking("verify")
+@show_options("verify")
 def verify(model: Any, inputs: Any = None, *, onnx: str | Path, **options: Any) -> Proof:
     """Verify a file against the model: `prove` with a given artifact, parity only."""
     return prove(model, inputs, onnx=onnx, **{"evaluate": False, **options})
 
 
-@taking("evaluate")
+@show_options("evaluate")
 def evaluate(
     model: Any,
     inputs: Any = None,
@@ -75,20 +75,20 @@ def evaluate(
 
     `data` is a file or `file.py:name` as on the command line, or the object itself: arrays, batches, a `DataLoader`.
     """
-    from onnxproof.data.opening import held
+    from onnxproof.data.opening import hold
 
-    with held(data) as source:
+    with hold(data) as source:
         request = _request("evaluate", model, inputs, {**options, "data": source}, isolate=isolate)
         return carry_out(request, policy, progress)
 
 
-@taking("locate")
+@show_options("locate")
 def locate(model: Any, inputs: Any = None, **options: Any) -> Mapping[str, Blame]:
     """Case → who is to blame (step, nodes, modules, lines) for the differences found; empty where nothing parts."""
     return prove(model, inputs, **options).blame
 
 
-@taking("bench")
+@show_options("bench")
 def bench(
     model: Any,
     inputs: Any = None,
@@ -105,7 +105,7 @@ def bench(
     return carry_out(_request("bench", model, inputs, options, isolate=isolate), policy, progress)
 
 
-@taking("export")
+@show_options("export")
 def export(
     model: Any, inputs: Any = None, *, isolate: bool = False, progress: Progress | None = None, **options: Any
 ) -> Proof:
@@ -113,7 +113,7 @@ def export(
     return carry_out(_request("export", model, inputs, options, isolate=isolate), None, progress)
 
 
-@taking("lint")
+@show_options("lint")
 def lint(file: str | Path, *, policy: Policy | None = None, **options: Any) -> Proof:
     """Look at an ONNX file without building a session: the proof has findings and no cases."""
     return lint_onnx(build_request("lint", take_keywords("lint", options), target=str(file)), policy)
@@ -144,7 +144,7 @@ def _release(session: SessionSettings) -> str | None:
     """The release of onnxruntime that a file is looked at for; an interpreter is asked for its own."""
     if session.runtime is None or ":" not in session.runtime:
         return session.runtime
-    return candidate_of(session).versions()["onnxruntime"]
+    return choose_candidate(session).versions()["onnxruntime"]
 
 
 def carry_out(request: Request, policy: Policy | None = None, progress: Progress | None = None) -> Proof:

@@ -56,13 +56,13 @@ class Rejected(OnnxproofError):
     """A side refuses an input: not a crash, an answer."""
 
 
-def listed(names: object) -> str:
+def list_names(names: object) -> str:
     """'a', 'b', 'c' for a message."""
     texts = [repr(str(name)) for name in names]  # type: ignore[attr-defined]  # any iterable of names
     return ", ".join(texts) if texts else "none"
 
 
-def condensed(error: BaseException, limit: int = 300) -> str:
+def condense(error: BaseException, limit: int = 300) -> str:
     """What an exception says, in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= limit else f"{text[:limit]}…"

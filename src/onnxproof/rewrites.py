@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812  # the field's usual name
 
-# --- matrices ---------------------------------------------------------------------------------------------------------
-
 
 def solve(a: Tensor, b: Tensor) -> Tensor:
     """`torch.linalg.solve(a, b)` for matrices a (…, n, n) and b (…, n, k): elimination with row exchanges."""
@@ -127,8 +125,8 @@ def pinv(a: Tensor) -> Tensor:
     return (vh.transpose(-2, -1) * inverted.unsqueeze(-2)) @ u.transpose(-2, -1)
 
 
+# For the exponential of a matrix: the series of a norm of 0.1 is exact to rounding.
 HALVINGS, TERMS = 10, 10
-"""For the exponential of a matrix: the series of a norm of 0.1 is exact to rounding."""
 
 
 def matrix_exp(a: Tensor) -> Tensor:
@@ -143,8 +141,6 @@ def matrix_exp(a: Tensor) -> Tensor:
         series = 2 * series + series @ series
     return torch.add(identity, series)
 
-
-# --- special functions ------------------------------------------------------------------------------------------------
 
 CENTRE = (
     -3.6444120640178196996e-21, -1.685059138182016589e-19, 1.2858480715256400167e-18, 1.115787767802518096e-17,
@@ -244,8 +240,8 @@ def polygamma(order: int, x: Tensor) -> Tensor:
     return (steps + tail) * float((-1) ** power * math.factorial(order))
 
 
+# Points of the trapezoidal rule around the circle: exact to rounding below NEAR.
 CIRCLE = 96
-"""Points of the trapezoidal rule around the circle: exact to rounding below NEAR."""
 NEAR = 40.0
 
 
@@ -286,9 +282,6 @@ def _bessel_tail(x: Tensor, order: int) -> Tensor:
     return series / (2 * math.pi * z).sqrt()
 
 
-# --- pooling ----------------------------------------------------------------------------------------------------------
-
-
 def adaptive_max_pool2d(x: Tensor, size: int | tuple[int, int]) -> Tensor:
     """`F.adaptive_max_pool2d(x, size)` for a fixed height and width, window by window."""
     return _adaptive(x, (size, size) if isinstance(size, int) else size, Tensor.amax)
@@ -306,9 +299,6 @@ def _adaptive(x: Tensor, sizes: tuple[int, ...], reduce: Callable[..., Tensor]) 
         windows = [(k * length // count, -(-(k + 1) * length // count)) for k in range(count)]
         x = torch.stack([reduce(x.narrow(dim, first, last - first), dim) for first, last in windows], dim)
     return x
-
-
-# --- arithmetic -------------------------------------------------------------------------------------------------------
 
 
 def floor_divide(a: Tensor, b: Tensor | float) -> Tensor:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 from onnxproof.errors import UserError
 from onnxproof.proved import Proof
 from onnxproof.report.text import describe_finding
-from onnxproof.report.wording import grave, headline
+from onnxproof.report.wording import choose_grave, tell_headline
 
 if TYPE_CHECKING:
     import pytest
 
+# Findings spelled out in one failure.
 SHOWN = 40
-"""Findings spelled out in one failure."""
 
 
 class ParityError(AssertionError):
@@ -76,8 +76,8 @@ def _prove(model: Any, inputs: Any, options: Mapping[str, Any]) -> tuple[Proof, 
 
 def describe(proof: Proof, page: Path | None = None) -> str:
     """A failure as the command line would say it, with every finding that gates and so every failing output."""
-    gating = grave(proof)
-    lines = [headline(proof)]
+    gating = choose_grave(proof)
+    lines = [tell_headline(proof)]
     for finding in gating[:SHOWN]:
         lines += ["", *describe_finding(finding, proof.subject.baseline)]
     if len(gating) > SHOWN:
@@ -86,9 +86,6 @@ def describe(proof: Proof, page: Path | None = None) -> str:
     if page is not None:
         lines += ["", f"  report: {page}"]
     return "\n".join(lines)
-
-
-# --- what pytest was told ---------------------------------------------------------------------------------------------
 
 
 def _item() -> pytest.Item | None:

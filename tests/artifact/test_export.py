@@ -12,7 +12,7 @@ from benchmarks.failures import models as failing
 import models
 import onnxproof
 from conftest import codes
-from onnxproof.heal.healing import settings_of
+from onnxproof.heal.healing import list_settings
 from onnxproof.request.request import ExportOptions, Request
 
 
@@ -144,10 +144,10 @@ def test_ox138_strict_capture_is_tried_and_said_and_fix_writes_it(tmp_path):
     assert "numpy() is not supported" in finding.message
     assert "detach().numpy()" in linecache.getline(finding.where.file, finding.where.line)
     assert proof.artifact.exporter == "dynamo"
-    assert settings_of(proof, Request()) == {"strict": True}
+    assert list_settings(proof, Request()) == {"strict": True}
     asked = onnxproof.export(*failing.through_numpy(), strict=True, out=tmp_path)
     assert codes(asked).isdisjoint({"OX101", "OX138"})
-    assert settings_of(asked, Request(export=ExportOptions(strict=True))) == {}
+    assert list_settings(asked, Request(export=ExportOptions(strict=True))) == {}
     assert "OX138" not in codes(onnxproof.export(*failing.through_numpy_remedied(), out=tmp_path))
 
 

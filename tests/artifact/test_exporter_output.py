@@ -7,14 +7,14 @@ import sys
 import warnings
 from contextlib import suppress
 
-from onnxproof.artifact.exporter_output import caught
+from onnxproof.artifact.exporter_output import catch_output
 
 
 def test_prints_logs_and_warnings_come_in_one_text_and_nowhere_else(capsys):
     below = logging.getLogger("torch.some.part")
     below.handlers = [logging.StreamHandler(sys.stderr)]
     before = [(log.handlers, log.propagate) for log in (logging.getLogger("torch"), below)]
-    with suppress(KeyError), caught() as text:
+    with suppress(KeyError), catch_output() as text:
         print("printed")
         print("to stderr", file=sys.stderr)
         below.error("logged below")
@@ -30,7 +30,7 @@ def test_prints_logs_and_warnings_come_in_one_text_and_nowhere_else(capsys):
 
 
 def test_other_loggers_are_left_alone(caplog):
-    with caught() as text:
+    with catch_output() as text:
         logging.getLogger("somebody").warning("else")
     assert text.getvalue() == ""
     assert "else" in caplog.text

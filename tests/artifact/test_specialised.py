@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from onnxproof.artifact.specialised import LOG, listening
+from onnxproof.artifact.specialised import LOG, listen
 
 MADE = "create_symbol s{n} = 4 for L['leaves'][{n}].size()[{dim}] [2, int_oo]"
 
@@ -12,7 +12,7 @@ MADE = "create_symbol s{n} = 4 for L['leaves'][{n}].size()[{dim}] [2, int_oo]"
 def test_the_running_line_is_noted_for_the_input_and_dimension():
     log = logging.getLogger(LOG)
     before = (log.handlers, log.level, log.propagate)
-    with listening() as heard:
+    with listen() as heard:
         log.info(MADE.format(n=0, dim=1))
         log.info(MADE.format(n=1, dim=0))
         log.info("eval Eq(s0, 4) [guard added]")
@@ -26,7 +26,7 @@ def test_the_running_line_is_noted_for_the_input_and_dimension():
 
 def test_a_replacement_fixes_too_and_the_first_line_stays():
     log = logging.getLogger(LOG)
-    with listening() as heard:
+    with listen() as heard:
         log.info(MADE.format(n=1, dim=0))
         log.info("set_replacement s1 = 4 (range)")
         first = heard.lines[1, 0]

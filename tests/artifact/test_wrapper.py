@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from onnxproof.artifact.wrapper import FlatModule, resized
+from onnxproof.artifact.wrapper import FlatModule, resize_examples
 from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.subject import Subject
 
@@ -29,7 +29,7 @@ def test_dimensions_grow_and_shrink_by_what_is_there():
     subject = Subject(
         nn.Identity(), (), dict(zip("abcde", [rows, rows, rows, rows[:0], rows], strict=True)), dynamic=dynamic
     )
-    grown, shrunk, same, empty, other = resized(subject, {"more": 3, "fewer": 2, "as-many": 2, "none": 4})
+    grown, shrunk, same, empty, other = resize_examples(subject, {"more": 3, "fewer": 2, "as-many": 2, "none": 4})
     assert grown.tolist() == [[1, 2, 3], [4, 5, 6], [1, 2, 3]]
     assert shrunk.tolist() == [[1, 2], [4, 5]]
     assert same is rows

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from onnxproof.blame.align import by_structure, share_by_name
+from onnxproof.blame.align import share_by_name, share_by_structure
 from onnxproof.blame.nodes import follow
 from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.view import Graph
@@ -45,7 +45,7 @@ def test_an_extra_node_does_not_break_the_alignment(exported):
     anonymous(other)
     mine: dict[str, np.ndarray] = {}
     follow(Evaluator.exact(other, keep_lossy_casts=True), names, {}, mine)
-    pairs = by_structure(Graph(other), {k: v.shape for k, v in mine.items()}, Graph(model), right)
+    pairs = share_by_structure(Graph(other), {k: v.shape for k, v in mine.items()}, Graph(model), right)
     assert share_by_name(Graph(other), right) < 0.5
     ops = {n.output[0]: n.op_type for n in (*other.graph.node, *model.graph.node)}
     assert all(ops[a] == ops[b] for a, b in pairs.items())
@@ -59,5 +59,5 @@ def test_another_operator_of_the_same_shape_is_the_same_value():
     other = Graph(onnx.parser.parse_model(f"{head}{ends} {{ a = Neg(x) b = Cos(a) y = Abs(b) }}"))
     values = {name: np.zeros(2) for name in ("a", "b", "y")}
     shapes = {"p": (2,), "q": (2,), "y": (2,)}
-    assert by_structure(mine, shapes, other, values) == {"p": "a", "q": "b", "y": "y"}
-    assert by_structure(mine, {**shapes, "q": (3,)}, other, values) == {"p": "a", "y": "y"}
+    assert share_by_structure(mine, shapes, other, values) == {"p": "a", "q": "b", "y": "y"}
+    assert share_by_structure(mine, {**shapes, "q": (3,)}, other, values) == {"p": "a", "y": "y"}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from onnxproof.blame.capture import capture, first_nonfinite_call, traced_outputs, true_values
+from onnxproof.blame.capture import capture, compute_truth, find_nonfinite_call, trace_outputs
 from onnxproof.parity.float64 import Unavailable
 from onnxproof.subject.assembly import make_subject
 
@@ -29,7 +29,7 @@ def captured():
 def test_values_are_true_ones_and_come_from_a_line(captured):
     subject, program = captured
     x = np.float32([[1, 1], [-1, 2]])
-    values = true_values(program, subject, {"x": x}, torch.float32, {})
+    values = compute_truth(program, subject, {"x": x}, torch.float32, {})
     (output,) = program.outputs
     assert values[output].dtype == np.float64
     assert values[output][0, 0] == 1 / 3
@@ -40,15 +40,15 @@ def test_values_are_true_ones_and_come_from_a_line(captured):
 
 def test_the_first_call_that_is_not_finite_is_named(captured):
     subject, program = captured
-    assert first_nonfinite_call(program, subject, {"x": np.ones((2, 2), np.float32)}).startswith("div")
+    assert find_nonfinite_call(program, subject, {"x": np.ones((2, 2), np.float32)}).startswith("div")
     finite = make_subject(torch.nn.Linear(2, 2).eval(), (torch.ones(2, 2),))
-    assert first_nonfinite_call(capture(finite), finite, {"input": np.ones((2, 2), np.float32)}) is None
+    assert find_nonfinite_call(capture(finite), finite, {"input": np.ones((2, 2), np.float32)}) is None
 
 
 def test_what_the_program_cannot_take_is_unavailable(captured):
     subject, program = captured
     with pytest.raises(Unavailable):
-        true_values(program, subject, {"x": np.ones((2, 5), np.float32)}, torch.float32, {})
+        compute_truth(program, subject, {"x": np.ones((2, 5), np.float32)}, torch.float32, {})
 
 
 def test_tracing_freezes_a_branch():
@@ -57,5 +57,5 @@ def test_tracing_freezes_a_branch():
             return x * 2 if x.sum() > 0 else x
 
     subject = make_subject(Branch().eval(), (torch.ones(2, 2),))
-    (frozen,) = traced_outputs(subject, {"x": -np.ones((2, 2), np.float32)})
+    (frozen,) = trace_outputs(subject, {"x": -np.ones((2, 2), np.float32)})
     assert frozen.tolist() == [[-2, -2], [-2, -2]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxproof.blame.rewrites import REWRITES, healing_rewrite
+from onnxproof.blame.rewrites import REWRITES, find_healing_rewrite
 
 
 def test_bisecting_the_rewrites_asks_few_questions():
@@ -14,6 +14,6 @@ def test_bisecting_the_rewrites_asks_few_questions():
         asked.append(off)
         return "Pad_Fusion" in off
 
-    assert healing_rewrite(healed) == "Pad_Fusion"
+    assert find_healing_rewrite(healed) == "Pad_Fusion"
     assert len(asked) <= 2 * int(np.ceil(np.log2(len(REWRITES)))) + 1
-    assert healing_rewrite(lambda off: False) is None
+    assert find_healing_rewrite(lambda off: False) is None

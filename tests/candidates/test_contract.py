@@ -10,7 +10,7 @@ import pytest
 
 from candidates.small_models import showing_inner, sums
 from fake import FakeCandidate
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Abilities, Candidate, Profiling, TimedSession, open_timed, require_timed
 from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.errors import FindingError, ProviderError, Rejected, UserError
@@ -36,8 +36,8 @@ def fake() -> FakeCandidate:
 
 
 CANDIDATES = {
-    "onnxruntime": lambda: candidate_of(HERE),
-    "another interpreter": lambda: candidate_of(SessionSettings(runtime=THERE)),
+    "onnxruntime": lambda: choose_candidate(HERE),
+    "another interpreter": lambda: choose_candidate(SessionSettings(runtime=THERE)),
     "fake": fake,
 }
 
@@ -183,10 +183,10 @@ def test_a_profile_has_the_times_of_every_node(file):
 
 
 def test_the_settings_choose_the_candidate():
-    assert isinstance(candidate_of(HERE), Onnxruntime)
-    there = candidate_of(SessionSettings(runtime=THERE))
+    assert isinstance(choose_candidate(HERE), Onnxruntime)
+    there = choose_candidate(SessionSettings(runtime=THERE))
     assert there.name == THERE
-    assert there is candidate_of(SessionSettings(runtime=THERE, threads=1))
+    assert there is choose_candidate(SessionSettings(runtime=THERE, threads=1))
     for text in ("python:", "node", ""):
         with pytest.raises(UserError, match="expected python:PATH"):
-            candidate_of(SessionSettings(runtime=text))
+            choose_candidate(SessionSettings(runtime=text))

@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto
 
 from candidates.small_models import identity
-from onnxproof.candidates import candidate_of
-from onnxproof.candidates.exchange import carrier_of, dtype_of, placement, refused_file, refused_input
+from onnxproof.candidates import choose_candidate
+from onnxproof.candidates.exchange import choose_carrier, judge_placement, read_dtype, refuse_file, refuse_input
 from onnxproof.errors import Rejected
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
@@ -49,7 +49,7 @@ def bits(array: np.ndarray) -> object:
 @pytest.mark.parametrize("settings", [HERE, THERE], ids=["here", "there"])
 @pytest.mark.parametrize("kind", list(VALUES), ids=lambda kind: TensorProto.DataType.Name(kind).lower())
 def test_values_cross_over_bit_for_bit(kind, settings):
-    session = candidate_of(settings).open(model_of(kind, ["n"]), settings)
+    session = choose_candidate(settings).open(model_of(kind, ["n"]), settings)
     for given in (VALUES[kind], VALUES[kind][:0]):
         answer = session.run({"x": given})["y"]
         assert (answer.dtype, answer.shape) == (given.dtype, given.shape)
@@ -59,7 +59,7 @@ def test_values_cross_over_bit_for_bit(kind, settings):
 @pytest.mark.parametrize("settings", [HERE, THERE], ids=["here", "there"])
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.BFLOAT16, TensorProto.STRING])
 def test_a_single_number_has_no_dimension(kind, settings):
-    session = candidate_of(settings).open(model_of(kind, []), settings)
+    session = choose_candidate(settings).open(model_of(kind, []), settings)
     given = VALUES[kind][:1].reshape(())
     answer = session.run({"x": given})["y"]
     assert answer.shape == ()
@@ -67,23 +67,23 @@ def test_a_single_number_has_no_dimension(kind, settings):
 
 
 def test_dtypes_by_onnxruntimes_names():
-    assert dtype_of("tensor(float)") == np.float32
-    assert dtype_of("tensor(bfloat16)") == ml_dtypes.bfloat16
-    assert carrier_of("tensor(bfloat16)") == np.uint16
-    assert dtype_of("seq(map(int64,tensor(float)))") is None
-    assert carrier_of("tensor(int8)") == np.int8
+    assert read_dtype("tensor(float)") == np.float32
+    assert read_dtype("tensor(bfloat16)") == ml_dtypes.bfloat16
+    assert choose_carrier("tensor(bfloat16)") == np.uint16
+    assert read_dtype("seq(map(int64,tensor(float)))") is None
+    assert choose_carrier("tensor(int8)") == np.int8
 
 
 def test_a_lack_of_memory_is_told_from_a_refusal():
-    assert isinstance(refused_input("Failed to allocate memory for requested buffer of size 9"), MemoryError)
-    assert isinstance(refused_input("std::bad_alloc"), MemoryError)
-    assert isinstance(refused_input("", memory=True), MemoryError)
-    assert isinstance(refused_input("Got invalid dimensions"), Rejected)
+    assert isinstance(refuse_input("Failed to allocate memory for requested buffer of size 9"), MemoryError)
+    assert isinstance(refuse_input("std::bad_alloc"), MemoryError)
+    assert isinstance(refuse_input("", memory=True), MemoryError)
+    assert isinstance(refuse_input("Got invalid dimensions"), Rejected)
 
 
 def test_a_file_that_is_refused_without_a_reason_is_still_a_finding():
-    assert "it does not say why" in refused_file("").message
-    known = refused_file(
+    assert "it does not say why" in refuse_file("").message
+    known = refuse_file(
         "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for Relu(14) node with name 'a'"
     )
     assert known.code == "OX308"
@@ -106,5 +106,5 @@ def test_a_file_that_is_refused_without_a_reason_is_still_a_finding():
     ],
 )
 def test_placement(settings, used, assigned, code):
-    finding = placement(settings, used, assigned)
+    finding = judge_placement(settings, used, assigned)
     assert (finding.code if finding else None) == code

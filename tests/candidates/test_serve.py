@@ -18,11 +18,11 @@ from onnx import TensorProto
 
 from candidates.small_models import identity, sums
 from onnxproof.candidates import serve
-from onnxproof.candidates.exchange import plain
+from onnxproof.candidates.exchange import encode_settings
 from onnxproof.process.dialogue import Dialogue
 from onnxproof.request.session import SessionSettings
 
-SETTINGS = plain(SessionSettings())
+SETTINGS = encode_settings(SessionSettings())
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_is_no_tensor_is_not_sent():
 
 @pytest.mark.parametrize(("level", "name"), serve.LEVELS.items())
 def test_levels_are_onnxruntimes(level, name):
-    options = serve.session_options({**SETTINGS, "optimization": level})
+    options = serve.make_options({**SETTINGS, "optimization": level})
     assert options.graph_optimization_level == getattr(onnxruntime.GraphOptimizationLevel, name)
 
 
@@ -68,7 +68,7 @@ def test_levels_are_onnxruntimes(level, name):
     ids=["as it likes", "three", "parallel", "parallel with two"],
 )
 def test_threads_and_execution(changed, threads):
-    options = serve.session_options({**SETTINGS, **changed})
+    options = serve.make_options({**SETTINGS, **changed})
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == threads
     parallel = options.execution_mode == onnxruntime.ExecutionMode.ORT_PARALLEL
     assert parallel is ("execution" in changed)
@@ -104,13 +104,13 @@ def test_who_is_there():
 
 
 def test_an_onnxruntime_that_does_not_tell_who_runs_a_node():
-    assert serve.assigned(SimpleNamespace()) == {}
+    assert serve.read_assignment(SimpleNamespace()) == {}
     parts = [
         SimpleNamespace(ep_name="A", get_nodes=lambda: [SimpleNamespace(op_type="Add")]),
         SimpleNamespace(ep_name="B", get_nodes=lambda: [SimpleNamespace(op_type="Neg")]),
         SimpleNamespace(ep_name="A", get_nodes=lambda: [SimpleNamespace(op_type="Mul")]),
     ]
-    assert serve.assigned(SimpleNamespace(get_provider_graph_assignment_info=lambda: parts)) == {
+    assert serve.read_assignment(SimpleNamespace(get_provider_graph_assignment_info=lambda: parts)) == {
         "A": ["Add", "Mul"],
         "B": ["Neg"],
     }

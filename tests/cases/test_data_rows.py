@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnxproof.cases.data_rows import DATA_CASES, SAMPLE_ROWS, DataRows, stratified
+from onnxproof.cases.data_rows import DATA_CASES, SAMPLE_ROWS, DataRows, stratify
 from onnxproof.data.arrays import ArraySource
 from onnxproof.data.examples import Examples
 from onnxproof.data.iterables import open_object
@@ -22,11 +22,11 @@ def rows(size=32, **arrays):
 
 def test_every_label_comes_early_in_stratified_rows():
     labels = np.array([0] * 90 + [1] * 8 + [2] * 2)
-    order = stratified(labels)
+    order = stratify(labels)
     assert sorted(order.tolist()) == list(range(100))
     assert set(labels[order[:3]].tolist()) == {0, 1, 2}
     assert labels[order[:6]].tolist().count(2) == 2
-    assert stratified(np.linspace(0, 1, 100)) is None
+    assert stratify(np.linspace(0, 1, 100)) is None
     assert rows(x=X[:100], labels=labels).cases()[0].name == "data/stratified=0-31"
 
 

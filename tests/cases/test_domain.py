@@ -8,7 +8,7 @@ import torch
 
 import onnxproof
 import onnxproof.errors
-from onnxproof.cases.domain import infer_domain, observed, with_lengths
+from onnxproof.cases.domain import bind_lengths, infer_domain, observe_range
 from onnxproof.cases.roles import Use
 from onnxproof.request.specs import Range
 
@@ -41,11 +41,11 @@ def test_ranges_are_finite_and_whole_for_integers(tmp_path):
 def test_a_length_that_counts_nothing_is_an_integer():
     lengths = domain(np.array([9, 5]), name="lengths")
     short = infer_domain("x", np.zeros((2, 6), np.float32), {0: "batch"}, None, Use())
-    assert [d.role for d in with_lengths([short, lengths])] == ["float", "integer"]
-    fixed = with_lengths([short, domain(np.array([4, 5]), name="lengths")])[1]
+    assert [d.role for d in bind_lengths([short, lengths])] == ["float", "integer"]
+    fixed = bind_lengths([short, domain(np.array([4, 5]), name="lengths")])[1]
     assert (fixed.measures, fixed.within({})) == (6, Range(0, 6))
 
 
 def test_the_range_of_an_example_is_observed():
-    assert observed(domain(np.array([[3, -2], [7, 0]]))) == Range(-2, 7)
-    assert observed(domain(np.zeros((0, 2), np.int64))) == Range(0, 1)
+    assert observe_range(domain(np.array([[3, -2], [7, 0]]))) == Range(-2, 7)
+    assert observe_range(domain(np.zeros((0, 2), np.int64))) == Range(0, 1)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxproof.cases.domain import infer_domain, with_lengths
-from onnxproof.cases.plan import generated, make_inputs, make_plan
+from onnxproof.cases.domain import bind_lengths, infer_domain
+from onnxproof.cases.plan import make_case, make_inputs, make_plan
 from onnxproof.cases.roles import Use
 from onnxproof.cases.values import PROFILES, UNFAIR
 
 
 def test_a_case_is_the_same_for_the_same_name():
     floats = infer_domain("x", np.zeros((2, 3), np.float32), {0: "batch"}, None, Use())
-    case = generated({"batch": 7}, "mixed")
+    case = make_case({"batch": 7}, "mixed")
     assert case.name == "batch=7/mixed/seed=0"
     first, second = make_inputs(case, [floats])["x"], make_inputs(case, [floats])["x"]
     assert first.shape == (7, 3)
     assert np.array_equal(first, second)
-    assert not np.array_equal(first, make_inputs(generated({"batch": 7}, "mixed", 1), [floats])["x"])
+    assert not np.array_equal(first, make_inputs(make_case({"batch": 7}, "mixed", 1), [floats])["x"])
 
 
 def test_an_empty_batch_is_tried_last_and_does_not_gate():
@@ -37,13 +37,13 @@ def test_unfair_inputs_are_tried_and_marked():
 def test_a_length_stays_within_what_it_counts():
     floats = infer_domain("x", np.zeros((2, 6, 4), np.float32), {0: "batch", 1: "time"}, None, Use())
     lengths = infer_domain("lengths", np.array([6, 5]), {0: "batch"}, None, Use())
-    measured = with_lengths([floats, lengths])
+    measured = bind_lengths([floats, lengths])
     assert measured[1].measures == "time"
     for profile in PROFILES:
-        made = make_inputs(generated({"batch": 40, "time": 3}, profile), measured)
+        made = make_inputs(make_case({"batch": 40, "time": 3}, profile), measured)
         assert made["lengths"].min() >= 0
         assert made["lengths"].max() <= 3
-    tried = {int(v) for p in PROFILES for v in make_inputs(generated({"batch": 40, "time": 9}, p), measured)["lengths"]}
+    tried = {int(v) for p in PROFILES for v in make_inputs(make_case({"batch": 40, "time": 9}, p), measured)["lengths"]}
     assert {0, 1, 8, 9} <= tried
 
 
@@ -55,6 +55,6 @@ def test_sizes_outside_the_limits_are_never_planned():
 
 def test_an_example_is_repeated_or_cut():
     domain = infer_domain("x", np.arange(6).reshape(2, 3), {0: "batch"}, None, Use())
-    made = make_inputs(generated({"batch": 3}, "example"), [domain])["x"]
+    made = make_inputs(make_case({"batch": 3}, "example"), [domain])["x"]
     assert made.tolist() == [[0, 1, 2], [3, 4, 5], [0, 1, 2]]
-    assert make_inputs(generated({"batch": 1}, "example"), [domain])["x"].tolist() == [[0, 1, 2]]
+    assert make_inputs(make_case({"batch": 1}, "example"), [domain])["x"].tolist() == [[0, 1, 2]]

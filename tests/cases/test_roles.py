@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from onnxproof.cases.roles import scalar_constants, uses
+from onnxproof.cases.roles import find_scalar_constants, find_uses
 from onnxproof.graph.view import Graph
 
 
@@ -21,17 +21,17 @@ TABLE = np.zeros((30, 4), np.float32)
 
 def test_ids_of_a_stored_table_are_known_also_through_casts_and_inside_branches():
     ends = "(int32[N] ids) => (float[N, 4] y)"
-    assert uses(parsed("i = Cast <to = 7>(ids) y = Gather(t, i)", ends, t=TABLE))["ids"].table == 30
+    assert find_uses(parsed("i = Cast <to = 7>(ids) y = Gather(t, i)", ends, t=TABLE))["ids"].table == 30
     branch = (
         "y = If(yes) <then_branch = a () => (float[N, 4] a) { a = Gather(t, ids) }, "
         "else_branch = b () => (float[N, 4] b) { b = Gather(t, ids) }>"
     )
-    assert uses(parsed(branch, "(int64[N] ids, bool yes) => (float[N, 4] y)", t=TABLE))["ids"].table == 30
+    assert find_uses(parsed(branch, "(int64[N] ids, bool yes) => (float[N, 4] y)", t=TABLE))["ids"].table == 30
 
 
 def test_a_table_that_is_an_input_has_no_size():
     ends = "(float[30, 4] t, int64[N] ids) => (float[N, 4] y)"
-    assert uses(parsed("y = Gather(t, ids)", ends))["ids"].table is None
+    assert find_uses(parsed("y = Gather(t, ids)", ends))["ids"].table is None
 
 
 def test_masks_lengths_images_and_sizes():
@@ -40,7 +40,7 @@ def test_masks_lengths_images_and_sizes():
         "(float[N, 3, 8, 8] image, bool[2] mask, float[2] x, int64 length, float[2] bias, int64[1] size) => (float[2] s)",
         w=np.zeros((1, 3, 3, 3), np.float32),
     )
-    found = uses(graph)
+    found = find_uses(graph)
     assert found["image"].convolved
     assert found["mask"].selects
     assert found["length"].compared
@@ -58,4 +58,4 @@ def test_numbers_written_into_the_graph_are_hints():
         many=np.ones(2, np.float32),
         flag=np.array(True),
     )
-    assert scalar_constants(graph, 1e3) == (-3.0, 0.25, 6.0)
+    assert find_scalar_constants(graph, 1e3) == (-3.0, 0.25, 6.0)

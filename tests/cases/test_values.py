@@ -7,7 +7,7 @@ import pytest
 
 import models
 from onnxproof.cases.domain import infer_domain
-from onnxproof.cases.roles import Use, uses
+from onnxproof.cases.roles import Use, find_uses
 from onnxproof.cases.values import PROFILES, fill
 from onnxproof.graph.view import Graph
 from onnxproof.request.specs import Range
@@ -55,7 +55,7 @@ def test_masks_are_on_off_and_ragged():
 
 
 def test_a_gather_tells_the_range_of_ids(exported):
-    assert uses(Graph.read(exported("lookup")))["ids"].table == 30
+    assert find_uses(Graph.read(exported("lookup")))["ids"].table == 30
 
 
 def test_models_module_is_what_the_tests_think():

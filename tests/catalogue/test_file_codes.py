@@ -202,15 +202,15 @@ def test_a_kernel_is_missing_exactly_where_a_session_says_so(tmp_path):
 def test_ox309_nodes_that_the_first_provider_leaves_to_the_cpu(tmp_path, monkeypatch):
     from onnxproof.lints import kernels
 
-    known = kernels.registry()
+    known = kernels.load_registry()
     cpu = {key: value for key, value in known.items() if key[0] == "CPUExecutionProvider"}
     partial = {("PartialExecutionProvider", "", "Relu"): cpu["CPUExecutionProvider", "", "Relu"]}
     # No second provider with a kernel registry is in this build, so the registry is given one that has Relu only.
-    monkeypatch.setattr(kernels, "registry", lambda: {**cpu, **partial})
+    monkeypatch.setattr(kernels, "load_registry", lambda: {**cpu, **partial})
     onnx.save(unary("Relu"), tmp_path / "relu.onnx")
     onnx.save(unary("Sigmoid"), tmp_path / "sigmoid.onnx")
     graphs = [kernels.Graph.read(tmp_path / f"{name}.onnx") for name in ("relu", "sigmoid")]
-    found = [[f.code for f in kernels.missing_kernels(graph, ["PartialExecutionProvider"])] for graph in graphs]
+    found = [[f.code for f in kernels.find_missing_kernels(graph, ["PartialExecutionProvider"])] for graph in graphs]
     assert found == [[], ["OX309"]]
 
 

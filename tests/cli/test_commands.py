@@ -6,7 +6,7 @@ import pytest
 import typer
 
 from onnxproof.cli.commands import app, take
-from onnxproof.cli.proving import with_address
+from onnxproof.cli.proving import add_address
 from onnxproof.errors import UserError
 from onnxproof.request.verbs import VERBS
 
@@ -28,6 +28,6 @@ def test_two_flags_make_one_option():
 
 
 def test_ray_alone_means_this_machine():
-    assert with_address(["evaluate", "m.py:f", "--ray"]) == ["evaluate", "m.py:f", "--ray", "local"]
-    assert with_address(["evaluate", "--ray", "m.py:f"]) == ["evaluate", "--ray", "local", "m.py:f"]
-    assert with_address(["--ray", "host:1", "--quiet"]) == ["--ray", "host:1", "--quiet"]
+    assert add_address(["evaluate", "m.py:f", "--ray"]) == ["evaluate", "m.py:f", "--ray", "local"]
+    assert add_address(["evaluate", "--ray", "m.py:f"]) == ["evaluate", "--ray", "local", "m.py:f"]
+    assert add_address(["--ray", "host:1", "--quiet"]) == ["--ray", "host:1", "--quiet"]

@@ -8,11 +8,11 @@ import proofs
 from onnxproof.cli import ending
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request
-from onnxproof.request.option import options_of
+from onnxproof.request.option import list_options
 from onnxproof.request.request import Delivery, Reports
 
 
-@pytest.mark.parametrize("name", options_of(Reports))
+@pytest.mark.parametrize("name", list_options(Reports))
 def test_every_form_is_written_where_it_was_asked_for_and_no_other(name, tmp_path, capsys):
     file = tmp_path / "made" / f"report.{name}"
     ending.write(proofs.make_proof(wrong=1), build_request("report", {name: str(file)}))
@@ -21,7 +21,7 @@ def test_every_form_is_written_where_it_was_asked_for_and_no_other(name, tmp_pat
     assert capsys.readouterr().err == f"{name}: {file}\n"
 
 
-@pytest.mark.parametrize("name", options_of(Reports))
+@pytest.mark.parametrize("name", list_options(Reports))
 def test_a_folder_is_refused_before_the_work(name, tmp_path):
     with pytest.raises(UserError, match=f"--{name} .* is a folder: expected the name of a file"):
         ending.check(Delivery(**{name: str(tmp_path)}))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from onnxproof.cli.progress import _evaluated, _searched, shown
+from onnxproof.cli.progress import _evaluated, _searched, show_progress
 from onnxproof.pipeline.events import Evaluated
 from onnxproof.proof.search import Search
 
 
 def test_nothing_is_shown_off_a_terminal(capsys):
     told = []
-    with shown(quiet=False, verdict=told.append) as progress:
+    with show_progress(quiet=False, verdict=told.append) as progress:
         progress.stage("export")
         progress.case(1, 2, "a")
         progress.verdict("proof")

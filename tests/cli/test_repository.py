@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from onnxproof.cli.repository import Outcome, _passed_on, prove_all, table
+from onnxproof.cli.repository import Outcome, _passed_on, prove_all, render_table
 from onnxproof.errors import UserError
 
 
@@ -19,7 +19,7 @@ def test_the_worst_comes_first():
         Outcome("bad", 1, "block", "far\n off"),
         Outcome("gone", 2, "error", "no file"),
     ]
-    lines = table(outcomes, "out").splitlines()
+    lines = render_table(outcomes, "out").splitlines()
     assert lines[0] == "ERROR  3 subjects: 1 SHIP, 1 BLOCK, 1 failed"
     assert [line.split()[1] for line in lines[1:4]] == ["gone", "bad", "good"]
     assert "far off" in lines[2]

@@ -14,16 +14,7 @@ from onnxproof.data.opening import open_source
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        X,
-        np.asfortranarray(X),
-        X.astype(">f8"),
-        X.reshape(257, 2, 2),
-        X > 0,
-        Y.astype(np.uint8),
-        Y.astype(str),
-    ],
+    "values", [X, np.asfortranarray(X), X.astype(">f8"), X.reshape(257, 2, 2), X > 0, Y.astype(np.uint8), Y.astype(str)]
 )
 def test_any_layout(values, tmp_path):
     np.save(tmp_path / "x.npy", values)

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onnxproof.data.fields import choose_fields, find_field, select_inputs, told_columns
+from onnxproof.data.fields import choose_fields, describe_columns, find_field, select_inputs
 from onnxproof.errors import InputError
 
 N, V, T = "number", "vector", "other"
@@ -105,6 +105,6 @@ def test_a_field_is_found_by_its_usual_name_unless_it_is_an_input():
 
 
 def test_columns_are_told():
-    assert told_columns({"a": N, "b": N, "note": T}) == "; its columns are 'a', 'b', left out are 'note'"
-    assert told_columns({"a": N}) == ""
-    assert "'f11', '…', 'f26'" in told_columns({f"f{i}": N for i in range(30)})
+    assert describe_columns({"a": N, "b": N, "note": T}) == "; its columns are 'a', 'b', left out are 'note'"
+    assert describe_columns({"a": N}) == ""
+    assert "'f11', '…', 'f26'" in describe_columns({f"f{i}": N for i in range(30)})

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from data.written import X, Y
-from onnxproof.data.iterables import as_table, open_object
+from onnxproof.data.iterables import make_table, open_object
 from onnxproof.errors import InputError
 
 
@@ -29,7 +29,7 @@ def opened(value):
     ],
 )
 def test_batches(batch, shapes):
-    assert {name: array.shape for name, array in as_table(batch).items()} == shapes
+    assert {name: array.shape for name, array in make_table(batch).items()} == shapes
 
 
 @pytest.mark.parametrize(

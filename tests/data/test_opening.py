@@ -15,7 +15,7 @@ from data import written
 from data.written import FEATURES, FORMS, OBJECTS, ROWS, X, Y
 from onnxproof.artifact.export import export
 from onnxproof.cases.supply import Supply
-from onnxproof.data.opening import held, open_source
+from onnxproof.data.opening import hold, open_source
 from onnxproof.errors import InputError, UserError
 from onnxproof.quality.engine import Engine
 from onnxproof.request.evaluation import EvaluateSettings
@@ -73,11 +73,11 @@ def test_any_window_of_every_format(form, tmp_path):
 
 
 def test_objects_in_memory_have_a_name_while_they_are_held(faces):
-    with held({"X": X, "y": Y}) as name:
+    with hold({"X": X, "y": Y}) as name:
         assert np.array_equal(inputs(faces(name)[1]), X)
     with pytest.raises(InputError, match="is read in this process only"):
         open_source(name)
-    with held("d.npz") as name:
+    with hold("d.npz") as name:
         assert name == "d.npz"
 
 

@@ -9,13 +9,13 @@ from data import written
 from data.written import X, Y
 from onnxproof.data.arrays import ArraySource
 from onnxproof.data.opening import open_source
-from onnxproof.data.source import rechunk, window
+from onnxproof.data.source import rechunk, take_window
 
 
 def test_windows_and_chunks_keep_every_row():
     tables = [{"a": np.arange(i * 7, i * 7 + 7)} for i in range(9)]
     for skip, count, size in ((0, None, 10), (3, 40, 7), (14, 7, 7), (62, 5, 4), (63, 5, 4)):
-        got = [t["a"] for t in rechunk(window(tables, skip, count), size)]
+        got = [t["a"] for t in rechunk(take_window(tables, skip, count), size)]
         joined = np.concatenate(got).tolist() if got else []
         assert joined == list(range(63))[skip : None if count is None else skip + count]
         assert all(len(part) == size for part in got[:-1])
@@ -26,7 +26,7 @@ def test_a_window_reads_no_further_than_its_end():
         yield {"a": np.zeros(4)}
         raise AssertionError("read on")
 
-    assert len(list(window(tables(), 1, 3))) == 1
+    assert len(list(take_window(tables(), 1, 3))) == 1
 
 
 def test_selected_fields_are_all_that_is_read(tmp_path):

@@ -6,14 +6,14 @@ import pytest
 from torch import nn
 
 from onnxproof.diagnosis.chain import (
-    about_dimensions,
-    called,
-    chain,
-    fixed_places,
-    in_optimiser,
-    links,
-    location,
-    shortest,
+    blames_dimensions,
+    blames_optimiser,
+    find_called,
+    find_fixed_places,
+    find_location,
+    follow_links,
+    read_chain,
+    shorten_chain,
 )
 
 
@@ -38,41 +38,41 @@ def raised(message: str = "outer", node: object = None) -> Exception:
 
 def test_texts_come_innermost_first():
     error = raised()
-    assert [str(link) for link in links(error)] == ["outer", "inner"]
-    assert chain(error) == "ValueError: inner\nRuntimeError: outer"
+    assert [str(link) for link in follow_links(error)] == ["outer", "inner"]
+    assert read_chain(error) == "ValueError: inner\nRuntimeError: outer"
 
 
 def test_the_operator_that_was_translated_is_in_a_frame():
     error = raised("Error when translating node prod", Node())
-    where = location(error)
+    where = find_location(error)
     assert (where.module, where.file, where.line) == ("fc", "/home/me/net.py", 7)
-    assert called(error) == "aten.cumprod"
-    assert called(raised(node=Node())) is None
+    assert find_called(error) == "aten.cumprod"
+    assert find_called(raised(node=Node())) is None
 
 
 def test_the_users_line_comes_from_the_traceback_else():
-    where = location(raised())
+    where = find_location(raised())
     assert where.file == __file__
     assert where.module is None
-    told = location(RuntimeError('File "/home/me/other.py", line 3, in forward\n    x.item()'))
+    told = find_location(RuntimeError('File "/home/me/other.py", line 3, in forward\n    x.item()'))
     assert (told.file, told.line) == ("/home/me/other.py", 3)
 
 
 def test_dimensions_that_are_fixed():
     error = raised("Constraints violated! L['leaves'][1].size()[0] and L['leaves'][0].shape[2]")
-    assert about_dimensions(error)
-    assert fixed_places(error) == {(1, 0), (0, 2)}
-    assert not about_dimensions(raised())
+    assert blames_dimensions(error)
+    assert find_fixed_places(error) == {(1, 0), (0, 2)}
+    assert not blames_dimensions(raised())
 
 
 @pytest.mark.parametrize(
     ("message", "told"), [("PassError: x", True), ("in onnxscript/rewriter/a.py", True), ("x", False)]
 )
 def test_the_optimiser(message, told):
-    assert in_optimiser(raised(message)) == told
+    assert blames_optimiser(raised(message)) == told
 
 
 def test_the_lines_that_say_something():
     text = "\x1b[91mfirst\x1b[0m\n\n  ⬆\n[torch.onnx] Obtain model graph\nsecond  \n" + "x" * 400
-    assert shortest(text) == f"first\nsecond\n{'x' * 300}"
-    assert shortest(text, 1) == "first"
+    assert shorten_chain(text) == f"first\nsecond\n{'x' * 300}"
+    assert shorten_chain(text, 1) == "first"

@@ -10,14 +10,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from onnxproof.diagnosis.chain import errors_only
+from onnxproof.diagnosis.chain import keep_errors
 from onnxproof.diagnosis.failures import (
     diagnose_export,
     diagnose_loading,
     diagnose_running,
     diagnose_text,
-    named_node,
-    refused_size,
+    find_named_node,
+    find_refused_size,
 )
 from onnxproof.findings import CATALOGUE
 
@@ -40,9 +40,9 @@ RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x512 and 256x10)
 
 def test_frames_and_warnings_do_not_speak_for_the_error():
     assert said(LOG) == "OX134"
-    assert "dynamo" not in errors_only(LOG)
-    assert "Warning" not in errors_only(LOG)
-    assert "mat1 and mat2" in errors_only(LOG)
+    assert "dynamo" not in keep_errors(LOG)
+    assert "Warning" not in keep_errors(LOG)
+    assert "mat1 and mat2" in keep_errors(LOG)
 
 
 def test_a_frame_speaks_where_the_error_says_nothing():
@@ -87,7 +87,7 @@ def test_each_moment_has_its_speakers():
 def test_a_refused_file_is_found_at_its_node():
     text = "NOT_IMPLEMENTED : Could not find an implementation for Erf(13) node with name 'only'"
     finding = diagnose_loading(text)
-    assert finding.where.node == named_node(text) == "only"
+    assert finding.where.node == find_named_node(text) == "only"
     assert finding.message == "onnxruntime has no kernel for Erf(13) with the dtype of node only"
 
 
@@ -144,6 +144,6 @@ def test_the_codes_of_the_public_reports_are_given():
 
 def test_the_size_that_a_file_fixes():
     refused = "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Got invalid dimensions for input: x for the following indices\n index: 3 Got: 384 Expected: 192\n"
-    assert refused_size(refused) == ("x", "3", "192")
-    assert refused_size("Got invalid dimensions for input: x") is None
-    assert refused_size("Invalid rank for input: x Got: 3 Expected: 4") is None
+    assert find_refused_size(refused) == ("x", "3", "192")
+    assert find_refused_size("Got invalid dimensions for input: x") is None
+    assert find_refused_size("Invalid rank for input: x Got: 3 Expected: 4") is None

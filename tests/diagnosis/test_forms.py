@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxproof import rewrites
-from onnxproof.diagnosis.forms import _data, forms, suggest_form, suggest_line
+from onnxproof.diagnosis.forms import _data, load_forms, suggest_form, suggest_line
 from onnxproof.findings import CATALOGUE
 
 
@@ -13,7 +13,7 @@ from onnxproof.findings import CATALOGUE
     "printed", ["aten.median.dim", "aten::median", "prims.median", "median", "%median_1", "median_2"]
 )
 def test_an_operator_is_found_however_it_is_printed(printed):
-    assert suggest_form(printed) == forms()["median"]
+    assert suggest_form(printed) == load_forms()["median"]
 
 
 def test_an_operator_without_a_form_has_none():

@@ -9,20 +9,20 @@ from importlib.resources import files
 import msgspec
 import pytest
 
-from onnxproof.diagnosis.chain import errors_only
+from onnxproof.diagnosis.chain import keep_errors
 from onnxproof.diagnosis.failures import ELSEWHERE, EXPORTING, LOADING, RUNNING, diagnose_text
-from onnxproof.diagnosis.rules import GROUP, OPTIONAL, Rule, first_rule, rules
+from onnxproof.diagnosis.rules import GROUP, OPTIONAL, Rule, find_rule, load_rules
 from onnxproof.findings import CATALOGUE
 
 from .beginnings import beginnings
 
 FOLDER = files("onnxproof.diagnosis") / "messages"
 SPEAKERS = sorted(file.name.removesuffix(".toml") for file in FOLDER.iterdir())
-RULES = [(speaker, rule) for speaker in SPEAKERS for rule in rules(speaker)]
+RULES = [(speaker, rule) for speaker in SPEAKERS for rule in load_rules(speaker)]
 EVERY_RULE = pytest.mark.parametrize(
     ("speaker", "rule"),
     RULES,
-    ids=[f"{speaker}-{rules(speaker).index(rule)}-{rule.code}" for speaker, rule in RULES],
+    ids=[f"{speaker}-{load_rules(speaker).index(rule)}-{rule.code}" for speaker, rule in RULES],
 )
 LONG = 100_000
 SECONDS = 4
@@ -44,12 +44,12 @@ def test_a_rule_has_a_code_an_example_and_a_near_miss(speaker, rule):
 def test_its_examples_are_recognised_by_exactly_this_rule(speaker, rule):
     for example in rule.examples:
         for asked in ((speaker,), *(group for group in (EXPORTING, LOADING, RUNNING) if speaker in group)):
-            found = first_rule(example, asked)
+            found = find_rule(example, asked)
             assert found is not None
             assert found[0] is rule
         finding = diagnose_text(example)
         assert finding is not None
-        match = rule.search(errors_only(example)) or rule.search(example)
+        match = rule.search(keep_errors(example)) or rule.search(example)
         assert (finding.code, finding.message) == (rule.code, rule.tell(match))
         assert "?" not in finding.message.replace(example, "")
 
@@ -115,9 +115,9 @@ def test_the_first_place_in_the_text_speaks_and_not_the_first_fragment():
 
 def test_speakers_are_asked_in_order():
     text = "Non-zero status code returned while running Foo node. Status Message: bad allocation"
-    codes = [first_rule(text, asked)[0].code for asked in (RUNNING, RUNNING[::-1])]
+    codes = [find_rule(text, asked)[0].code for asked in (RUNNING, RUNNING[::-1])]
     assert codes == ["OX003", "OX223"]
-    assert first_rule("all is well", (*EXPORTING, *LOADING, *RUNNING)) is None
+    assert find_rule("all is well", (*EXPORTING, *LOADING, *RUNNING)) is None
 
 
 def test_a_rule_with_an_unknown_key_is_refused():

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxproof.findings import CATALOGUE, FAMILIES, entry_of
-from onnxproof.findings.catalogue import entries, entry_from
+from onnxproof.findings import CATALOGUE, FAMILIES, look_up
+from onnxproof.findings.catalogue import load_entries, read_entry
 
 TESTS = Path(__file__).parents[1]
 SOURCES = TESTS.parent / "src" / "onnxproof"
@@ -31,13 +31,13 @@ def test_every_entry_is_complete():
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_a_family_has_the_codes_that_begin_like_it(family):
-    codes = [entry.code for entry in entries(family).values()]
+    codes = [entry.code for entry in load_entries(family).values()]
     assert codes == [code for code in CATALOGUE if code.startswith(family.prefix)]
     assert codes
 
 
 def test_the_catalogue_is_all_families():
-    assert len(CATALOGUE) == len(set(CATALOGUE)) == sum(len(entries(family)) for family in FAMILIES)
+    assert len(CATALOGUE) == len(set(CATALOGUE)) == sum(len(load_entries(family)) for family in FAMILIES)
     assert "OX201" in CATALOGUE
     assert not {"OX299", "OX999", "", "nonsense"} & set(CATALOGUE)
     with pytest.raises(KeyError, match="OX999"):
@@ -48,11 +48,11 @@ def test_a_family_is_read_when_one_of_its_codes_is_asked_for():
     script = """
 import sys
 from onnxproof.findings import FAMILIES, found
-from onnxproof.findings.catalogue import entries
-assert entries.cache_info().currsize == 0
+from onnxproof.findings.catalogue import load_entries
+assert load_entries.cache_info().currsize == 0
 assert found("OX201", "m").entry.code == "OX201"
 assert found("OX202", "m").entry.code == "OX202"
-assert entries.cache_info().currsize == 1
+assert load_entries.cache_info().currsize == 1
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 
@@ -72,16 +72,16 @@ TABLE = {"title": "t", "severity": "note", "what": "w", "why": "y", "fix": "f"}
     ],
 )
 def test_what_no_field_says_is_an_error(wrong, told):
-    assert entry_from("OX299", TABLE).title == "t"
+    assert read_entry("OX299", TABLE).title == "t"
     with pytest.raises(ValueError, match="the catalogue's entry OX299") as error:
-        entry_from("OX299", {**TABLE, **wrong})
+        read_entry("OX299", {**TABLE, **wrong})
     assert told in str(error.value)
 
 
 def test_what_every_entry_has_to_say_cannot_be_left_out():
     for name in TABLE:
         with pytest.raises(ValueError, match=f"missing required field `{name}`"):
-            entry_from("OX299", {key: value for key, value in TABLE.items() if key != name})
+            read_entry("OX299", {key: value for key, value in TABLE.items() if key != name})
 
 
 def test_every_code_in_the_catalogue_is_used_and_every_used_code_is_in_it():
@@ -97,7 +97,7 @@ def test_every_code_is_triggered_by_a_test():
 
 def test_what_gives_way_gives_way_to_something_that_stays():
     for entry in CATALOGUE.values():
-        for better in map(entry_of, entry.gives_way_to):
+        for better in map(look_up, entry.gives_way_to):
             assert better.code in CATALOGUE
             assert entry.code not in better.gives_way_to
 
@@ -109,7 +109,7 @@ def test_what_is_located_healed_or_measured_comes_from_numbers_or_a_session():
 
 
 def test_a_code_of_another_release_has_an_entry_that_decides_nothing():
-    entry = entry_of("OX999")
+    entry = look_up("OX999")
     assert [entry.judged, entry.locatable, entry.healable, entry.family.adjustable] == [False] * 4
     assert entry.acceptable
 

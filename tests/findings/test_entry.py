@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from onnxproof.findings.entry import FAMILIES, OFFER, Entry, family_of
+from onnxproof.findings.entry import FAMILIES, OFFER, Entry, find_family
 
 ENTRY = Entry("OX201", "title", "block", "what", "why", "fix")
 
 
 @pytest.mark.parametrize(("code", "name"), [("OX001", "run"), ("OX145", "export"), ("OX615", "data")])
 def test_a_code_begins_like_its_family(code, name):
-    assert family_of(code).name == name
-    assert family_of(code) in FAMILIES
+    assert find_family(code).name == name
+    assert find_family(code) in FAMILIES
 
 
 def test_a_family_of_another_release_is_known_by_its_prefix():
-    family = family_of("OX901")
+    family = find_family("OX901")
     assert (family.name, family.adjustable) == ("OX9", False)
     assert family not in FAMILIES
 

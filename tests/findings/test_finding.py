@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from onnxproof.findings import Finding, Where, entry_of, found, verdict_of
-from onnxproof.proof.codec import decode, plain
+from onnxproof.findings import Finding, Where, decide_verdict, found, look_up
+from onnxproof.proof.codec import decode, to_plain
 
 
 def test_what_is_not_given_comes_from_the_entry():
-    finding, entry = found("OX203", "differs"), entry_of("OX203")
+    finding, entry = found("OX203", "differs"), look_up("OX203")
     assert finding.entry == entry
     assert (finding.severity, finding.stage, finding.help) == (entry.severity, entry.stage, entry.help)
     given = found("OX203", "differs", severity="note", stage="kernel", help="wait")
@@ -18,8 +18,8 @@ def test_what_is_not_given_comes_from_the_entry():
 
 def test_a_finding_survives_json():
     finding = found("OX201", "wrong", where=Where(output="y", case="c"), evidence={"max_abs": 1.0})
-    assert decode(plain(finding), Finding) == finding
-    assert decode({**plain(finding), "from_the_future": 1}, Finding) == finding
+    assert decode(to_plain(finding), Finding) == finding
+    assert decode({**to_plain(finding), "from_the_future": 1}, Finding) == finding
 
 
 @pytest.mark.parametrize(
@@ -27,18 +27,18 @@ def test_a_finding_survives_json():
     [([], "ship"), (["note"], "ship"), (["review", "note"], "review"), (["review", "block"], "block")],
 )
 def test_the_worst_finding_decides(severities, verdict):
-    assert verdict_of([found("OX201", "m", severity=s) for s in severities]) == verdict
+    assert decide_verdict([found("OX201", "m", severity=s) for s in severities]) == verdict
 
 
 def test_an_accepted_or_known_finding_does_not_gate():
     finding = found("OX201", "m")
-    assert verdict_of([finding.accept("fine"), finding.know("seen")]) == "ship"
+    assert decide_verdict([finding.accept("fine"), finding.know("seen")]) == "ship"
     assert (finding.accept("fine").accepted, finding.know("seen").known) == ("fine", "seen")
 
 
 def test_nothing_compared_is_neither_accepted_nor_known():
     nothing = found("OX004", "nothing was compared")
-    assert verdict_of([nothing.accept("please")]) == verdict_of([nothing.know("as before")]) == "block"
+    assert decide_verdict([nothing.accept("please")]) == decide_verdict([nothing.know("as before")]) == "block"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from onnxproof.graph.bodies import inlined
+from onnxproof.graph.bodies import inline
 from onnxproof.graph.view import Graph
 
 
@@ -15,7 +15,7 @@ def graph(body: str, opset: int = 20, kind: str = "float", functions: str = "") 
 
 
 def ops(graph: Graph) -> list[str]:
-    inside = inlined(graph, graph.nodes[0])
+    inside = inline(graph, graph.nodes[0])
     return [] if inside is None else [node.op_type for node in inside.nodes]
 
 
@@ -26,7 +26,7 @@ def test_a_function_of_the_file_is_taken_apart():
 
 def test_a_body_of_the_standard_and_its_types():
     made = graph("y = Gelu(x)", kind="double")
-    inside = inlined(made, made.nodes[0])
+    inside = inline(made, made.nodes[0])
     assert inside is not None
     assert "Erf" in [node.op_type for node in inside.nodes]
     assert inside.types["x"] == onnx.TensorProto.DOUBLE

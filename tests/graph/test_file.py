@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxproof.errors import FindingError, InputError
-from onnxproof.graph.file import complaint, escapes, external_files, load_model
+from onnxproof.graph.file import escapes, find_complaint, list_external_files, load_model
 
 
 def written(folder, location: str = "w.bin", length: int | None = None):
@@ -38,7 +38,7 @@ def test_weights_beside_the_file_stay_there(tmp_path):
     (tmp_path / "w.bin").write_bytes(np.full(16, 3, np.float32).tobytes())
     light = load_model(path)
     assert light.graph.initializer[0].external_data
-    assert external_files(path, light) == [tmp_path / "w.bin"]
+    assert list_external_files(path, light) == [tmp_path / "w.bin"]
 
 
 @pytest.mark.parametrize("length", [None, 64])
@@ -72,4 +72,4 @@ def test_the_checker_complains_of_what_is_wrong_and_not_of_what_it_does_not_know
     for op, told in (("Relu", False), ("NoSuchOperator", False), ("Concat", True)):
         graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", ends[:1], ends[1:])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "m.onnx")
-        assert (complaint(tmp_path / "m.onnx") is not None) == told, op
+        assert (find_complaint(tmp_path / "m.onnx") is not None) == told, op

@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper
 
-from onnxproof.graph.inference import HEAVY, infer, shapes_of, types_of
+from onnxproof.graph.inference import HEAVY, infer, infer_shapes, infer_types
 
 
 def parsed(body: str, ends: str) -> onnx.ModelProto:
@@ -20,23 +20,23 @@ def test_a_heavy_weight_takes_no_part_and_tells_its_shape():
     model.graph.initializer.append(numpy_helper.from_array(weight, "w"))
     graph = infer(model)
     assert not graph.initializer
-    assert shapes_of(graph)["a"] == ("N", 100)
-    assert shapes_of(graph)["w"] == (64, 100)
-    assert types_of(graph)["a"] == TensorProto.FLOAT
+    assert infer_shapes(graph)["a"] == ("N", 100)
+    assert infer_shapes(graph)["w"] == (64, 100)
+    assert infer_types(graph)["a"] == TensorProto.FLOAT
 
 
 def test_a_light_one_is_read():
     model = parsed("y = Reshape(x, to)", "(float[N, 6] x) => (float[A, B, C] y)")
     model.graph.initializer.append(numpy_helper.from_array(np.array([-1, 2, 3]), "to"))
-    assert shapes_of(infer(model))["y"][1:] == (2, 3)
+    assert infer_shapes(infer(model))["y"][1:] == (2, 3)
 
 
 def test_a_graph_that_cannot_be_inferred_keeps_what_it_declares():
     model = parsed("y = NoSuchOperator(x)", "(float[2] x) => (double y)")
-    assert types_of(infer(model)) == {"x": TensorProto.FLOAT, "y": TensorProto.DOUBLE}
+    assert infer_types(infer(model)) == {"x": TensorProto.FLOAT, "y": TensorProto.DOUBLE}
 
 
 def test_subgraphs_have_types_and_the_outer_name_wins():
     branch = "If(yes) <then_branch = t () => (double t) { t = Cast<to = 11>(x) }, else_branch = e () => (double x) { x = Cast<to = 11>(y) }>"
-    types = types_of(parsed(f"z = {branch}", "(float x, float y, bool yes) => (double z)").graph)
+    types = infer_types(parsed(f"z = {branch}", "(float x, float y, bool yes) => (double z)").graph)
     assert (types["t"], types["x"]) == (TensorProto.DOUBLE, TensorProto.FLOAT)

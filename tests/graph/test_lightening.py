@@ -11,7 +11,7 @@ from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.errors import FindingError
 from onnxproof.graph import lightening
 from onnxproof.graph.evaluator import Evaluator
-from onnxproof.graph.file import external_files, load_model
+from onnxproof.graph.file import list_external_files, load_model
 from onnxproof.graph.lightening import parse
 from onnxproof.graph.view import Graph
 from onnxproof.request.session import SessionSettings
@@ -49,7 +49,7 @@ def test_the_weights_are_where_the_model_says(heavy):
     graph = Graph.read(heavy)
     stored = onnx.numpy_helper.to_array(onnx.load(heavy).graph.initializer[0])
     np.testing.assert_array_equal(graph.array(graph.main.initializers["w"].const_value), stored)
-    assert external_files(heavy, graph.proto) == []
+    assert list_external_files(heavy, graph.proto) == []
 
 
 def test_evaluator_and_session_find_them(heavy):

@@ -6,7 +6,7 @@ import onnx
 import onnx_ir as ir
 from onnx import TensorProto, helper
 
-from onnxproof.graph.mending import mended
+from onnxproof.graph.mending import mend
 
 
 def twice() -> onnx.ModelProto:
@@ -17,7 +17,7 @@ def twice() -> onnx.ModelProto:
 
 def test_a_name_that_is_written_twice_gets_another_one():
     model = twice()
-    copy = mended(model)
+    copy = mend(model)
     assert [list(node.output) for node in copy.graph.node] == [["y"], ["y again"]]
     assert list(model.graph.node[1].output) == ["y"]
 
@@ -26,7 +26,7 @@ def test_unknown_types_are_undefined_and_the_rest_is_kept():
     model = twice()
     model.graph.input[0].type.tensor_type.elem_type = 999
     model.graph.initializer.append(TensorProto(name="w", data_type=998, dims=[1]))
-    copy = mended(model)
+    copy = mend(model)
     assert copy.graph.input[0].type.tensor_type.elem_type == TensorProto.UNDEFINED
     assert copy.graph.initializer[0].data_type == TensorProto.UNDEFINED
     assert copy.graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
@@ -37,6 +37,6 @@ def test_an_output_of_a_function_that_nothing_writes_is_left_out():
     body = [helper.make_node("Relu", ["a"], ["b"])]
     imports = [helper.make_opsetid("", 18)]
     model.functions.append(helper.make_function("own", "F", ["a"], ["b", "nowhere"], body, imports))
-    copy = mended(model)
+    copy = mend(model)
     assert list(copy.functions[0].output) == ["b"]
     assert len(ir.from_proto(copy).functions) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxproof.graph.sourcemap import Origin, origin_of, origin_of_scope, place_in, placed, read, write
+from onnxproof.graph.sourcemap import Origin, place_in, place_node, read, read_origin, read_scope, write
 
 TRACE = 'File "/x/torch/nn/modules/module.py", line 1, in _call\n  call()\nFile "/home/me/net.py", line 7, in forward\n    return x * 2\n'
 METADATA = {
@@ -14,17 +14,17 @@ METADATA = {
 
 
 def test_what_the_exporter_wrote_on_a_node():
-    origin = origin_of(METADATA)
+    origin = read_origin(METADATA)
     assert (origin.module, origin.cls, origin.op) == ("fc", "Linear", "aten.mul.Tensor")
     assert (origin.file, origin.line, origin.text) == ("/home/me/net.py", 7, "return x * 2")
-    assert origin_of({"pkg.torch.onnx.name_scopes": "not a list ["}) == Origin()
+    assert read_origin({"pkg.torch.onnx.name_scopes": "not a list ["}) == Origin()
 
 
 def test_torchscript_keeps_scopes_in_names():
-    assert origin_of_scope("/model/fc1/Gemm").module == "fc1"
-    assert origin_of_scope("/model/fc1_2/Gemm", ["fc1"]).module == "fc1"
-    assert origin_of_scope("/model/fc1_2/Gemm", ["fc1", "fc1_2"]).module == "fc1_2"
-    traced = origin_of_scope("Gemm_1", trace="/x/torch/nn/linear.py(3): forward\n/home/me/net.py(9): forward\n")
+    assert read_scope("/model/fc1/Gemm").module == "fc1"
+    assert read_scope("/model/fc1_2/Gemm", ["fc1"]).module == "fc1"
+    assert read_scope("/model/fc1_2/Gemm", ["fc1", "fc1_2"]).module == "fc1_2"
+    traced = read_scope("Gemm_1", trace="/x/torch/nn/linear.py(3): forward\n/home/me/net.py(9): forward\n")
     assert (traced.module, traced.file, traced.line) == (None, "/home/me/net.py", 9)
 
 
@@ -32,8 +32,8 @@ def test_there_and_back(tmp_path):
     origins = {"a": Origin(module="fc", file="net.py", line=3), "b": Origin()}
     write(tmp_path / "map.json", origins)
     assert read(tmp_path / "map.json") == origins
-    where = placed("a", str(tmp_path / "map.json"))
+    where = place_node("a", str(tmp_path / "map.json"))
     assert (where.node, where.module, where.file, where.line) == ("a", "fc", "net.py", 3)
-    assert placed("a", None).module is None
+    assert place_node("a", None).module is None
     assert place_in(origins, "unknown").node == "unknown"
     assert read(tmp_path / "none.json") == {}

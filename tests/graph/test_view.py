@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxproof.errors import FindingError
-from onnxproof.graph.view import Graph, dims, label, name_of, names, subgraphs, taken
+from onnxproof.graph.view import Graph, label_node, list_names, list_subgraphs, list_taken, read_dims, read_name
 
 IF = (
     "y = If(yes) <then_branch = t () => (float[2] t) { t = Add(x, a) }, "
@@ -34,15 +34,15 @@ def ops(nodes) -> list[str]:
 
 def test_inputs_are_those_that_are_no_weights():
     graph = parsed("y = Add(x, w)", "(float[2] x, float[2] w) => (float[2] y)", "<float[2] w = {1, 2}>")
-    assert names(graph.inputs) == ["x"]
-    assert names(graph.outputs) == ["y"]
+    assert list_names(graph.inputs) == ["x"]
+    assert list_names(graph.outputs) == ["y"]
 
 
 def test_a_writer_and_what_a_value_is_computed_from():
     graph = parsed("a = Neg(x) b = Abs(x) y = Relu(a)")
     writer = graph.writer("y")
     assert writer is not None
-    assert (label(writer), names(writer.inputs)) == ("y", ["a"])
+    assert (label_node(writer), list_names(writer.inputs)) == ("y", ["a"])
     assert graph.writer("x") is None
     assert ops(node for node in graph.nodes if node in graph.before(*graph.outputs)) == ["Neg", "Relu"]
 
@@ -50,8 +50,8 @@ def test_a_writer_and_what_a_value_is_computed_from():
 def test_what_a_branch_reads_belongs_to_its_node():
     graph = parsed(f"a = Neg(x) b = Abs(x) {IF}", "(float[2] x, bool yes) => (float[2] y)")
     (branching,) = (node for node in graph.nodes if node.op_type == "If")
-    assert sorted({name_of(value) for value in taken(branching)}) == ["a", "k", "x", "yes"]
-    assert len(list(subgraphs(branching))) == 2
+    assert sorted({read_name(value) for value in list_taken(branching)}) == ["a", "k", "x", "yes"]
+    assert len(list(list_subgraphs(branching))) == 2
     assert ops(node for node in graph.nodes if node in graph.before(*graph.outputs)) == ["Neg", "If"]
 
 
@@ -146,7 +146,7 @@ def test_types_and_shapes_are_inferred_without_the_weights():
     graph = Graph(graph.proto)
     assert graph.types["a"] == TensorProto.FLOAT
     assert graph.shapes["a"] == ("N", 3)
-    assert dims(graph.inputs[0]) == ("N", 2)
+    assert read_dims(graph.inputs[0]) == ("N", 2)
 
 
 def test_the_opset_is_that_of_the_standard_however_it_is_called():
@@ -172,7 +172,7 @@ def test_inner_values_are_shown_alone_or_besides_the_outputs():
     graph = parsed("a = Neg(x) b = Abs(a) y = Add(a, b)")
     assert {name: value.tolist() for name, value in run(graph.showing(["a"]), x=X).items()} == {"a": [[-1.0, 2.0]]}
     assert list(run(graph.showing(["b"], besides=True), x=X)) == ["y", "b"]
-    assert names(graph.outputs) == ["y"]
+    assert list_names(graph.outputs) == ["y"]
 
 
 def test_a_piece_is_a_model_of_its_own_and_leaves_the_graph_alone():
@@ -193,7 +193,7 @@ def test_a_name_that_is_written_twice_can_be_looked_at(caplog):
     graph = parsed("y = Relu(x) y = Neg(x)")
     with caplog.at_level(logging.WARNING):
         assert ops(graph.nodes) == ["Relu", "Neg"]
-    assert [names(node.outputs) for node in graph.nodes] == [["y"], ["y again"]]
+    assert [list_names(node.outputs) for node in graph.nodes] == [["y"], ["y again"]]
     assert not caplog.records
     assert [list(node.output) for node in graph.proto.graph.node] == [["y"], ["y"]]
 

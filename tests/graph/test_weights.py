@@ -10,7 +10,7 @@ import pytest
 from onnxproof.graph import weights as module
 from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.view import Graph
-from onnxproof.graph.widening import digests
+from onnxproof.graph.widening import digest_weights
 
 X = {"x": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)}
 WIDE = {name: array.astype(np.float64) for name, array in X.items()}
@@ -69,7 +69,7 @@ def test_a_model_in_memory_shares_its_weights(small_limits):
 
 def test_only_derived_weights_are_nudged(small_limits):
     large = Graph(model()).separated[1].widened()
-    assert large.nudged(digests([large["w"].astype("f4")]), 1) is None
+    assert large.nudged(digest_weights([large["w"].astype("f4")]), 1) is None
     moved = large.nudged(set(), 1)
     again = large.nudged(set(), 1)
     assert 0 < np.abs(moved["w"] / large["w"] - 1).max() < 1e-6

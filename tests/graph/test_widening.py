@@ -8,7 +8,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 from onnxproof.graph.evaluator import Evaluator
-from onnxproof.graph.widening import in_float64, nudge_constants, widen
+from onnxproof.graph.widening import nudge_constants, widen, widen_array
 
 
 def parsed(body: str, ends: str = "(float[2] x) => (float[2] y)") -> onnx.ModelProto:
@@ -44,12 +44,12 @@ def test_an_operator_that_the_evaluator_would_expand_with_float32_constants_is_w
 
 
 def test_floats_are_widened_and_nothing_else():
-    assert in_float64(np.float32([1])).dtype == np.float64
-    assert in_float64(numpy_helper.to_array(onnx.helper.make_tensor("", TensorProto.BFLOAT16, [1], [1.0]))).dtype == (
+    assert widen_array(np.float32([1])).dtype == np.float64
+    assert widen_array(numpy_helper.to_array(onnx.helper.make_tensor("", TensorProto.BFLOAT16, [1], [1.0]))).dtype == (
         np.float64
     )
-    assert in_float64(np.array([1])).dtype == np.int64
-    assert in_float64(np.array([True])).dtype == np.bool_
+    assert widen_array(np.array([1])).dtype == np.int64
+    assert widen_array(np.array([True])).dtype == np.bool_
 
 
 def test_round_numbers_are_not_moved_and_others_are():

@@ -16,8 +16,8 @@ import onnxproof
 from fake import FakeCandidate
 from onnxproof.candidates.candidate import Abilities
 from onnxproof.candidates.onnxruntime import Onnxruntime
-from onnxproof.heal.healing import settings_of
-from onnxproof.heal.remedies import remedies
+from onnxproof.heal.healing import list_settings
+from onnxproof.heal.remedies import list_remedies
 from onnxproof.request.request import Request
 from onnxproof.request.specs import Range
 
@@ -47,7 +47,7 @@ def test_a_wrong_rewrite_is_healed_by_switching_it_off(tmp_path):
     proof = heal("padding_before_max_pool", tmp_path)
     assert proof.verdict == "ship"
     assert proof.healing.session == {"disabled_optimizers": ("Pad_Fusion",)}
-    assert settings_of(proof, Request()) == {"disable": ["Pad_Fusion"]}
+    assert list_settings(proof, Request()) == {"disable": ["Pad_Fusion"]}
     assert "disabled_optimizers" in next(f for f in proof.findings if f.code == "OX008").help
 
 
@@ -74,7 +74,7 @@ def test_a_branch_on_a_length_is_healed_by_limiting_it_to_what_was_captured(tmp_
     assert max(lengths) == 20
     note = next(f for f in proof.findings if f.code == "OX008")
     assert "--range seq:1,20" in note.help
-    assert settings_of(proof, Request(ranges={"x": Range(-1, 1)})) == {"range": ["x:-1,1", "seq:1,20"]}
+    assert list_settings(proof, Request(ranges={"x": Range(-1, 1)})) == {"range": ["x:-1,1", "seq:1,20"]}
 
 
 @pytest.mark.slow
@@ -99,14 +99,14 @@ def test_a_given_file_is_treated_with_session_settings_only(tmp_path, exported):
     module, inputs = nn.Linear(4, 2).eval(), (torch.randn(3, 4),)
     proof = onnxproof.prove(module, inputs, budget=2.0, out=tmp_path)
     request = Request(held=(module, inputs), onnx=str(tmp_path / "model.onnx"))
-    offered = remedies(request, proof, Onnxruntime())
+    offered = list_remedies(request, proof, Onnxruntime())
     assert offered
     assert all(remedy.session and not remedy.export for remedy in offered)
     # Of a runtime without rewrites, only other providers are worth a try; those are its own.
     plain = FakeCandidate(lambda inputs, settings: {}, available=("CPUExecutionProvider", "NpuExecutionProvider"))
-    assert [remedy.what for remedy in remedies(request, proof, plain)] == ["the Npu provider"]
+    assert [remedy.what for remedy in list_remedies(request, proof, plain)] == ["the Npu provider"]
     plain.abilities = Abilities(rewrites=True)
-    assert "optimization disable" in [remedy.what for remedy in remedies(request, proof, plain)]
+    assert "optimization disable" in [remedy.what for remedy in list_remedies(request, proof, plain)]
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 from fake import FakeCandidate
 from onnxproof.candidates.candidate import Abilities
 from onnxproof.findings import Where, found
-from onnxproof.heal.healing import settings_of
-from onnxproof.heal.remedies import LARGEST, Remedy, options_of, remedies
+from onnxproof.heal.healing import list_settings
+from onnxproof.heal.remedies import LARGEST, Remedy, list_options, list_remedies
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.healing import Healing
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
@@ -31,7 +31,7 @@ def candidate(*providers, rewrites=False):
 
 
 def offered(proof=FIXED, request=None, runtime=None):
-    return [remedy.what for remedy in remedies(request or Request(), proof, runtime or candidate())]
+    return [remedy.what for remedy in list_remedies(request or Request(), proof, runtime or candidate())]
 
 
 def with_artifact(**changes):
@@ -69,7 +69,7 @@ def test_a_session_is_tried_with_less_optimisation_and_without_what_is_to_blame(
 def test_other_providers_are_tried_the_cpus_first():
     npu = Request(onnx="m.onnx", verify=VerifySettings(session=SessionSettings(providers=(ProviderSpec(NPU),))))
     runtime = candidate("AzureExecutionProvider", "XExecutionProvider", NPU, CPU)
-    found = remedies(npu, FIXED, runtime)
+    found = list_remedies(npu, FIXED, runtime)
     assert [remedy.what for remedy in found] == ["the CPU provider", "the X provider"]
     names = [[one.name for one in remedy.apply(npu).verify.session.providers] for remedy in found]
     assert names == [[CPU], ["XExecutionProvider", CPU]]
@@ -110,7 +110,7 @@ def sized(failing, sizes=range(1, 9), bounds=None):
     ],
 )
 def test_sizes_are_limited_to_those_around_the_example_that_passed(proof, ends):
-    found = [remedy for remedy in remedies(Request(), proof, candidate()) if remedy.limits]
+    found = [remedy for remedy in list_remedies(Request(), proof, candidate()) if remedy.limits]
     assert [remedy.limits for remedy in found] == ([{"batch": ends}] if ends else [])
     top = "" if not ends else "and more" if ends[1] == LARGEST else f"to {ends[1]}"
     assert [remedy.what for remedy in found] == ([f"batch limited to {ends[0]} {top}"] if ends else [])
@@ -147,7 +147,7 @@ REMEDIES = [
 @pytest.mark.parametrize(("remedy", "flags", "options"), REMEDIES, ids=lambda one: getattr(one, "what", None))
 def test_how_to_ask_for_it(remedy, flags, options):
     assert f"`onnxproof prove … {flags}` gives the same" in remedy.recipe()
-    assert options_of(remedy.record(Healing(True))) == options
+    assert list_options(remedy.record(Healing(True))) == options
 
 
 def test_a_recipe_says_what_the_file_does_not():
@@ -167,7 +167,7 @@ def test_a_remedy_changes_the_request_and_nothing_else():
 def test_what_is_written_into_the_configuration():
     def settings(request=None, healing=None, **artifact):
         made = {"exporter": "dynamo", "optimized": True, "strict": False, **artifact}
-        return settings_of(replace(with_artifact(**made), healing=healing), request or Request())
+        return list_settings(replace(with_artifact(**made), healing=healing), request or Request())
 
     assert settings() == {}
     assert settings(exporter="torchscript") == {"exporter": "torchscript"}

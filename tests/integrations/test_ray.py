@@ -15,7 +15,7 @@ import onnxproof
 from onnxproof.data.arrays import ArraySource
 from onnxproof.errors import UserError
 from onnxproof.integrations.ray import _stream
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 
 ray = pytest.importorskip("ray")
 
@@ -100,7 +100,7 @@ def workers() -> list[int]:
 def counts(proof) -> str:
     quality = proof.quality
     names = ("n", "confusion", "flip_count", "candidate", "baseline", "intervals")
-    kept = {name: plain(getattr(quality, name)) for name in names}
+    kept = {name: to_plain(getattr(quality, name)) for name in names}
     flips = [(f.id, f.baseline, f.candidate, f.explained) for f in quality.flips]
     return json.dumps([kept, sorted(flips)], sort_keys=True)
 

@@ -13,7 +13,7 @@ import models
 import onnxproof
 from conftest import codes, target
 from onnxproof.errors import UserError
-from onnxproof.proof.schema import schema
+from onnxproof.proof.schema import read_schema
 
 QUICK = {"min_time": 0.02, "min_count": 20, "threads": 1}
 
@@ -29,7 +29,7 @@ def timed(tmp_path_factory) -> onnxproof.Proof:
 
 def test_a_run_has_what_the_contract_says(timed):
     data = json.loads(timed.dumps())
-    jsonschema.validate(data, schema())
+    jsonschema.validate(data, read_schema())
     latency = data["latency"]
     assert {(r["contender"], r["batch"]) for r in latency["runs"]} == {
         (name, batch)
@@ -212,7 +212,7 @@ def test_the_command_line_end_to_end(cli, tmp_path):
     )
     assert result.returncode in (0, 1), result.stderr
     proof = json.loads((tmp_path / "proof.json").read_text())
-    jsonschema.validate(proof, schema())
+    jsonschema.validate(proof, read_schema())
     assert {f["code"] for f in proof["findings"] if f["severity"] == "block"} == set()
     assert "OX402" not in {f["code"] for f in proof["findings"]}
     assert all(run["memory"] > 0 for run in proof["latency"]["runs"])

@@ -118,4 +118,4 @@ def test_what_timing_costs_is_measured_and_taken_off_the_blocks():
     measured = timed.run()["a"]
     assert measured.samples[0] == 10_000_050
     assert measured.blocks[0] == 10_000_000
-    assert harness.resolution(lambda: 1000 * (next(ticks) // 3)) == 1000
+    assert harness.measure_resolution(lambda: 1000 * (next(ticks) // 3)) == 1000

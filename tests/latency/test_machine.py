@@ -51,12 +51,12 @@ def test_a_system_without_counters_says_nothing(system):
 
 def test_the_fingerprint_is_the_processors(system):
     (system / "cpuinfo").write_text("model name : A\n")
-    first = machine.fingerprint()
-    assert first == machine.fingerprint()
+    first = machine.fingerprint_machine()
+    assert first == machine.fingerprint_machine()
     (system / "cpuinfo").write_text("model name : B\n")
-    assert machine.fingerprint() != first
+    assert machine.fingerprint_machine() != first
 
 
 def test_threads_are_made_explicit():
-    assert machine.with_threads(SessionSettings(threads=3)).threads == 3
-    assert machine.with_threads(SessionSettings()).threads == machine.cores()
+    assert machine.set_threads(SessionSettings(threads=3)).threads == 3
+    assert machine.set_threads(SessionSettings()).threads == machine.count_cores()

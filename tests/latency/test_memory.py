@@ -41,8 +41,8 @@ def test_weights_that_are_there_already_are_added_once(monkeypatch):
     layer = nn.Linear(10, 10, bias=False)
     module = nn.Sequential(layer, layer)
     subject = make_subject(module, (torch.zeros(1, 10),))
-    assert memory.weights(subject) == 400
-    monkeypatch.setattr(memory, "peak", lambda: 0)
+    assert memory.weigh_parameters(subject) == 400
+    monkeypatch.setattr(memory, "read_peak", lambda: 0)
     made = SimpleNamespace(prepare=lambda inputs: lambda: None, around=nullcontext)
     assert memory.weigh(lambda: made, [{}], subject) == [400]
 
@@ -51,4 +51,4 @@ def test_without_the_systems_file_the_process_is_asked(monkeypatch, tmp_path):
     monkeypatch.setattr(memory, "STATUS", tmp_path / "absent")
     monkeypatch.setattr(memory, "CLEAR", tmp_path / "absent" / "too")
     memory.reset_peak()
-    assert memory.now() == memory.peak() > MEGABYTE
+    assert memory.read_memory() == memory.read_peak() > MEGABYTE

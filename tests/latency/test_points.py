@@ -9,7 +9,7 @@ import pytest
 from onnxproof.cases.supply import Supply
 from onnxproof.errors import InputError
 from onnxproof.latency.points import Points
-from onnxproof.parity.verification import with_symbols
+from onnxproof.parity.verification import add_symbols
 from onnxproof.proof.artifact import Port
 from onnxproof.request.benchmark import BATCHES, BenchSettings
 from onnxproof.request.request import VerifySettings
@@ -23,7 +23,7 @@ def mlp(exported):
 
 def points_of(mlp, batch_sizes=None, artifact=None, subject=None, **bench):
     artifact, verify = artifact or mlp.artifact, VerifySettings(batch_sizes=batch_sizes)
-    subject = subject or with_symbols(mlp.subject, artifact)
+    subject = subject or add_symbols(mlp.subject, artifact)
     return Points(subject, artifact, verify, BenchSettings(**bench), Supply(subject, artifact, verify)).all()
 
 
@@ -51,7 +51,7 @@ def test_a_static_model_has_its_own_size_only(mlp):
 
 
 def test_a_file_that_fixes_the_batch_is_timed_at_it(mlp):
-    subject = with_symbols(mlp.subject, mlp.artifact)
+    subject = add_symbols(mlp.subject, mlp.artifact)
     (port,) = mlp.artifact.inputs
     fixed = replace(mlp.artifact, inputs=(replace(port, shape=(3, *port.shape[1:])),))
     assert isinstance(port, Port)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from onnxproof.candidates.onnxruntime import SUFFIX, node_times
+from onnxproof.candidates.onnxruntime import SUFFIX, read_node_times
 from onnxproof.latency import profile as slow
 from onnxproof.proof.latency import OperatorShare
 
@@ -15,7 +15,7 @@ def test_times_of_a_node_are_added_up_without_the_first_runs():
             {"cat": "Node", "name": f"a{SUFFIX}", "dur": spent, "args": {"op_name": "Gemm", "provider": "CPU"}},
             {"cat": "Node", "name": f"b{SUFFIX}", "dur": 1, "args": {"op_name": "Relu", "provider": "CPU"}},
         ]
-    profile = slow.summarise(slow.collect(node_times(events), 10), 10, None, 1, {})
+    profile = slow.summarise(slow.collect(read_node_times(events), 10), 10, None, 1, {})
     assert [(n.node, n.op, n.share, n.ms) for n in profile.nodes] == [
         ("a", "Gemm", 0.8, 0.004),
         ("b", "Relu", 0.2, 0.001),

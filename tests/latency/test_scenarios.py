@@ -11,7 +11,7 @@ import pytest
 
 from latency.fake_machine import FakeMachine
 from onnxproof.latency import scenarios
-from onnxproof.request.benchmark import levels
+from onnxproof.request.benchmark import list_levels
 
 
 def test_a_stall_delays_everyone_who_waits_behind_it():
@@ -58,25 +58,25 @@ def test_workers_share_the_requests_and_their_errors_are_not_lost():
 
 
 def test_arrivals_have_the_rate_and_depend_on_the_seed():
-    offsets = scenarios.arrivals(200.0, 5000, seed=1)
+    offsets = scenarios.draw_arrivals(200.0, 5000, seed=1)
     assert offsets[-1] / 1e9 == pytest.approx(25.0, rel=0.05)
     assert (np.diff(offsets) >= 0).all()
-    assert offsets.tolist() == scenarios.arrivals(200.0, 5000, seed=1).tolist()
-    assert offsets.tolist() != scenarios.arrivals(200.0, 5000, seed=2).tolist()
+    assert offsets.tolist() == scenarios.draw_arrivals(200.0, 5000, seed=1).tolist()
+    assert offsets.tolist() != scenarios.draw_arrivals(200.0, 5000, seed=2).tolist()
 
 
 def test_a_burst_keeps_every_worker_busy():
     calls = []
     with ThreadPoolExecutor(3) as pool:
-        timed = scenarios.burst(pool, 3, "a", lambda: calls.append(1), nullcontext, typical_ns=1_000_000)
+        timed = scenarios.make_burst(pool, 3, "a", lambda: calls.append(1), nullcontext, typical_ns=1_000_000)
         timed.call()
     assert timed.calls == len(calls) == 15
 
 
 def test_numbers_of_workers_double_up_to_what_is_asked_for():
-    assert levels(1) == [1]
-    assert levels(6) == [1, 2, 4, 6]
+    assert list_levels(1) == [1]
+    assert list_levels(6) == [1, 2, 4, 6]
 
 
 def test_one_worker_can_do_what_its_calls_take():
-    assert 100 < scenarios.capacity(lambda: time.sleep(0.002), nullcontext, 2_000_000) < 500
+    assert 100 < scenarios.measure_capacity(lambda: time.sleep(0.002), nullcontext, 2_000_000) < 500

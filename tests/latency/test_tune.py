@@ -5,7 +5,7 @@ from __future__ import annotations
 import models
 from onnxproof.artifact.file import read_artifact
 from onnxproof.latency.bench import Bench
-from onnxproof.latency.tune import settings_to_try, tune
+from onnxproof.latency.tune import list_settings, tune
 from onnxproof.pipeline.locating import SILENT
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
@@ -13,8 +13,8 @@ from onnxproof.subject.assembly import make_subject
 
 
 def test_tuning_offers_only_what_passes(tmp_path, exported):
-    assert len(settings_to_try(10**9, 4)) == 6
-    assert len(settings_to_try(1000, 2)) == 32
+    assert len(list_settings(10**9, 4)) == 6
+    assert len(list_settings(1000, 2)) == 32
     module, inputs = models.mlp()
     bench = Bench(
         make_subject(module, inputs),

@@ -9,7 +9,7 @@ import textwrap
 import torch
 from torch import nn
 
-from onnxproof.lints.calls import called, own, read
+from onnxproof.lints.calls import find_called, is_own, read
 
 
 def free(x):
@@ -52,7 +52,7 @@ def targets(function, owner=None) -> dict[str, object]:
     source = read(function)
     assert source is not None
     calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-    return {ast.unparse(call.func): called(call, source, owner) for call in calls}
+    return {ast.unparse(call.func): find_called(call, source, owner) for call in calls}
 
 
 def test_each_kind_of_call_finds_its_function():
@@ -80,7 +80,7 @@ def test_what_has_no_source_of_its_own():
 
 
 def test_the_users_functions_are_those_that_nobody_installed():
-    assert own(read(free))
-    assert not own(read(nn.Linear.forward))
-    assert not own(read(textwrap.dedent))
-    assert not own(read(read))
+    assert is_own(read(free))
+    assert not is_own(read(nn.Linear.forward))
+    assert not is_own(read(textwrap.dedent))
+    assert not is_own(read(read))

@@ -9,7 +9,7 @@ import pytest
 
 from onnxproof.errors import UserError
 from onnxproof.graph.view import Graph
-from onnxproof.lints.graph import lint_content, lint_graph, newest
+from onnxproof.lints.graph import find_newest, lint_content, lint_graph
 
 ENDS = "(float[N, 4] x) => (float[A, B] y)"
 
@@ -28,13 +28,13 @@ def messages(findings, code: str) -> list[str]:
     ("runtime", "expected"), [("1.15.1", (18, 9)), ("1.20", (21, 10)), ("1.22.0", (22, 10)), ("1.99", (26, 13))]
 )
 def test_a_release_that_is_not_listed_reads_what_the_one_before_does(runtime, expected):
-    assert newest(runtime) == (*expected, f"onnxruntime {runtime}")
+    assert find_newest(runtime) == (*expected, f"onnxruntime {runtime}")
 
 
 @pytest.mark.parametrize("runtime", ["latest", "1.3"])
 def test_a_release_that_nobody_knows(runtime):
     with pytest.raises(UserError, match="expected"):
-        newest(runtime)
+        find_newest(runtime)
 
 
 def test_an_old_runtime_and_fixed_dimensions(tmp_path):

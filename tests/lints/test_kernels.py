@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from onnxproof.graph.view import Graph
-from onnxproof.lints.kernels import CPU, OPEN, Kernel, ill_typed, missing_kernels, unknown_operators
+from onnxproof.lints.kernels import CPU, OPEN, Kernel, find_ill_typed, find_missing_kernels, find_unknown_operators
 
 FLOATS = {"T": frozenset({"tensor(float)"})}
 
@@ -36,14 +36,14 @@ def test_a_kernel_fits(kernel, version, bound, fits):
 
 
 def test_an_operator_without_a_kernel_for_its_type():
-    (finding,) = missing_kernels(graph("y = Erf(x)", "double"), [CPU])
+    (finding,) = find_missing_kernels(graph("y = Erf(x)", "double"), [CPU])
     assert (finding.code, finding.evidence) == ("OX308", {"nodes": {"Erf with double": [""]}})
-    assert list(missing_kernels(graph("y = Erf(x)"), [CPU])) == []
-    assert list(missing_kernels(graph("y = Erf(x)", "float16"), [CPU])) == []
+    assert list(find_missing_kernels(graph("y = Erf(x)"), [CPU])) == []
+    assert list(find_missing_kernels(graph("y = Erf(x)", "float16"), [CPU])) == []
 
 
 def test_a_provider_that_compiles_subgraphs_cannot_be_asked():
-    assert list(missing_kernels(graph("y = Erf(x)", "double"), ["NoSuchExecutionProvider"])) == []
+    assert list(find_missing_kernels(graph("y = Erf(x)", "double"), ["NoSuchExecutionProvider"])) == []
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_a_provider_that_compiles_subgraphs_cannot_be_asked():
     ],
 )
 def test_what_onnxruntime_does_not_know(body, opset, told):
-    (finding,) = unknown_operators(graph(body, opset=opset))
+    (finding,) = find_unknown_operators(graph(body, opset=opset))
     assert (finding.code, finding.message) == ("OX311", f"onnxruntime does not know {told}")
-    assert list(unknown_operators(graph("y = Relu(x)"))) == []
+    assert list(find_unknown_operators(graph("y = Relu(x)"))) == []
 
 
 def test_a_type_that_the_standard_does_not_allow():
-    (finding,) = ill_typed(graph("y = Not(x)"))
+    (finding,) = find_ill_typed(graph("y = Not(x)"))
     assert "Not does not take tensor(float) as X" in finding.message
-    assert ill_typed(graph("y = Not(x)", "bool")) == []
+    assert find_ill_typed(graph("y = Not(x)", "bool")) == []

@@ -23,7 +23,7 @@ from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.errors import UserError
 from onnxproof.findings import found
 from onnxproof.lints.module import lint_module
-from onnxproof.lints.refusal import refusal
+from onnxproof.lints.refusal import explain_refusal
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.assembly import make_subject
 
@@ -199,7 +199,7 @@ def test_what_a_session_refuses_blocks_whatever_the_lint_thinks_of_it(tmp_path):
     noted = next(f for f in onnxproof.lint(tmp_path / "m.onnx").findings if f.code == "OX306")
     assert noted.severity == "note"
     refused = found("OX306", "the session says no", severity="block")
-    told = refusal(refused, read_artifact(tmp_path / "m.onnx"), Onnxruntime(), SessionSettings())
+    told = explain_refusal(refused, read_artifact(tmp_path / "m.onnx"), Onnxruntime(), SessionSettings())
     assert (told.severity, told.message) == ("block", "the session says no")
 
 
@@ -207,8 +207,8 @@ def test_the_lint_is_not_asked_about_the_kernels_of_another_environment(tmp_path
     onnx.save(file([node("Add", ["x", "x"])], BF16), tmp_path / "m.onnx")
     refused = found("OX308", "no kernel for something")
     artifact, elsewhere = read_artifact(tmp_path / "m.onnx"), FakeCandidate(dict, abilities=Abilities(elsewhere=True))
-    assert "Add with bfloat16" in refusal(refused, artifact, Onnxruntime(), SessionSettings()).message
-    assert refusal(refused, artifact, elsewhere, SessionSettings()) == refused
+    assert "Add with bfloat16" in explain_refusal(refused, artifact, Onnxruntime(), SessionSettings()).message
+    assert explain_refusal(refused, artifact, elsewhere, SessionSettings()) == refused
 
 
 def test_a_long_chain_is_sorted_in_no_time(tmp_path):

@@ -13,7 +13,7 @@ from torch import nn
 
 import source_helpers
 from onnxproof.lints.module import lint_module
-from onnxproof.lints.source import fixed_spots, preprocessing_spots
+from onnxproof.lints.source import find_fixed_spots, find_preprocessing_spots
 from onnxproof.subject.assembly import make_subject
 
 
@@ -288,15 +288,15 @@ class Branches(nn.Module):
 
 
 def test_a_spot_has_its_line_and_what_it_does():
-    spots = fixed_spots(Branches.forward, Branches(), batch=4)
+    spots = find_fixed_spots(Branches.forward, Branches(), batch=4)
     assert [spot.what for spot in spots] == [
         "`while` decides on a tensor's value (.max())",
         ".view(4, …) writes the example's batch size into the graph",
     ]
     assert spots[1].text == "return x.view(4, -1)"
     assert Path(__file__).read_text().splitlines()[spots[1].line - 1].strip() == spots[1].text
-    assert [spot.what for spot in fixed_spots(Branches.forward, Branches(), batch=1)] == [spots[0].what]
-    assert fixed_spots(len, None, batch=4) == []
+    assert [spot.what for spot in find_fixed_spots(Branches.forward, Branches(), batch=1)] == [spots[0].what]
+    assert find_fixed_spots(len, None, batch=4) == []
 
 
 def test_what_prepares_inputs_beside_the_module(tmp_path):
@@ -304,8 +304,8 @@ def test_what_prepares_inputs_beside_the_module(tmp_path):
         "scaler = sklearn.StandardScaler()\nother = Thing()\ndef normalize_rows(x): ...\ndef train(x): ...\n"
         "class Net:\n    def forward(self, x): return self.standardise(x)\n    def standardise(self, x): ...\n    def preprocess(self, x): ...\n"
     )
-    whats = [spot.what for spot in preprocessing_spots(tmp_path / "m.py", {"Net"})]
+    whats = [spot.what for spot in find_preprocessing_spots(tmp_path / "m.py", {"Net"})]
     names = ["StandardScaler", "normalize_rows()", "preprocess()"]
     assert whats == [f"{name} prepares inputs outside the module" for name in names]
-    assert len(preprocessing_spots(tmp_path / "m.py", {"Other"})) == 2
-    assert preprocessing_spots(tmp_path / "none.py", {"Net"}) == []
+    assert len(find_preprocessing_spots(tmp_path / "m.py", {"Other"})) == 2
+    assert find_preprocessing_spots(tmp_path / "none.py", {"Net"}) == []

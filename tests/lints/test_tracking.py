@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from onnxproof.lints.tracking import Names, handed_over, inputs, name_of, parameters, track
+from onnxproof.lints.tracking import Names, hand_over, list_inputs, list_parameters, read_name, track
 
 
 def function(text: str) -> ast.FunctionDef:
@@ -62,14 +62,14 @@ def test_parameters_that_may_be_tensors():
     made = function(
         "def forward(self, x, n: int, names: List[str], k=3, mask=None, *, scale: 'Tuple[int]', t: torch.Tensor, flag=True): ..."
     )
-    assert [parameter.arg for parameter in parameters(made)][:2] == ["x", "n"]
-    assert set(inputs(made)) == {"x", "mask", "t"}
+    assert [parameter.arg for parameter in list_parameters(made)][:2] == ["x", "n"]
+    assert set(list_inputs(made)) == {"x", "mask", "t"}
 
 
 def test_a_call_hands_over_what_it_is_given():
     wanted = function("def f(a, b: int, c): ...")
     call = ast.parse("f(x, x, c=x.shape[0])").body[0].value
-    assert handed_over(call, wanted, Names({"x": "tensor"})) == {"a": "tensor", "c": "batch"}
+    assert hand_over(call, wanted, Names({"x": "tensor"})) == {"a": "tensor", "c": "batch"}
 
 
 def test_a_list_that_is_added_to_is_no_tensor():
@@ -78,4 +78,4 @@ def test_a_list_that_is_added_to_is_no_tensor():
 
 
 def test_names_of_names():
-    assert [name_of(ast.parse(text).body[0].value) for text in ("a", "a.b", "a()")] == ["a", "b", ""]
+    assert [read_name(ast.parse(text).body[0].value) for text in ("a", "a.b", "a()")] == ["a", "b", ""]

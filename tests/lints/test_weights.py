@@ -50,13 +50,7 @@ def test_integers_beyond_32_bits():
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ([1, np.nan], "nan"),
-        ([1, 2, np.inf], "infinite"),
-        ([0, -np.inf, 0], None),
-        ([np.nan], None),
-    ],
+    ("values", "told"), [([1, np.nan], "nan"), ([1, 2, np.inf], "infinite"), ([0, -np.inf, 0], None), ([np.nan], None)]
 )
 def test_no_numbers_among_the_weights(values, told):
     found = linted(a=np.array(values, np.float32))

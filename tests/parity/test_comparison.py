@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from onnxproof.parity.comparison import (
-    allowance,
     compare,
-    local_scale,
+    count_unexplained_mismatches,
+    count_unexplained_pattern,
+    find_roundoff,
+    measure_allowance,
     measure_exactness,
     measure_noise,
-    rms,
-    unexplained_error,
-    unexplained_mismatches,
-    unexplained_pattern,
-    unit_roundoff,
+    measure_rms,
+    measure_scale,
+    measure_unexplained,
 )
-from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.codec import decode, to_plain
 from onnxproof.proof.comparison import Comparison
 
 FLOATS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=5), elements=st.floats(-1e6, 1e6, width=32))
@@ -97,7 +97,7 @@ def test_noise_ratio_is_relative_to_pytorchs_own_error():
     truth = np.linspace(1, 2, 100)
     baseline = (truth + 1e-6).astype(np.float32)
     near, far = (truth - 1e-6).astype(np.float32), (truth + 1e-4).astype(np.float32)
-    unit = unit_roundoff(np.dtype(np.float32))
+    unit = find_roundoff(np.dtype(np.float32))
     assert measure_noise(baseline, near, truth, "float64", unit).ratio == pytest.approx(1.0, rel=0.2)
     assert measure_noise(baseline, far, truth, "float64", unit).ratio > 50
 
@@ -105,7 +105,7 @@ def test_noise_ratio_is_relative_to_pytorchs_own_error():
 def test_where_pytorch_is_exact_the_floor_is_a_few_ulp():
     truth = np.array([1.0, 2.0, 3.0])
     exact = truth.astype(np.float32)
-    noise = measure_noise(exact, np.nextafter(exact, np.float32(9)), truth, "float64", unit_roundoff(exact.dtype))
+    noise = measure_noise(exact, np.nextafter(exact, np.float32(9)), truth, "float64", find_roundoff(exact.dtype))
     assert noise.ratio < 2
     assert noise.worst_ratio < 2
 
@@ -115,7 +115,7 @@ def test_one_element_wrong_among_many_shows_in_the_worst_ratio():
     baseline = (truth + 1e-7).astype(np.float32)
     candidate = baseline.copy()
     candidate[3, 5] += 1e-4
-    noise = measure_noise(baseline, candidate, truth, "float64", unit_roundoff(baseline.dtype))
+    noise = measure_noise(baseline, candidate, truth, "float64", find_roundoff(baseline.dtype))
     assert noise.worst_ratio > 100
 
 
@@ -124,7 +124,7 @@ def test_a_small_row_is_not_hidden_by_a_large_one():
     baseline = truth.astype(np.float32)
     candidate = baseline.copy()
     candidate[1, 7] *= 1.01
-    noise = measure_noise(baseline, candidate, truth, "float64", unit_roundoff(baseline.dtype))
+    noise = measure_noise(baseline, candidate, truth, "float64", find_roundoff(baseline.dtype))
     assert noise.ratio < 1
     assert noise.worst_ratio > 1000
 
@@ -134,28 +134,28 @@ def test_samples_explain_what_they_reach():
     truth = rng.normal(size=(4, 50))
     samples = [truth + rng.normal(size=truth.shape) * 1e-3 for _ in range(8)]
     within, beyond = truth + 3e-3, truth + 3e-1
-    unit = unit_roundoff(np.dtype(np.float32))
-    assert unexplained_error(truth, within, truth, samples, unit) <= 1
-    assert unexplained_error(truth, beyond, truth, samples, unit) > 1
+    unit = find_roundoff(np.dtype(np.float32))
+    assert measure_unexplained(truth, within, truth, samples, unit) <= 1
+    assert measure_unexplained(truth, beyond, truth, samples, unit) > 1
 
 
 def test_a_flip_is_explained_only_where_a_sample_flips_too():
     baseline, candidate = np.array([1, 2, 3]), np.array([1, 5, 3])
-    assert unexplained_mismatches(baseline, candidate, [np.array([1, 2, 4])]) == 1
-    assert unexplained_mismatches(baseline, candidate, [np.array([1, 7, 3])]) == 0
+    assert count_unexplained_mismatches(baseline, candidate, [np.array([1, 2, 4])]) == 1
+    assert count_unexplained_mismatches(baseline, candidate, [np.array([1, 7, 3])]) == 0
 
 
 def test_a_pattern_is_explained_only_where_a_sample_shows_it():
     baseline, candidate = np.array([1.0, 2.0]), np.array([1.0, np.nan])
-    assert unexplained_pattern(baseline, candidate, [np.array([1.0, 2.0])]) == 1
-    assert unexplained_pattern(baseline, candidate, [np.array([1.0, np.nan])]) == 0
+    assert count_unexplained_pattern(baseline, candidate, [np.array([1.0, 2.0])]) == 1
+    assert count_unexplained_pattern(baseline, candidate, [np.array([1.0, np.nan])]) == 0
 
 
 def test_flips_do_not_widen_the_allowance_elsewhere():
     truth = np.zeros((1, 1000)) + 1.0
     sample = truth + 1e-7
     sample[0, 0] = 100.0
-    allowed = allowance([sample], truth, local_scale(truth), 1e-8)
+    allowed = measure_allowance([sample], truth, measure_scale(truth), 1e-8)
     assert allowed[0, 0] > 100
     assert allowed[0, 1] < 1e-5
 
@@ -167,8 +167,8 @@ def test_exactness_is_relative_to_the_allowance():
 
 
 def test_rms_of_large_values_does_not_overflow():
-    assert rms(np.array([1e300, 1e300])) == pytest.approx(1e300)
-    assert rms(np.array([])) == 0
+    assert measure_rms(np.array([1e300, 1e300])) == pytest.approx(1e300)
+    assert measure_rms(np.array([])) == 0
 
 
 @given(FLOATS)
@@ -176,4 +176,4 @@ def test_a_comparison_survives_json(array):
     import json
 
     result = compare("x", array, array + np.float32(1))
-    assert decode(json.loads(json.dumps(plain(result))), Comparison) == result
+    assert decode(json.loads(json.dumps(to_plain(result))), Comparison) == result

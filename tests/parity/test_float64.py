@@ -10,7 +10,7 @@ from torch import nn
 
 import models
 from onnxproof.graph.evaluator import ReferenceRunner
-from onnxproof.graph.widening import digests, nudge_constants, widen
+from onnxproof.graph.widening import digest_weights, nudge_constants, widen
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy, to_torch
@@ -100,7 +100,7 @@ def test_a_lossy_cast_stays_lossy_when_asked():
 def test_only_derived_constants_are_nudged(exported):
     module, _ = models.mlp()
     wide = widen(onnx.load(exported("mlp")), keep_lossy_casts=True)
-    known = digests([to_numpy(p) for p in module.parameters()])
+    known = digest_weights([to_numpy(p) for p in module.parameters()])
     moved = nudge_constants(wide, known, 1)
     weights = {t.name: onnx.numpy_helper.to_array(t) for t in wide.graph.initializer}
     for tensor in (moved or wide).graph.initializer:

@@ -15,7 +15,7 @@ from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.parity.truth import Effort, GraphInFloat64, Truth, time_limit
+from onnxproof.parity.truth import Effort, GraphInFloat64, Truth, limit_time
 from onnxproof.request.request import Limits
 from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy
@@ -87,7 +87,7 @@ def test_outputs_of_another_form_are_not_measured(mlp, exported):
 
 
 def test_what_takes_for_ever_is_given_up():
-    with pytest.raises(Rejected, match=r"not done within 0.05 s"), time_limit(0.05):
+    with pytest.raises(Rejected, match=r"not done within 0.05 s"), limit_time(0.05):
         time.sleep(5)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fake import FakeCandidate
 from onnxproof.errors import FindingError, Rejected
-from onnxproof.findings import found, verdict_of
+from onnxproof.findings import decide_verdict, found
 from onnxproof.parity.verification import verify
 from onnxproof.policy.judgement import judge
 from onnxproof.request.thresholds import Policy
@@ -29,7 +29,7 @@ def raising(error: Exception):
 def test_a_right_candidate_ships_and_stages_are_roles(mlp):
     heard = Heard()
     verify(mlp.verifier(FakeCandidate(mlp.right), heard), heard.listener())
-    assert verdict_of(judge(heard.findings, heard.cases, Policy())) == "ship"
+    assert decide_verdict(judge(heard.findings, heard.cases, Policy())) == "ship"
     of_first = [stage for case, stage in heard.stages if case == heard.cases[0].name]
     assert of_first[:4] == ["inputs", "baseline", "truth", "candidate"]
     assert set(heard.cases[0].seconds) >= {"pytorch", "float64", "onnxruntime"}

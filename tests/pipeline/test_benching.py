@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from onnxproof.cases.plan import generated
+from onnxproof.cases.plan import make_case
 from onnxproof.latency.points import Point
 from onnxproof.pipeline import benching, events
 from onnxproof.pipeline.benching import INPUTS, run_bench, run_weigh
@@ -20,7 +20,7 @@ from pipeline.small import UNKNOWN_OPERATOR, Told, artifact_of, twice
 
 def sized(batch: int) -> Point:
     inputs = {"x": np.zeros((batch, 2), np.float32)}
-    return Point(generated({"batch": batch}, "normal"), inputs, batch, {"batch": batch})
+    return Point(make_case({"batch": batch}, "normal"), inputs, batch, {"batch": batch})
 
 
 def test_it_speaks_now_and_then_only(monkeypatch):

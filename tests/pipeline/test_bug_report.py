@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
-from onnxproof.pipeline.bug_report import bundled, write_bundle
+from onnxproof.pipeline.bug_report import add_bundle, write_bundle
 from onnxproof.proof.environment import Environment
 
 
@@ -18,7 +18,7 @@ def test_a_bundle_says_what_it_holds(tmp_path):
 
 def test_only_unexplained_findings_get_one(tmp_path):
     explained = found("OX104", "a dimension is fixed")
-    assert bundled(FindingError(explained), tmp_path, None, Environment()) is explained
-    unexplained = bundled(FindingError(found("OX101", "nobody knows")), tmp_path, None, Environment(torch="2"))
+    assert add_bundle(FindingError(explained), tmp_path, None, Environment()) is explained
+    unexplained = add_bundle(FindingError(found("OX101", "nobody knows")), tmp_path, None, Environment(torch="2"))
     assert str(tmp_path) in unexplained.help
     assert (tmp_path / "bug-report" / "environment.json").is_file()

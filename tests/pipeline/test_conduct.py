@@ -13,7 +13,7 @@ import onnxproof
 import proofs
 from onnxproof.errors import UserError
 from onnxproof.pipeline.collected import Progress
-from onnxproof.pipeline.conduct import earlier_of
+from onnxproof.pipeline.conduct import read_earlier
 from onnxproof.request.benchmark import BenchSettings
 
 
@@ -60,10 +60,10 @@ def test_a_verdict_that_may_still_change_is_not_told(wrong):
 def test_an_earlier_proof_is_what_it_measured_without_its_samples(tmp_path):
     timed = proofs.make_proof(latency=proofs.make_latency())
     timed.save(tmp_path / "before.json")
-    earlier = earlier_of(BenchSettings(baseline=str(tmp_path / "before.json")))
+    earlier = read_earlier(BenchSettings(baseline=str(tmp_path / "before.json")))
     assert [run.contender for run in earlier.runs] == [run.contender for run in timed.latency.runs]
     assert not any(run.samples for run in earlier.runs)
-    assert earlier_of(None) is earlier_of(BenchSettings()) is None
+    assert read_earlier(None) is read_earlier(BenchSettings()) is None
     replace(timed, latency=None).save(tmp_path / "none.json")
     with pytest.raises(UserError, match="no times"):
-        earlier_of(BenchSettings(baseline=str(tmp_path / "none.json")))
+        read_earlier(BenchSettings(baseline=str(tmp_path / "none.json")))

@@ -59,12 +59,7 @@ def test_what_the_other_preprocessing_flips_and_costs():
     labels = np.array([0, 1, 1, 0])
     scores = scores_of(labels, np.array([-1, 1, 1, -1], np.float32), settings=EvaluateSettings("none", task="binary"))
     served = replace(scores, columns={**scores.columns, "served": np.array([0, 0, 1, 1])})
-    assert _served(served) == {
-        "flips": 2,
-        "of": 4,
-        "rows": (1, 3),
-        "accuracy": {"served": 0.5, "candidate": 1.0},
-    }
+    assert _served(served) == {"flips": 2, "of": 4, "rows": (1, 3), "accuracy": {"served": 0.5, "candidate": 1.0}}
 
 
 def test_for_numbers_it_is_the_difference():

@@ -10,7 +10,7 @@ import numpy as np
 from onnxproof.findings import Where, found
 from onnxproof.parity.comparison import compare
 from onnxproof.pipeline import events
-from onnxproof.process.orders import SAID, Frames, frame
+from onnxproof.process.orders import SAID, Frames, make_frame
 from onnxproof.proof.blame import Blame, Step
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
@@ -19,7 +19,7 @@ from onnxproof.proof.subject import SubjectFacts, TensorFacts
 
 
 def there(event: events.Event) -> events.Event:
-    ((_, body),) = Frames().feed(frame(SAID, event))
+    ((_, body),) = Frames().feed(make_frame(SAID, event))
     return events.decode(body)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from onnxproof.errors import TargetError
-from onnxproof.pipeline.loading import check_weights, describe_subject, fingerprint, load_anew, load_subject
+from onnxproof.pipeline.loading import check_weights, describe_subject, fingerprint_weights, load_anew, load_subject
 from onnxproof.request.request import Request
 from onnxproof.request.specs import Range
 
@@ -29,16 +29,16 @@ def test_a_module_in_memory_is_described_with_what_was_asked_of_it():
 def test_a_target_with_random_weights_is_one_model_in_every_process(tmp_path):
     (tmp_path / "m.py").write_text(RANDOM)
     request = Request(target=f"{tmp_path}/m.py:make")
-    first, second = (fingerprint(load_anew(request)) for _ in range(2))
+    first, second = (fingerprint_weights(load_anew(request)) for _ in range(2))
     assert first == second
-    assert fingerprint(load_subject(request)) != first
+    assert fingerprint_weights(load_subject(request)) != first
 
 
 def test_another_module_than_the_exported_one_is_refused():
     request = held()
     subject = load_subject(request)
     check_weights(subject, request, None)
-    check_weights(subject, request, fingerprint(subject))
+    check_weights(subject, request, fingerprint_weights(subject))
     with pytest.raises(TargetError, match="other weights each time"):
         check_weights(subject, request, "another")
 

@@ -10,7 +10,7 @@ from onnxproof.findings import found
 from onnxproof.pipeline import events, stages
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.executors import run_stages
-from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, stages_of
+from onnxproof.pipeline.stages import MAX_CHILDREN, STAGES, list_stages
 from onnxproof.process.supervisor import End
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
@@ -51,7 +51,7 @@ class Script:
 def go(request: Request, **plays) -> tuple[Collected, Script]:
     script = Script({name: list(play) for name, play in plays.items()})
     run = stages.Run(request, Policy(), Collected(), folder="somewhere")
-    run_stages(run, stages_of(request), script, lambda stage: None)
+    run_stages(run, list_stages(request), script, lambda stage: None)
     return run.collected, script
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxproof.policy.asked import limits_of, make_policy
+from onnxproof.policy.asked import find_limits, make_policy
 from onnxproof.request.request import Limits
 from onnxproof.request.thresholds import Judgement, LatencyPolicy, Policy, QualityPolicy, Thresholds, Tolerance
 
@@ -51,5 +51,5 @@ def test_an_output_starts_from_the_general_contract():
 
 def test_the_tightest_of_all_outputs_is_looked_at():
     outputs = {"y": Tolerance(1e-6, 1e-1, 1.0), "z": Tolerance(1.0, 1e-5, 1e-7)}
-    assert limits_of(replace(BASE, outputs=outputs)) == Limits(7.0, 1e-6, 1e-5, 1e-7)
-    assert limits_of(Policy()) == Limits()
+    assert find_limits(replace(BASE, outputs=outputs)) == Limits(7.0, 1e-6, 1e-5, 1e-7)
+    assert find_limits(Policy()) == Limits()

@@ -10,8 +10,8 @@ import pytest
 
 from conftest import target
 from onnxproof.findings import Finding, Where, found
-from onnxproof.policy.baseline_findings import WORSE, known_of, recognise
-from onnxproof.proof.schema import schema
+from onnxproof.policy.baseline_findings import WORSE, list_known, recognise
+from onnxproof.proof.schema import read_schema
 from onnxproof.proved import Proof
 from proofs import make_proof
 
@@ -23,7 +23,7 @@ def wrong(**where) -> Finding:
 
 
 def known(today: Finding, *earlier: Finding) -> bool:
-    return recognise(today, known_of(earlier)).known is not None
+    return recognise(today, list_known(earlier)).known is not None
 
 
 def test_the_same_finding_is_known():
@@ -73,7 +73,7 @@ def test_a_proof_against_itself_ships_and_says_why():
     assert [f.code for f in against.findings if f.known] == ["OX201"]
     again = Proof.loads(against.dumps())
     assert again.judged(again.policy).verdict == "ship"
-    jsonschema.validate(json.loads(against.dumps()), schema())
+    jsonschema.validate(json.loads(against.dumps()), read_schema())
 
 
 def test_a_proof_that_got_worse_does_not():

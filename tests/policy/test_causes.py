@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxproof.findings import Finding, Where, found
-from onnxproof.policy.causes import with_causes
+from onnxproof.policy.causes import add_causes
 from onnxproof.proof.blame import Blame, Culprit
 from onnxproof.proof.search import Counterexample
 
@@ -21,7 +21,7 @@ BLAME = {"c": Blame("kernel", (Culprit("n1", "Add", 0.1, "layer", "model.py", 7,
 
 
 def told(finding: Finding, *others: Finding, blames=None, counterexamples=()) -> Finding:
-    return with_causes([finding, *others], blames or {}, counterexamples)[0]
+    return add_causes([finding, *others], blames or {}, counterexamples)[0]
 
 
 def test_the_culprit_is_where_it_is_and_leads_the_help():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.policy.data import beyond_chance, judge_data
+from onnxproof.policy.data import exceeds_chance, judge_data
 from onnxproof.proof.quality import MetricInterval, Quality
 from onnxproof.proof.search import Coverage
 from onnxproof.proof.traps import (
@@ -107,11 +107,11 @@ def test_rows_of_the_training_data():
 
 
 def test_a_count_is_beyond_chance_where_the_share_does_not_make_it_natural():
-    assert not beyond_chance(0, 100, 0.0, 0.0)
-    assert beyond_chance(1, 100, 0.0, 0.0)
-    assert not beyond_chance(20, 100, 0.1, 0.0)
-    assert beyond_chance(39, 100, 0.1, 0.0)
-    assert not beyond_chance(38, 100, 0.1, 0.0)
+    assert not exceeds_chance(0, 100, 0.0, 0.0)
+    assert exceeds_chance(1, 100, 0.0, 0.0)
+    assert not exceeds_chance(20, 100, 0.1, 0.0)
+    assert exceeds_chance(39, 100, 0.1, 0.0)
+    assert not exceeds_chance(38, 100, 0.1, 0.0)
 
 
 def test_much_better_on_what_it_was_trained_on():

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.findings import Entry, Where, found, verdict_of
-from onnxproof.findings.catalogue import entries
-from onnxproof.policy.baseline_findings import known_of
+from onnxproof.findings import Entry, Where, decide_verdict, found
+from onnxproof.findings.catalogue import load_entries
+from onnxproof.policy.baseline_findings import list_known
 from onnxproof.policy.judgement import judge, judge_case, to_locate
 from onnxproof.request.thresholds import LatencyPolicy, Policy
 from proofs import make_case
@@ -22,7 +22,7 @@ def invent(monkeypatch):
 
     def enter(**fields):
         entry = Entry(INVENTED, "invented", "block", "what", "why", "fix", **fields)
-        monkeypatch.setitem(entries(entry.family), INVENTED, entry)
+        monkeypatch.setitem(load_entries(entry.family), INVENTED, entry)
         return found(INVENTED, "m", where=Where(output="output", case="c"))
 
     return enter
@@ -48,15 +48,15 @@ def test_a_case_is_looked_at_where_the_code_can_be_located(invent):
 
 def test_what_is_unacceptable_gates_whatever_the_policy_says(invent):
     finding = invent()
-    accepting, knowing = Policy(accept={INVENTED: "fine"}), Policy(known=known_of([finding]))
+    accepting, knowing = Policy(accept={INVENTED: "fine"}), Policy(known=list_known([finding]))
     for policy in (accepting, knowing):
-        assert verdict_of(judge([finding], (), policy)) == "ship"
+        assert decide_verdict(judge([finding], (), policy)) == "ship"
     finding = invent(unacceptable="never")
     for policy in (accepting, knowing):  # made while it was acceptable: the judgement itself holds
         judged = judge([finding], (), policy)
-        assert verdict_of(judged) == "block"
+        assert decide_verdict(judged) == "block"
         assert (judged[0].accepted, judged[0].known) == (None, None)
-    assert known_of([finding]) == ()
+    assert list_known([finding]) == ()
 
 
 def test_the_gravest_comes_first_and_an_earlier_excuse_is_forgotten():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.policy.latency import judge_latency, judged_runs, shipped_speedups, shown
+from onnxproof.policy.latency import choose_runs, choose_speedups, judge_latency, show_interval
 from onnxproof.proof.latency import Earlier
 from onnxproof.request.thresholds import LatencyPolicy
 from policy.times import gain, latency, run
@@ -97,11 +97,11 @@ def test_a_contender_that_answers_differently_is_told_once():
 def test_of_a_server_the_runs_with_all_workers_count():
     alone, few = run(), run(scenario="server", concurrency=1)
     many = run(scenario="server", concurrency=4)
-    assert judged_runs(latency(alone)) == [alone]
-    assert judged_runs(latency(alone, few, many)) == [many]
+    assert choose_runs(latency(alone)) == [alone]
+    assert choose_runs(latency(alone, few, many)) == [many]
 
 
 def test_speedups_are_those_of_what_ships_smallest_batch_first():
     ours = (gain(2, 1, 3, 8), gain(2, 1, 3, 1), replace(gain(2, 1, 3, 4), contender="other.onnx"))
-    assert [one.batch for one in shipped_speedups(latency(speedup=ours))] == [1, 8]
-    assert shown(gain(1.523, 1.48, 1.57, 8)) == "1.52 [1.48, 1.57] at batch 8"
+    assert [one.batch for one in choose_speedups(latency(speedup=ours))] == [1, 8]
+    assert show_interval(gain(1.523, 1.48, 1.57, 8)) == "1.52 [1.48, 1.57] at batch 8"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.policy.parity import beyond_noise, nothing_finite, objection, remarks
+from onnxproof.policy.parity import exceeds_noise, find_nothing_finite, find_objection, list_remarks
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison, Exactness, Noise, Pattern
 from onnxproof.request.thresholds import Policy, Tolerance
@@ -19,7 +19,7 @@ CASE = CaseResult("batch=2/normal/seed=0", "normal", True, "compared", sizes={"b
 
 
 def told(c, policy=None, **case):
-    said = list(remarks(replace(CASE, **case), c, policy or Policy(), "PyTorch"))
+    said = list(list_remarks(replace(CASE, **case), c, policy or Policy(), "PyTorch"))
     return [(remark.finding.code, remark.finding.severity) for remark in said], [r.finding.message for r in said]
 
 
@@ -28,11 +28,7 @@ def told(c, policy=None, **case):
     [
         (FLOAT, [], None),
         (replace(FLOAT, candidate_dtype="float64"), ["OX214"], "y is float32 in PyTorch and float64 in the artifact"),
-        (
-            replace(FLOAT, candidate_shape=(2, 5)),
-            ["OX215"],
-            "y has shape [2, 4] in PyTorch and [2, 5] in onnxruntime",
-        ),
+        (replace(FLOAT, candidate_shape=(2, 5)), ["OX215"], "y has shape [2, 4] in PyTorch and [2, 5] in onnxruntime"),
         (
             replace(FLOAT, pattern=Pattern(0, 3, 3)),
             ["OX205"],
@@ -104,22 +100,24 @@ def test_what_is_not_fair_does_not_gate():
 
 
 def test_an_objection_is_what_would_gate():
-    assert objection(replace(FLOAT, max_abs=0.5, noise=LOUD), Policy(), "PyTorch").startswith("y differs by up to 0.5")
-    assert objection(replace(FLOAT, max_abs=0.5, noise=QUIET), Policy(), "PyTorch") is None
+    assert find_objection(replace(FLOAT, max_abs=0.5, noise=LOUD), Policy(), "PyTorch").startswith(
+        "y differs by up to 0.5"
+    )
+    assert find_objection(replace(FLOAT, max_abs=0.5, noise=QUIET), Policy(), "PyTorch") is None
 
 
 def test_unknown_noise_explains_nothing():
-    assert beyond_noise(replace(FLOAT, max_abs=1e-9), 10.0)
-    assert not beyond_noise(FLOAT, 10.0)
-    assert not beyond_noise(replace(FLOAT, max_abs=0.5, noise=QUIET), 3.0)
-    assert beyond_noise(replace(FLOAT, max_abs=0.5, noise=QUIET), 2.9)
-    assert beyond_noise(replace(FLOAT, max_abs=0.5, noise=replace(QUIET, unexplained=1.1)), 1e9)
-    assert not beyond_noise(replace(FLOAT, max_abs=0.5, noise=replace(LOUD, unexplained=0.9)), 0.0)
+    assert exceeds_noise(replace(FLOAT, max_abs=1e-9), 10.0)
+    assert not exceeds_noise(FLOAT, 10.0)
+    assert not exceeds_noise(replace(FLOAT, max_abs=0.5, noise=QUIET), 3.0)
+    assert exceeds_noise(replace(FLOAT, max_abs=0.5, noise=QUIET), 2.9)
+    assert exceeds_noise(replace(FLOAT, max_abs=0.5, noise=replace(QUIET, unexplained=1.1)), 1e9)
+    assert not exceeds_noise(replace(FLOAT, max_abs=0.5, noise=replace(LOUD, unexplained=0.9)), 0.0)
 
 
 def test_an_output_of_which_nothing_was_compared():
     def severities(*outputs, **case):
-        return [f.severity for f in nothing_finite([replace(CASE, outputs=(one,), **case) for one in outputs])]
+        return [f.severity for f in find_nothing_finite([replace(CASE, outputs=(one,), **case) for one in outputs])]
 
     nothing, empty = replace(FLOAT, compared=0), replace(FLOAT, size=0, compared=0)
     assert severities(nothing, empty) == ["review"]

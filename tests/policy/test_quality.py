@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from onnxproof.errors import UserError
-from onnxproof.policy.quality import check_gates, imbalanced, judge_quality
+from onnxproof.policy.quality import check_gates, is_imbalanced, judge_quality
 from onnxproof.proof.quality import (
     ClassFacts,
     Equivalence,
@@ -19,9 +19,7 @@ from onnxproof.proof.quality import (
     ScoreDifference,
     Unanswered,
 )
-from onnxproof.proof.quality import (
-    Tests as Significance,
-)
+from onnxproof.proof.quality import Tests as Significance
 from onnxproof.request.thresholds import QualityPolicy
 
 GOOD = Quality(task="regression", n=100)
@@ -143,6 +141,6 @@ def test_a_gate_on_what_was_not_measured_is_refused():
 
 def test_accuracy_does_not_lead_where_one_class_is_nearly_all():
     few = {"no": ClassFacts(99, {}, {}), "yes": ClassFacts(1, {}, {})}
-    assert imbalanced(replace(GOOD, task="binary", per_class=few))
-    assert not imbalanced(replace(GOOD, task="multiclass", per_class=few))
-    assert not imbalanced(replace(GOOD, task="binary", per_class=dict.fromkeys(few, few["no"])))
+    assert is_imbalanced(replace(GOOD, task="binary", per_class=few))
+    assert not is_imbalanced(replace(GOOD, task="multiclass", per_class=few))
+    assert not is_imbalanced(replace(GOOD, task="binary", per_class=dict.fromkeys(few, few["no"])))

@@ -7,7 +7,7 @@ import pytest
 
 from onnxproof.errors import InputError, UserError
 from onnxproof.policy.quality import check_gates, judge_quality
-from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.codec import decode, to_plain
 from onnxproof.proof.quality import Quality
 from onnxproof.request.evaluation import parse_cost, parse_goal
 from onnxproof.request.option import Expected
@@ -136,5 +136,5 @@ def test_ox512_and_ox513_balance():
 def test_quality_is_judged_again_from_json():
     quality = quality_of(*binary(500, 0.3), goals=("max:f1",), cost="fn=10,fp=1")
     assert [goal.goal for goal in quality.thresholds.goals] == ["max:f1", "cost fn=10,fp=1"]
-    future = decode({**plain(quality), "from_the_future": 1}, Quality)
+    future = decode({**to_plain(quality), "from_the_future": 1}, Quality)
     assert {f.code for f in judge_quality(future, QualityPolicy())} == set(codes_of(quality))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxproof.findings import Where, entry_of
-from onnxproof.policy.refusals import refusals
+from onnxproof.findings import Where, look_up
+from onnxproof.policy.refusals import judge_refusals
 from onnxproof.proof.case_result import CaseResult
 
 ODD = CaseResult("batch=1/normal", "normal", True, "failed", message="it did not want to")
@@ -18,22 +18,22 @@ def fixed(size, name="x"):
 
 
 def test_ox221_a_refusal_that_says_nothing_about_its_node():
-    assert [f.code for f in refusals([ODD])] == ["OX221"]
+    assert [f.code for f in judge_refusals([ODD])] == ["OX221"]
     known = replace(ODD, message="Non-zero status code returned while running Squeeze node. Name:'s'")
-    assert [f.code for f in refusals([known])] == ["OX223"]
+    assert [f.code for f in judge_refusals([known])] == ["OX223"]
 
 
 def test_cases_refused_for_one_reason_are_one_finding():
     rows = [replace(ODD, name=str(n), message=f"row {n} is too long\nmore") for n in (7, 8)]
-    (finding,) = refusals([*rows, ANSWERED], "TorchScript")
+    (finding,) = judge_refusals([*rows, ANSWERED], "TorchScript")
     assert finding.message == "onnxruntime refuses 2 cases that TorchScript answers: row 7 is too long"
     assert finding.evidence == {"cases": ["7", "8"], "error": "row 7 is too long\nmore"}
-    assert len(refusals([ODD, *rows])) == 2
-    assert refusals([ANSWERED, replace(ODD, status="rejected")]) == []
+    assert len(judge_refusals([ODD, *rows])) == 2
+    assert judge_refusals([ANSWERED, replace(ODD, status="rejected")]) == []
 
 
 def test_ox222_a_size_that_is_fixed_is_named():
-    first, other = refusals([fixed(1), fixed(7), fixed(7, "mask"), ANSWERED])
+    first, other = judge_refusals([fixed(1), fixed(7), fixed(7, "mask"), ANSWERED])
     refused = "onnxruntime refuses 2 cases of other sizes that PyTorch answers"
     assert (first.code, first.message) == ("OX222", f"the artifact fixes dimension 0 of x to 4: {refused}")
     assert "of mask to 4" in other.message
@@ -41,13 +41,13 @@ def test_ox222_a_size_that_is_fixed_is_named():
 
 def test_the_place_is_that_of_the_first_case_and_unfair_ones_are_a_note():
     placed = replace(ODD, where=Where(node="n", file="m.py", line=3))
-    (finding,) = refusals([placed])
+    (finding,) = judge_refusals([placed])
     assert finding.where == Where(case="batch=1/normal", node="n", file="m.py", line=3)
-    assert finding.severity == entry_of("OX221").severity
-    assert [f.severity for f in refusals([replace(placed, fair=False)])] == ["note"]
+    assert finding.severity == look_up("OX221").severity
+    assert [f.severity for f in judge_refusals([replace(placed, fair=False)])] == ["note"]
 
 
 def test_where_every_case_is_refused_the_help_is_another():
-    entry = entry_of("OX222")
-    (some,), (every,) = refusals([fixed(1), ANSWERED]), refusals([fixed(1)])
+    entry = look_up("OX222")
+    (some,), (every,) = judge_refusals([fixed(1), ANSWERED]), judge_refusals([fixed(1)])
     assert (some.help, every.help) == (entry.help, entry.never or entry.help)

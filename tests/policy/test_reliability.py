@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.policy.reliability import doubts, place
+from onnxproof.policy.reliability import find_doubts, name_place
 from policy.times import MACHINE, bound, latency, run
 
 
@@ -37,17 +37,17 @@ CASES = [
 
 @pytest.mark.parametrize(("times", "code", "said"), CASES)
 def test_each_doubt_and_what_nearly_is_one(times, code, said):
-    findings = doubts(times)
+    findings = find_doubts(times)
     assert [finding.code for finding in findings] == ([code] if code else [])
     assert all(said in finding.message for finding in findings)
 
 
 def test_too_many_threads_alone_are_told_before_too_many_together():
     together = run(scenario="server", concurrency=4)
-    (finding,) = doubts(on(together, run(threads=8)))
+    (finding,) = find_doubts(on(together, run(threads=8)))
     assert finding.evidence == {"threads": 8, "cores": 4}
 
 
 def test_a_run_is_named_by_its_load():
-    assert place(run(batch=8)) == "onnxruntime at batch 8"
-    assert place(run(scenario="server", concurrency=3)) == "onnxruntime at batch 1 with 3 workers"
+    assert name_place(run(batch=8)) == "onnxruntime at batch 8"
+    assert name_place(run(scenario="server", concurrency=3)) == "onnxruntime at batch 1 with 3 workers"

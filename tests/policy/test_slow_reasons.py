@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from onnxproof.policy.slow_reasons import likely_reasons
+from onnxproof.policy.slow_reasons import guess_reasons
 from onnxproof.proof.latency import OperatorShare, Profile, SlowNode
 from policy.times import MACHINE, gain, latency, run
 
@@ -14,7 +14,7 @@ QUIET = run(5.0)
 
 def reasons(*runs, profile=None, machine=MACHINE):
     times = latency(*(runs or (QUIET,)), profile=profile, machine=machine)
-    return [reason.text for reason in likely_reasons(times, SLOW)]
+    return [reason.text for reason in guess_reasons(times, SLOW)]
 
 
 def profile(providers=None, nodes=(), **ops):

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from onnxproof.process.dialogue import Dialogue, Died, Garbled, Hung, signal_name
+from onnxproof.process.dialogue import Dialogue, Died, Garbled, Hung, name_signal
 
 ANSWERING = """
 import json, os, signal, struct, sys, time
@@ -149,6 +149,6 @@ def test_close_ends_the_process_and_may_be_repeated():
 
 
 def test_signals_have_names():
-    assert signal_name(0) is None
-    assert signal_name(-signal.SIGSEGV) == "SIGSEGV"
-    assert signal_name(-250) == "signal 250"
+    assert name_signal(0) is None
+    assert name_signal(-signal.SIGSEGV) == "SIGSEGV"
+    assert name_signal(-250) == "signal 250"

@@ -12,8 +12,8 @@ import pytest
 from onnxproof.errors import InputError
 from onnxproof.process import supervisor
 from onnxproof.process.lanes import Lane, run_lanes
-from onnxproof.process.orders import SAID, Frames, Order, frame
-from onnxproof.process.supervisor import InternalError, prepared, supervise
+from onnxproof.process.orders import SAID, Frames, Order, make_frame
+from onnxproof.process.supervisor import InternalError, prepare, supervise
 
 HERE = "tests.process.test_supervisor"
 forks = pytest.mark.skipif(not supervisor.FORKS, reason="children are forked on Linux only")
@@ -113,12 +113,12 @@ def test_a_lack_of_memory_is_a_death():
 
 @forks
 def test_children_are_forked_from_the_prepared_process_but_for_fresh_ones():
-    with prepared(["json"]):
+    with prepare(["json"]):
         assert supervisor._server is not None
         server = supervisor._server._process.pid
         (forked,), _ = ask(order("process_id"))
         (fresh,), _ = ask(Order(f"{HERE}:process_id", {}, fresh=True))
-        with prepared(["no.such.module"]):
+        with prepare(["no.such.module"]):
             (inner,), _ = ask(order("process_id"))
     assert forked == inner == server
     assert fresh == os.getpid()
@@ -126,7 +126,7 @@ def test_children_are_forked_from_the_prepared_process_but_for_fresh_ones():
 
 @forks
 def test_a_killed_server_costs_its_child_and_the_next_is_started_anew():
-    with prepared([]):
+    with prepare([]):
         assert supervisor._server is not None
         os.kill(supervisor._server._process.pid, signal.SIGKILL)
         supervisor._server._process.wait()
@@ -136,7 +136,7 @@ def test_a_killed_server_costs_its_child_and_the_next_is_started_anew():
 
 
 def test_frames_come_out_whole_however_they_are_cut():
-    data = frame(SAID, ["x"]) + frame(SAID, "y" * 1000)
+    data = make_frame(SAID, ["x"]) + make_frame(SAID, "y" * 1000)
     frames = Frames()
     found = [one for i in range(0, len(data), 7) for one in frames.feed(data[i : i + 7])]
     assert [msgspec.msgpack.decode(body) for _, body in found] == [["x"], "y" * 1000]

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from onnxproof.proof.codec import LARGEST, Number, decode, encode, finite, plain, settled
+from onnxproof.proof.codec import LARGEST, Number, decode, encode, make_finite, settle, to_plain
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Outer:
 
 
 def test_what_is_derived_is_written_and_left_aside_on_reading():
-    assert plain(Inner(2.0)) == {"double": 4.0, "value": 2.0, "note": None}
+    assert to_plain(Inner(2.0)) == {"double": 4.0, "value": 2.0, "note": None}
     assert decode({"double": "wrong", "value": 3}, Inner) == Inner(3.0)
 
 
 def test_what_may_be_left_out_is_left_out_where_it_is_none():
-    assert plain(Outer(Inner(1.0))) == {"inner": plain(Inner(1.0)), "parts": {}}
-    assert plain(Outer(Inner(1.0), more=()))["more"] == []
+    assert to_plain(Outer(Inner(1.0))) == {"inner": to_plain(Inner(1.0)), "parts": {}}
+    assert to_plain(Outer(Inner(1.0), more=()))["more"] == []
 
 
 def test_a_word_of_python_is_written_without_its_underscore():
-    written = plain(Outer(Inner(1.0), class_="model.Net"))
+    written = to_plain(Outer(Inner(1.0), class_="model.Net"))
     assert written["class"] == "model.Net"
     assert decode(written, Outer).class_ == "model.Net"
 
@@ -66,7 +66,7 @@ def test_numbers_that_json_does_not_have():
 
 
 def test_a_settled_record_reads_back_as_itself():
-    made = settled(Outer(Inner(1.0, math.nan), parts={"a": Inner(math.inf)}))
+    made = settle(Outer(Inner(1.0, math.nan), parts={"a": Inner(math.inf)}))
     assert made.inner.note is None
     assert decode(json.loads(encode(made)), Outer) == made
 
@@ -79,7 +79,7 @@ def test_kinds_of_numbers_and_texts_are_written_as_what_they_are():
 
 
 def test_half_a_character_does_not_stop_a_proof():
-    assert finite({"file": "a\ud800b"}) == {"file": "a?b"}
+    assert make_finite({"file": "a\ud800b"}) == {"file": "a?b"}
     assert json.loads(encode({"file": "\udcff.onnx"})) == {"file": "?.onnx"}
 
 

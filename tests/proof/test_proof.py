@@ -7,7 +7,7 @@ import json
 import pytest
 
 from onnxproof.errors import UserError
-from onnxproof.findings import found, verdict_of
+from onnxproof.findings import decide_verdict, found
 from onnxproof.proof.proof import Proof
 from proofs import full_proof, make_proof
 
@@ -112,6 +112,6 @@ def test_the_command_line_ends_with_the_sentence_and_no_traceback(cli, text, tmp
 def test_the_worst_finding_that_is_not_excused_decides():
     assert make_proof(cases=2).verdict == "ship"
     block, review = found("OX201", "m"), found("OX202", "m")
-    assert verdict_of([review, block]) == "block"
-    assert verdict_of([review, block.accept("known to the team")]) == "review"
-    assert verdict_of([block.know("the baseline has it")]) == "ship"
+    assert decide_verdict([review, block]) == "block"
+    assert decide_verdict([review, block.accept("known to the team")]) == "review"
+    assert decide_verdict([block.know("the baseline has it")]) == "ship"

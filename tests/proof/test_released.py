@@ -11,15 +11,15 @@ import pytest
 
 from onnxproof.policy.judgement import judge_proof
 from onnxproof.proof.proof import Proof
-from onnxproof.proof.released import upgraded
-from onnxproof.proof.schema import schema
+from onnxproof.proof.released import upgrade
+from onnxproof.proof.schema import read_schema
 from onnxproof.report.frame import to_frame
 from onnxproof.report.github import render_annotations
 from onnxproof.report.html import render_html
 from onnxproof.report.junit import render_junit
 from onnxproof.report.markdown import render_markdown
 from onnxproof.report.notebook import render_notebook
-from onnxproof.report.text import culprits, render, render_lint
+from onnxproof.report.text import list_culprits, render, render_lint
 from onnxproof.report.wording import WORDS
 
 FILES = sorted((Path(__file__).parent / "released").glob("*.json"))
@@ -57,8 +57,8 @@ def test_the_verdict_is_the_same_also_when_it_is_judged_again(file):
 @released
 def test_the_schema_of_today_holds_for_it(file):
     """A field that was not there then belongs into its record's `ADDED`."""
-    jsonschema.validate(json.loads(file.read_text()), schema())
-    jsonschema.validate(json.loads(Proof.load(file).dumps()), schema())
+    jsonschema.validate(json.loads(file.read_text()), read_schema())
+    jsonschema.validate(json.loads(Proof.load(file).dumps()), read_schema())
 
 
 @released
@@ -66,7 +66,7 @@ def test_every_report_shows_it(file):
     proof = Proof.load(file)
     word = WORDS[proof.verdict]
     assert render(proof).startswith((word, "EXPORTED"))
-    assert len(culprits(proof).splitlines()) <= 20
+    assert len(list_culprits(proof).splitlines()) <= 20
     assert proof.verdict in render_html(proof)
     ElementTree.fromstring(render_junit(proof))
     assert f"{word}: " in render_markdown(proof) or "EXPORTED" in render_markdown(proof)
@@ -95,9 +95,9 @@ def test_sizes_are_read_from_the_names_of_cases():
     ],
 )
 def test_names_of_every_kind(name, sizes):
-    assert upgraded({"cases": [{"name": name}]})["cases"] == [{"name": name, "sizes": sizes}]
+    assert upgrade({"cases": [{"name": name}]})["cases"] == [{"name": name, "sizes": sizes}]
 
 
 def test_what_has_another_form_is_left_to_the_reader():
-    assert upgraded({"cases": [3, {"name": 4}], "subject": 5}) == {"cases": [3, {"name": 4}], "subject": 5}
-    assert upgraded({"cases": "none"})["cases"] == "none"
+    assert upgrade({"cases": [3, {"name": 4}], "subject": 5}) == {"cases": [3, {"name": 4}], "subject": 5}
+    assert upgrade({"cases": "none"})["cases"] == "none"

@@ -7,12 +7,12 @@ import json
 import numpy as np
 
 from onnxproof.policy.quality import judge_quality
-from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.codec import decode, to_plain
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.traps import Traps
 from onnxproof.quality.accumulate import Shard, merge
 from onnxproof.quality.assemble import assemble
-from onnxproof.quality.task import decide, encode, make_plan, score_columns
+from onnxproof.quality.task import decide, encode, make_plan, select_scores
 from onnxproof.request.evaluation import EvaluateSettings, parse_cost, parse_goal
 from onnxproof.request.thresholds import QualityPolicy
 
@@ -22,12 +22,12 @@ def scores_of(labels, baseline, candidate=None, settings=None, **plan_options):
     settings = settings or EvaluateSettings("none")
     plan = make_plan({"y": np.asarray(baseline)}, np.asarray(labels), settings)
     sides = {"baseline": baseline, "candidate": baseline if candidate is None else candidate}
-    kept = {side: score_columns(np.asarray(v), plan) for side, v in sides.items()}
+    kept = {side: select_scores(np.asarray(v), plan) for side, v in sides.items()}
     flipped = 0
     if plan.classification:
-        from onnxproof.quality.flips import changed
+        from onnxproof.quality.flips import find_changed
 
-        flipped = int(changed(decide(kept["baseline"], plan), decide(kept["candidate"], plan)).sum())
+        flipped = int(find_changed(decide(kept["baseline"], plan), decide(kept["candidate"], plan)).sum())
     columns = {"labels": encode(np.asarray(labels), plan), **kept}
     return merge([Shard(0, len(labels), columns, flipped=flipped)], plan)
 
@@ -38,7 +38,7 @@ def quality_of(labels, baseline, candidate=None, **options):
     settings = EvaluateSettings("none", **options)
     scores = scores_of(labels, baseline, candidate, settings)
     made = assemble(scores, settings, traps=Traps(), preprocessing=None, rows=len(labels), workers=1, where="local")
-    return decode(json.loads(json.dumps(plain(made))), Quality)
+    return decode(json.loads(json.dumps(to_plain(made))), Quality)
 
 
 def codes_of(quality, **policy):

@@ -7,7 +7,7 @@ import pytest
 
 from onnxproof.errors import Rejected
 from onnxproof.quality.farthest_scores import EXAMINED, Farthest
-from onnxproof.quality.flips import Explainer, changed, margin
+from onnxproof.quality.flips import Explainer, find_changed, measure_margin
 from onnxproof.quality.rows import Batch
 from onnxproof.quality.task import Plan, decide
 
@@ -37,7 +37,7 @@ class Eager:
 def explained(truth, noise, baseline, candidate, plan=PLAN):
     sides = {"baseline": np.float32(baseline), "candidate": np.float32(candidate)}
     decisions = {side: decide(scores, plan) for side, scores in sides.items()}
-    assert changed(decisions["baseline"], decisions["candidate"]).all()
+    assert find_changed(decisions["baseline"], decisions["candidate"]).all()
     rows = {"row": np.arange(len(baseline))}
     return Explainer(Eager(), Double(truth, noise), plan).explain(rows, sides, decisions)
 
@@ -58,12 +58,12 @@ def test_a_decision_for_nothing_is_never_explained():
 
 
 def test_margins_prefer_the_first_decision():
-    assert margin(np.array([2.0, -1.0]), PLAN, np.array([1, 1]), np.array([0, 0])).tolist() == [2.0, -1.0]
+    assert measure_margin(np.array([2.0, -1.0]), PLAN, np.array([1, 1]), np.array([0, 0])).tolist() == [2.0, -1.0]
     scores = np.array([[1.0, 4.0, 2.0]])
-    assert margin(scores, MANY, np.array([1]), np.array([2])).tolist() == [2.0]
+    assert measure_margin(scores, MANY, np.array([1]), np.array([2])).tolist() == [2.0]
     labels = Plan("multilabel", "y", "logit", 2, ("a", "b"), (0, 1))
-    assert margin(np.array([[3.0, -1.0]]), labels, np.array([[1, 0]]), np.array([[0, 0]])).tolist() == [3.0]
-    assert changed(np.array([[1, 0], [1, 1]]), np.array([[1, 1], [1, 1]])).tolist() == [True, False]
+    assert measure_margin(np.array([[3.0, -1.0]]), labels, np.array([[1, 0]]), np.array([[0, 0]])).tolist() == [3.0]
+    assert find_changed(np.array([[1, 0], [1, 1]]), np.array([[1, 1], [1, 1]])).tolist() == [True, False]
 
 
 def test_the_farthest_examples_are_examined_in_units_of_rounding():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from onnxproof.quality.inputs import FEATURES, SAMPLE_ROWS, Sampler, Watch, features_of, hash_ids, hash_rows
+from onnxproof.quality.inputs import FEATURES, SAMPLE_ROWS, Sampler, Watch, extract_features, hash_ids, hash_rows
 
 
 def test_equal_rows_have_equal_hashes_and_others_have_not():
@@ -26,10 +26,10 @@ def test_an_id_is_the_same_as_number_and_as_text():
 
 def test_a_long_row_always_keeps_the_same_features():
     rows = np.arange(2 * 3 * FEATURES, dtype=np.float64).reshape(2, -1)
-    kept = features_of(rows)
+    kept = extract_features(rows)
     assert kept.shape == (2, FEATURES)
     assert (kept[1] - kept[0] == rows.shape[1]).all()
-    assert (features_of(rows[:1]) == kept[:1]).all()
+    assert (extract_features(rows[:1]) == kept[:1]).all()
 
 
 def test_a_sample_is_evenly_thinned_however_rows_come():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from onnxproof.errors import InputError
-from onnxproof.quality.preprocessing import Preprocessing, Step, apply_step, difference
+from onnxproof.quality.preprocessing import Preprocessing, Step, apply_step, find_difference
 
 ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 
@@ -43,21 +43,21 @@ def test_a_step_that_fails_or_loses_rows_is_named():
     ],
 )
 def test_a_simple_change_is_recognised(other, told):
-    found = difference(ROWS, other)
+    found = find_difference(ROWS, other)
     assert found["rows_differing"] == 6
     assert found["hint"] is None if told is None else told in found["hint"]
 
 
 def test_rounding_is_no_difference_and_shapes_and_fields_are():
-    assert difference(ROWS, ROWS * (1 + 1e-7)) is None
-    assert difference({"a": ROWS}, {"a": ROWS, "b": ROWS})["what"] == "fields ['a'] against ['a', 'b']"
+    assert find_difference(ROWS, ROWS * (1 + 1e-7)) is None
+    assert find_difference({"a": ROWS}, {"a": ROWS, "b": ROWS})["what"] == "fields ['a'] against ['a', 'b']"
     images = np.zeros((2, 5, 4, 3))
-    assert "channels last (NHWC)" in difference(images, images.transpose(0, 3, 1, 2))["hint"]
+    assert "channels last (NHWC)" in find_difference(images, images.transpose(0, 3, 1, 2))["hint"]
     worse = ROWS.copy()
     worse[4, 1] += 1
-    found = difference({"a": ROWS, "b": ROWS}, {"a": ROWS, "b": worse})
+    found = find_difference({"a": ROWS, "b": ROWS}, {"a": ROWS, "b": worse})
     assert (found["field"], found["first_row"], found["rows_differing"]) == ("b[1]", 4, 1)
-    assert difference(np.array(["x", "y"]), np.array(["x", "z"]))["rows_differing"] == 1
+    assert find_difference(np.array(["x", "y"]), np.array(["x", "z"]))["rows_differing"] == 1
 
 
 PIPELINES = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnxproof.quality.rows import Batch, layout_finding
+from onnxproof.quality.rows import Batch, judge_layout
 
 
 @pytest.mark.parametrize(
@@ -13,14 +13,14 @@ from onnxproof.quality.rows import Batch, layout_finding
     [((32, 32, 3), "channels last (NHWC)"), ((3, 32, 31), "takes [3, 32, 32]"), ((3072,), "have the shape [3072]")],
 )
 def test_rows_of_another_shape_are_told(row, told):
-    finding = layout_finding("x", row, (3, 32, 32))
+    finding = judge_layout("x", row, (3, 32, 32))
     assert finding.code == "OX608"
     assert told in finding.message
 
 
 def test_sizes_that_are_left_open_agree_with_all():
-    assert layout_finding("x", (3, 17, 99), (3, None, None)) is None
-    assert "channels first (NCHW)" in layout_finding("x", (3, 32, 30), (32, 30, 3)).message
+    assert judge_layout("x", (3, 17, 99), (3, None, None)) is None
+    assert "channels first (NCHW)" in judge_layout("x", (3, 32, 30), (32, 30, 3)).message
 
 
 def test_a_row_has_the_datas_own_name_or_its_number():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onnxproof.errors import InputError
-from onnxproof.quality.task import Plan, decide, encode, make_plan, score_columns
+from onnxproof.quality.task import Plan, decide, encode, make_plan, select_scores
 from onnxproof.request.evaluation import EvaluateSettings
 
 RANDOM = np.random.default_rng(0)
@@ -35,7 +35,7 @@ SOFT = np.exp(FLOATS) / np.exp(FLOATS).sum(axis=1, keepdims=True)
 def test_the_task_is_inferred(scores, labels, task, scale):
     plan = make_plan({"y": scores}, labels, EvaluateSettings("none"))
     assert (plan.task, plan.scale) == (task, scale)
-    kept = score_columns(scores, plan)
+    kept = select_scores(scores, plan)
     assert len(kept) == 60
     if plan.classification:
         assert decide(kept, plan).shape[0] == 60
@@ -56,9 +56,9 @@ def test_minus_one_and_one_are_two_classes_and_the_positive_one_can_be_chosen():
     plan = make_plan({"y": FLOATS[:, 0]}, labels, EvaluateSettings("none"))
     assert encode(labels, plan).tolist() == [0, 1] * 30
     other = make_plan({"y": FLOATS[:, 0]}, labels, EvaluateSettings("none", positive="-1"))
-    same = decide(score_columns(FLOATS[:, 0], plan), plan) == decide(score_columns(FLOATS[:, 0], other), other)
+    same = decide(select_scores(FLOATS[:, 0], plan), plan) == decide(select_scores(FLOATS[:, 0], other), other)
     assert same.all()
-    assert (score_columns(FLOATS[:, 0], other) == -FLOATS[:, 0]).all()
+    assert (select_scores(FLOATS[:, 0], other) == -FLOATS[:, 0]).all()
 
 
 def test_the_scores_are_found_among_the_outputs():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from onnxproof.quality.traps import critical_shift, nearest, shift_of
+from onnxproof.quality.traps import find_critical_shift, find_nearest, measure_shift
 
 
 def far(a, b):
@@ -21,21 +21,21 @@ def test_the_shift_is_the_distance_of_the_distribution_functions(seed):
     a, b = generator.normal(size=300).astype(np.float32), generator.normal(0.3, 2, 170).astype(np.float32)
     a[:9], b[3] = np.round(a[9:18]), np.nan
     a[20], b[:5] = np.inf, 0
-    assert shift_of(a, b) == pytest.approx(far(a, b), abs=1e-12)
-    assert shift_of(a, a) == 0
-    assert shift_of(a, np.full(3, np.nan)) == 0
+    assert measure_shift(a, b) == pytest.approx(far(a, b), abs=1e-12)
+    assert measure_shift(a, a) == 0
+    assert measure_shift(a, np.full(3, np.nan)) == 0
 
 
 @pytest.mark.parametrize(("n", "m", "features"), [(100, 50, 1), (4096, 3000, 12), (4096, 4096, 1024)])
 def test_the_critical_shift_is_smirnovs(n, m, features):
     expected = np.sqrt(-np.log(1e-3 / (2 * features)) / 2) * np.sqrt((n + m) / (n * m))
-    assert critical_shift(n, m, features) == pytest.approx(expected, rel=1e-5)
+    assert find_critical_shift(n, m, features) == pytest.approx(expected, rel=1e-5)
 
 
 def test_chance_exceeds_the_critical_shift_as_rarely_as_asked():
     generator = np.random.default_rng(0)
     samples = [(generator.normal(size=200), generator.normal(size=300)) for _ in range(400)]
-    beyond = np.mean([shift_of(a, b) > critical_shift(200, 300, 1, level=0.05) for a, b in samples])
+    beyond = np.mean([measure_shift(a, b) > find_critical_shift(200, 300, 1, level=0.05) for a, b in samples])
     assert 0.02 < beyond < 0.09
 
 
@@ -51,7 +51,7 @@ def test_the_nearest_row_is_that_of_all_distances(width, dtype):
     apart = cdist(queries.astype(np.float64), train.astype(np.float64))
     apart[np.arange(60, 85), places] = np.inf
     for size in (1, 64, 500):
-        found = nearest(queries, own, [train[i : i + size] for i in range(0, 500, size)])
+        found = find_nearest(queries, own, [train[i : i + size] for i in range(0, 500, size)])
         assert found == pytest.approx(apart.min(axis=1), rel=1e-5, abs=1e-5)
         assert (found[:5] == 0).all()
         assert found[60 + 2] == 0, "a twin of a probe is not the probe itself"

@@ -33,7 +33,9 @@ def test_what_is_not_finite_is_drawn_above_the_rest():
         | dict(zip(charts.WAYS, pair, strict=True))
         for i, pair in enumerate([(0.0, 1e-4), (math.nan, 0.5), (1e300, 1e300)])
     ]
-    inherited, introduced, circled, _ = (layer["data"]["values"] for layer in charts.path(steps).to_dict()["layer"])
+    inherited, introduced, circled, _ = (
+        layer["data"]["values"] for layer in charts.draw_path(steps).to_dict()["layer"]
+    )
     assert [row["y"] for row in inherited] == [1e-9, 50.0, 50.0]
     assert [row["y"] for row in introduced] == [1e-4, 0.5, 50.0]
     assert [row["step"] for row in circled] == [1]
@@ -41,9 +43,9 @@ def test_what_is_not_finite_is_drawn_above_the_rest():
 
 def test_the_tail_is_drawn_only_where_it_is_known():
     proof = full_proof()
-    known = charts.latency_by_batch(points.timed(proof)).to_dict()
+    known = charts.draw_latency_by_batch(points.choose_timed(proof)).to_dict()
     assert len(known["layer"]) == 2
-    assert len(charts.latency_by_batch([Run("x", 1)]).to_dict()["layer"]) == 1
+    assert len(charts.draw_latency_by_batch([Run("x", 1)]).to_dict()["layer"]) == 1
 
 
 def places(value, text, path=()):
@@ -57,7 +59,7 @@ def places(value, text, path=()):
 
 def test_names_of_the_model_are_values_only():
     nasty = "datum.x'];alert(5);['"
-    spec = charts.speedup([Speedup(1, nasty, 2.0, 1.5, 2.5)]).to_dict()
+    spec = charts.draw_speedup([Speedup(1, nasty, 2.0, 1.5, 2.5)]).to_dict()
     assert {path[-3:] for path in places(spec, nasty)} == {
         ("data", "values", "contender"),
         ("color", "scale", "domain"),

@@ -11,7 +11,7 @@ import pytest
 
 from browser import Watched, started
 from onnxproof.findings import found
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.latency import Latency, Run
 from onnxproof.proof.quality import Confusion, Flip, Quality
 from onnxproof.proof.thresholds import Curve
@@ -168,7 +168,7 @@ def test_the_slider_moves_the_matrices_the_counts_and_the_dots(watched, full, fu
     at = steps[25]
     assert page.inner_text("#threshold-value") == f"{at:.6g}"
     for side in ("baseline", "candidate"):
-        curve = plain(getattr(full.quality.thresholds, side))
+        curve = to_plain(getattr(full.quality.thresholds, side))
         index = next(i for i, threshold in enumerate(curve["threshold"]) if threshold >= at)
         box = page.locator(f'.slider .matrix[data-side="{side}"]')
         for key in ("tp", "fp", "fn", "tn"):

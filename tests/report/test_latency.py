@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from onnxproof.proof.latency import Latency, Profile, SlowNode, Speedup
-from onnxproof.report.latency import headline, nodes, table
+from onnxproof.report.latency import list_nodes, make_table, tell_headline
 from onnxproof.request.thresholds import LatencyPolicy
 from proofs import make_latency
 
@@ -30,13 +30,13 @@ def gains(*ends: tuple[float, float]) -> Latency:
     ],
 )
 def test_the_headline_says_no_more_than_the_interval(timed, said):
-    assert headline(timed, LatencyPolicy(), "PyTorch").startswith(said)
+    assert tell_headline(timed, LatencyPolicy(), "PyTorch").startswith(said)
 
 
 def test_the_table_has_a_line_for_each_run_and_leaves_out_what_is_not_known():
     timed = make_latency((1,))
     timed = replace(timed, runs=(replace(timed.runs[0], percentiles={}), timed.runs[1]))
-    _, head, first, second = table(timed)
+    _, head, first, second = make_table(timed)
     assert head.split()[:2] == ["size", "contender"]
     assert first.split()[:6] == ["batch=1", "pytorch", *"––––"]
     assert second.rstrip().endswith("]")
@@ -45,13 +45,13 @@ def test_the_table_has_a_line_for_each_run_and_leaves_out_what_is_not_known():
 def test_many_runs_leave_further_contenders_out():
     timed = make_latency((1, 2, 4, 8))
     others = tuple(replace(run, contender="another") for run in timed.runs)
-    lines = table(replace(timed, runs=timed.runs + others))
+    lines = make_table(replace(timed, runs=timed.runs + others))
     assert not any("another" in line for line in lines)
     assert lines[-1] == "  … and 8 more rows in the proof"
 
 
 def test_slow_nodes_name_their_line():
     node = SlowNode("node_1", "MatMul", 0.5, 1.25, file="/home/me/model.py", line=7, text="x @ w")
-    lines = nodes(replace(make_latency(), profile=Profile(1, {}, 3, (node,), {}, {})))
+    lines = list_nodes(replace(make_latency(), profile=Profile(1, {}, 3, (node,), {}, {})))
     assert lines[-1].split() == ["50%", "1.25", "ms", "MatMul", "node_1", "model.py:7", "x", "@", "w"]
-    assert nodes(make_latency()) == []
+    assert list_nodes(make_latency()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from onnxproof.report.github import render_annotations
 from onnxproof.report.junit import render_junit
-from onnxproof.report.markdown import LIMIT, code, render_markdown, text
+from onnxproof.report.markdown import LIMIT, escape_code, escape_text, render_markdown
 from proofs import full_proof, make_proof
 
 NASTY = "a|b <img src=x onerror=alert(1)> `c` @someone\x00\x1b[31m\n- d ::error::"
@@ -54,7 +54,7 @@ def test_markdown_keeps_names_as_text():
 )
 def test_a_line_of_text_is_no_block(value):
     markdown_it = pytest.importorskip("markdown_it")
-    html = markdown_it.MarkdownIt("commonmark").enable("table").render(f"{text(value)}\n\n{code(value)}")
+    html = markdown_it.MarkdownIt("commonmark").enable("table").render(f"{escape_text(value)}\n\n{escape_code(value)}")
     assert set(re.findall(r"<([a-z0-9]+)", html)) == {"p", "code"}
 
 

@@ -18,7 +18,7 @@ from onnxproof.report.charts import Content
 
 
 def test_the_worst_cases_stay_where_there_is_little_room():
-    rows = points.judged(make_proof(cases=200, wrong=5))
+    rows = points.list_judged(make_proof(cases=200, wrong=5))
     packed = page.pack_cases(rows, 1000)
     assert packed["total"] == 200
     assert 5 < len(packed["rows"]) < 200
@@ -44,18 +44,18 @@ def test_culprits_stay_on_the_path_and_the_path_in_order():
 )
 def test_the_lead_counts_what_gates(codes, said):
     observed = tuple(found("OX102", str(i), severity=severity) for i, severity in enumerate(codes))
-    assert page.make(make_proof(observed=observed)).context["lead"] == said
+    assert page.make_page(make_proof(observed=observed)).context["lead"] == said
 
 
 def test_only_asked_findings_are_shown_and_counted():
     observed = tuple(found("OX306", str(i)) for i in range(7))
-    context = page.make(make_proof(observed=observed), findings=4).context
+    context = page.make_page(make_proof(observed=observed), findings=4).context
     assert len(context["findings"]) == 4
     assert sum(count for _, count in context["severities"]) == 4
 
 
 def test_every_figure_has_its_chart():
-    content = page.make(full_proof())
+    content = page.make_page(full_proof())
     figures = [*content.context["parity"], *content.context["latency"], *content.context["quality"]["curve"]]
     assert {figure.key for figure in figures} < set(content.specs)
     assert all(spec["width"] == "container" for spec in content.specs.values())
@@ -67,7 +67,7 @@ def test_metrics_have_both_sides_an_interval_and_the_difference():
         candidate={"f1": 0.25, "r2": float("nan")},
         intervals={"f1": MetricInterval("wilson", candidate=(0.2, 0.3))},
     )
-    rows = quality_page.make(replace(make_proof(), quality=quality), Content())["metrics"]
+    rows = quality_page.make_section(replace(make_proof(), quality=quality), Content())["metrics"]
     assert [tuple(row.values()) for row in rows] == [
         ("f1", "0.5000", "0.2500", "0.2000–0.3000", "-0.2500"),
         ("own loss", "2,000", "–", "", "–"),
@@ -78,10 +78,10 @@ def test_metrics_have_both_sides_an_interval_and_the_difference():
 def test_many_classes_are_a_chart_with_the_pairs_that_are_confused_most():
     rows = tuple(tuple(9 if i == j else int(j == 0) * i for j in range(15)) for i in range(15))
     proof = replace(make_proof(), quality=Quality(confusion=Confusion(tuple("abcdefghijklmno"), rows, rows)))
-    made = quality_page.make(proof, Content())
+    made = quality_page.make_section(proof, Content())
     assert made["matrices"] == []
     first = made["confusions"][0]
     assert first.rows[0]["true"] == "o"
     assert "105 examples off the diagonal, in 14 pairs" in first.caption
-    small = quality_page.make(replace(proof, quality=make_quality(50)), Content())
+    small = quality_page.make_section(replace(proof, quality=make_quality(50)), Content())
     assert [side for side, _ in small["matrices"]] == ["baseline", "candidate"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.policy.merging import grouped
+from onnxproof.policy.merging import group_by
 from onnxproof.proof.latency import Latency, Run
 from onnxproof.report import points
 from proofs import full_proof, make_proof
@@ -18,34 +18,36 @@ def full():
 
 
 def test_points_hold_the_worst_and_leave_unfair_inputs_out(full):
-    rows = points.judged(full)
-    few = points.error_points(rows, limit=5)
+    rows = points.list_judged(full)
+    few = points.collect_error_points(rows, limit=5)
     assert len(few) == 5
     assert {row["state"] for row in few} == {"block"}
-    assert sum(row["count"] for row in points.error_points(rows)) == sum(len(r.comparison.envelope) for r in rows)
+    assert sum(row["count"] for row in points.collect_error_points(rows)) == sum(
+        len(r.comparison.envelope) for r in rows
+    )
     unfair = [replace(row, case=replace(row.case, fair=False)) for row in rows]
-    assert points.error_points(unfair) == points.noise_band(unfair, 8.0) == []
+    assert points.collect_error_points(unfair) == points.draw_noise_band(unfair, 8.0) == []
 
 
 def test_the_band_reaches_from_the_least_noise_to_so_many_times_the_most(full):
-    rows = points.judged(full)
+    rows = points.list_judged(full)
     noises = [row.comparison.noise.baseline_rms for row in rows]
-    band = points.noise_band(rows, 8.0, bins=1)
+    band = points.draw_noise_band(rows, 8.0, bins=1)
     assert [(row["low"], row["high"]) for row in band] == [(min(noises), 8.0 * max(noises))]
 
 
 def test_cells_keep_the_sizes_with_the_worst():
-    rows = points.judged(make_proof(cases=96, wrong=1))
-    cells = points.heat_cells(rows, limit=2)
+    rows = points.list_judged(make_proof(cases=96, wrong=1))
+    cells = points.collect_heat_cells(rows, limit=2)
     assert "batch=12" in {cell["sizes"] for cell in cells}
     assert len({cell["sizes"] for cell in cells}) == len({cell["profile"] for cell in cells}) == 2
     assert max(cells, key=lambda cell: cell["noise_ratio"])["state"] == "block"
-    assert points.heat_cells([]) == []
+    assert points.collect_heat_cells([]) == []
 
 
 def test_a_long_path_keeps_its_culprit():
-    steps = points.path_steps(make_proof(nodes=2000))
-    kept = points.thinned(steps, limit=10)
+    steps = points.collect_path_steps(make_proof(nodes=2000))
+    kept = points.thin_steps(steps, limit=10)
     assert len(kept) <= 11
     assert [step["node"] for step in kept if step["culprit"]] == ["node_1000"]
     assert [step["step"] for step in kept] == sorted(step["step"] for step in kept)
@@ -54,25 +56,29 @@ def test_a_long_path_keeps_its_culprit():
 def test_times_are_counted_once_and_the_slowest_stand_together():
     samples = (*range(1_000_000, 1_400_000, 1000), 90_000_000)
     proof = replace(make_proof(cases=0), latency=Latency((Run("x", 4, samples=samples), Run("x", 8)), ()))
-    rows = points.distributions(proof)
-    assert points.timed_batches(proof) == [4]
+    rows = points.collect_distributions(proof)
+    assert points.list_timed_batches(proof) == [4]
     assert sum(row["count"] for row in rows) == len(samples)
     assert sum(row["share"] for row in rows) == pytest.approx(1)
     assert rows[-1]["end"] < 3
-    assert points.distributions(proof, 8) == points.timed(proof) == []
+    assert points.collect_distributions(proof, 8) == points.choose_timed(proof) == []
 
 
 def test_curves_ascend_and_the_slider_starts_inside_them(full):
-    curves = points.curve_points(full)
+    curves = points.collect_curve_points(full)
     for side in points.SIDES:
         thresholds = [row["threshold"] for row in curves if row["side"] == side]
         assert thresholds == sorted(thresholds)
-    assert points.chosen_threshold(full, curves) == 0.5
-    assert points.chosen_threshold(full, curves[:3]) == curves[2]["threshold"]
-    assert points.curve_points(make_proof(cases=0)) == points.confusion_cells(make_proof(cases=0), "baseline") == []
+    assert points.choose_threshold(full, curves) == 0.5
+    assert points.choose_threshold(full, curves[:3]) == curves[2]["threshold"]
+    assert (
+        points.collect_curve_points(make_proof(cases=0))
+        == points.collect_confusion_cells(make_proof(cases=0), "baseline")
+        == []
+    )
 
 
 def test_shares_of_a_true_class_add_up(full):
-    cells = grouped(points.confusion_cells(full, "candidate"), lambda cell: cell["true"])
+    cells = group_by(points.collect_confusion_cells(full, "candidate"), lambda cell: cell["true"])
     assert list(cells) == ["genuine", "fraud"]
     assert all(sum(cell["share"] for cell in row) == pytest.approx(1) for row in cells.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxproof.proof.quality import Confusion, MetricInterval, Quality, Rate
-from onnxproof.report.quality import headline, lines
+from onnxproof.report.quality import tell_headline, tell_lines
 from proofs import make_quality
 
 CLEAN = Quality(
@@ -20,11 +20,11 @@ CLEAN = Quality(
 
 
 def test_the_users_own_metric_leads():
-    assert headline(CLEAN) == "2,000 examples, no decision changed, own 2"
+    assert tell_headline(CLEAN) == "2,000 examples, no decision changed, own 2"
 
 
 def test_columns_are_aligned_and_a_difference_has_its_interval():
-    _, what, head, own, accuracy, changed = lines(CLEAN, "PyTorch")
+    _, what, head, own, accuracy, changed = tell_lines(CLEAN, "PyTorch")
     assert what == "  2,000 examples: multiclass, 2 classes; output holds numbers"
     assert head.split()[0] == "PyTorch"
     assert head.endswith(" difference")
@@ -36,7 +36,7 @@ def test_columns_are_aligned_and_a_difference_has_its_interval():
 
 def test_flips_that_rounding_does_not_explain_are_named():
     quality = make_quality()
-    told = "\n".join(lines(quality, "PyTorch"))
+    told = "\n".join(tell_lines(quality, "PyTorch"))
     assert f"{quality.flip_count} decisions changed" in told
     assert f"{quality.flip_count} not by rounding" in told
     assert told.count("    example ") == 2
@@ -45,5 +45,5 @@ def test_flips_that_rounding_does_not_explain_are_named():
 def test_many_classes_name_the_pairs_that_are_confused_most():
     rows = tuple(tuple(i if j == 0 else 0 for j in range(6)) for i in range(6))
     confused = replace(CLEAN, confusion=Confusion(tuple("abcdef"), rows, rows))
-    assert "  most confused: f as a (5), e as a (4), d as a (3)" in lines(confused, "PyTorch")
-    assert not any("confused" in line for line in lines(confused, "PyTorch", short=True))
+    assert "  most confused: f as a (5), e as a (4), d as a (3)" in tell_lines(confused, "PyTorch")
+    assert not any("confused" in line for line in tell_lines(confused, "PyTorch", short=True))

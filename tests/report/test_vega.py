@@ -9,7 +9,7 @@ from onnxproof.report import vega
 
 
 def test_a_script_cannot_end_its_element():
-    script = vega.inert('a = "</script><!--</SCRIPT>";\r\nb = 1;\r')
+    script = vega.disarm('a = "</script><!--</SCRIPT>";\r\nb = 1;\r')
     assert "</script" not in script.lower()
     assert "<!--" not in script
     assert script.splitlines()[1] == "b = 1;"
@@ -20,10 +20,10 @@ def test_half_a_kept_file_is_made_again(tmp_path, monkeypatch):
     maker = SimpleNamespace(javascript_bundle=lambda text: f"made: {text}")  # the real one cannot be imported twice
     monkeypatch.setitem(sys.modules, "vl_convert", maker)
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
-    made = vega.bundle.__wrapped__()
+    made = vega.make_bundle.__wrapped__()
     (kept,) = (tmp_path / "onnxproof").iterdir()
     assert kept.read_text() == made
     kept.write_text("whole" + vega.END)
-    assert vega.bundle.__wrapped__() == "whole" + vega.END
+    assert vega.make_bundle.__wrapped__() == "whole" + vega.END
     kept.write_text("hal")
-    assert vega.bundle.__wrapped__() == made
+    assert vega.make_bundle.__wrapped__() == made

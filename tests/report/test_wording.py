@@ -15,7 +15,7 @@ from onnxproof.report.junit import render_junit
 from onnxproof.report.markdown import render_markdown
 from onnxproof.report.notebook import render_notebook
 from onnxproof.report.text import render
-from onnxproof.report.wording import number, worst_elements
+from onnxproof.report.wording import list_worst_elements, show_number
 from proofs import full_proof, make_proof
 
 RENDERS = (render, render_markdown, render_junit, render_annotations, render_notebook)
@@ -60,13 +60,15 @@ def test_findings_are_worded_when_they_are_made(diff):
 
 
 def test_numbers_are_short_and_say_what_is_not_there():
-    assert [number(x) for x in (None, math.nan, 1e300, 0.0, 1234.0, 2e-7, 0.5)] == "– – ∞ 0 1,230 2.0e-07 0.5".split()
+    assert [
+        show_number(x) for x in (None, math.nan, 1e300, 0.0, 1234.0, 2e-7, 0.5)
+    ] == "– – ∞ 0 1,230 2.0e-07 0.5".split()
 
 
 def test_worst_elements_have_both_values():
     element = {"index": [2, 5], "baseline": 0.5, "candidate": 0.25}
     finding = found("OX201", "apart", evidence={"worst": [element, {**element, "baseline": "nan"}]})
-    first, second = worst_elements(finding, "before.onnx")
+    first, second = list_worst_elements(finding, "before.onnx")
     assert first == "(2, 5): before.onnx 0.5  onnxruntime 0.25  difference -0.25"
     assert "difference" not in second
-    assert worst_elements(found("OX201", "apart"), "PyTorch") == []
+    assert list_worst_elements(found("OX201", "apart"), "PyTorch") == []

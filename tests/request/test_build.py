@@ -11,7 +11,7 @@ from onnxproof import api
 from onnxproof.cli.commands import take
 from onnxproof.errors import UserError
 from onnxproof.request.build import build_request, take_keywords
-from onnxproof.request.configuration import Settings, keys, merge
+from onnxproof.request.configuration import Settings, list_keys, merge
 from onnxproof.request.option import walk
 from onnxproof.request.verbs import EVERYTHING, VERBS
 
@@ -92,7 +92,18 @@ def test_every_option_is_taken_by_some_verb_and_no_name_is_left_over():
 
 
 def test_what_one_run_writes_is_not_configured():
-    assert not keys().keys() & {"json", "html", "junit", "markdown", "github", "quiet", "verbose", "fix", "all", "jobs"}
+    assert not list_keys().keys() & {
+        "json",
+        "html",
+        "junit",
+        "markdown",
+        "github",
+        "quiet",
+        "verbose",
+        "fix",
+        "all",
+        "jobs",
+    }
 
 
 def test_python_shows_the_options_in_its_signatures():

@@ -6,12 +6,12 @@ import inspect
 
 import pytest
 
-from onnxproof.request.build import taking
+from onnxproof.request.build import show_options
 from onnxproof.request.verbs import VERBS
 
 
 def shown(verb: str) -> dict[str, inspect.Parameter]:
-    @taking(verb)
+    @show_options(verb)
     def function(model, *, seed=7, **options):
         return options
 

@@ -28,8 +28,7 @@ def test_groups_stand_for_their_options_and_a_verb_may_be_like_another():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "error"),
-    [("requires = ['json']", msgspec.ValidationError), ("cases = 'no'", msgspec.ValidationError)],
+    ("wrong", "error"), [("requires = ['json']", msgspec.ValidationError), ("cases = 'no'", msgspec.ValidationError)]
 )
 def test_what_no_field_has_is_an_error(wrong, error):
     with pytest.raises(error):

@@ -42,9 +42,9 @@ def test_what_is_known_is_no_news(mlp, tmp_path):
     silent = Told(lambda *one: None, lambda *one: None, lambda *one: None)
     first = Attempts(verifier, Look((), {}, {}, Policy()), tmp_path, silent)
     first.attempt("search/mixture/1", mlp.example())
-    from onnxproof.search.counterexample import surely_gating
+    from onnxproof.search.counterexample import list_gating
 
-    known = tuple(surely_gating(first._last, Policy()))
+    known = tuple(list_gating(first._last, Policy()))
     assert known
     again = Attempts(verifier, Look(known, {}, {}, Policy()), tmp_path, silent)
     assert again.attempt("search/mixture/2", mlp.example()).fails == 0

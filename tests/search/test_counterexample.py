@@ -10,7 +10,7 @@ from onnxproof.cases import counterexample_files as keep
 from onnxproof.proof.comparison import Element
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.thresholds import Policy
-from onnxproof.search.counterexample import Keeper, nearness, surely_gating
+from onnxproof.search.counterexample import Keeper, list_gating, measure_nearness
 from onnxproof.search.script import Sides
 from proofs import compared, make_case
 from seam import CASE, Heard, Mlp
@@ -24,16 +24,16 @@ def test_the_nearest_output_tells_the_row():
         replace(case.outputs[0], noise=calm, worst=(Element((1,), 0.0, 1.0),)),
         replace(case.outputs[1], noise=worse, worst=(Element((3, 1), 0.0, 1.0),)),
     )
-    assert nearness(replace(case, outputs=outputs), 2.0) == (3.0, 3)
+    assert measure_nearness(replace(case, outputs=outputs), 2.0) == (3.0, 3)
     explained = (outputs[0], replace(outputs[1], noise=replace(worse, unexplained=0.1)))
-    assert nearness(replace(case, outputs=explained), 2.0) == (0.5, 1)
+    assert measure_nearness(replace(case, outputs=explained), 2.0) == (0.5, 1)
 
 
 def test_a_wrong_candidate_gives_a_named_file_that_fails_alike(exported, tmp_path):
     mlp = Mlp(exported("mlp"))
     verifier = mlp.verifier(FakeCandidate(mlp.wrong_where(lambda settings: True)), Heard())
     inputs = verifier.supply.make_inputs(CASE)
-    finding = surely_gating(verifier.evaluate(CASE, inputs), Policy())[0]
+    finding = list_gating(verifier.evaluate(CASE, inputs), Policy())[0]
     sides = Sides(None, Path(mlp.artifact.path), SessionSettings(), verifier.input_pairs, {"output": "output"})
     keeper = Keeper(verifier, Policy(), tmp_path, sides)
     first, second = keeper.keep(CASE, finding), keeper.keep(CASE, finding)
@@ -41,8 +41,8 @@ def test_a_wrong_candidate_gives_a_named_file_that_fails_alike(exported, tmp_pat
     small = keep.read(Path(first.file))
     assert {name: array.shape for name, array in small.items()} == dict(first.shapes)
     assert first.evaluations > 0
-    assert finding.code in {f.code for f in surely_gating(verifier.evaluate(CASE, small), Policy())}
+    assert finding.code in {f.code for f in list_gating(verifier.evaluate(CASE, small), Policy())}
 
 
 def test_what_rounding_explains_does_not_gate():
-    assert surely_gating(make_case("batch=4/normal/seed=0", 1e-8, 0), Policy()) == []
+    assert list_gating(make_case("batch=4/normal/seed=0", 1e-8, 0), Policy()) == []

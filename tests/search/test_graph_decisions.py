@@ -8,7 +8,7 @@ import onnx
 from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.graph.view import Graph
 from onnxproof.request.session import SessionSettings
-from onnxproof.search.graph_decisions import Decision, GraphWatcher, decisions
+from onnxproof.search.graph_decisions import Decision, GraphWatcher, find_decisions
 
 
 def parsed(body: str) -> Graph:
@@ -17,13 +17,13 @@ def parsed(body: str) -> Graph:
 
 
 def test_limits_are_read_wherever_they_are_stored():
-    found = decisions(parsed("a = Identity(low) b = Cast <to = 1>(high) y = Clip(x, a, b)"))
+    found = find_decisions(parsed("a = Identity(low) b = Cast <to = 1>(high) y = Clip(x, a, b)"))
     assert found == [Decision("graph Clip#2.0", "x", -1.0), Decision("graph Clip#2.1", "x", 6.0)]
 
 
 def test_comparisons_and_poles_of_constants_decide_nothing():
     graph = parsed("c = Constant <value_float = 2.0>() s = Sqrt(c) g = Greater(c, x) y = Div(x, s)")
-    assert decisions(graph) == [
+    assert find_decisions(graph) == [
         Decision("graph Greater#2.0", "x", 2.0),
         Decision("graph Div#3.0", "s", 1e-6, size=True),
     ]

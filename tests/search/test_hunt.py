@@ -9,7 +9,7 @@ import numpy as np
 
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
-from onnxproof.search.goals import numbers
+from onnxproof.search.goals import list_goals
 from onnxproof.search.hunt import Find, Hunt, Trial
 
 
@@ -17,7 +17,7 @@ class Sums:
     """One decision: whether the sum of a row exceeds 2500, which no ordinary input reaches."""
 
     def observe(self, inputs):
-        return numbers("sum#0.0", inputs["x"].astype(np.float64).sum(-1, keepdims=True) - 2500)
+        return list_goals("sum#0.0", inputs["x"].astype(np.float64).sum(-1, keepdims=True) - 2500)
 
     def number(self, inputs, goal):
         return self.observe(inputs)[goal]

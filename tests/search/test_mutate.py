@@ -8,7 +8,7 @@ import pytest
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
 from onnxproof.request.specs import Range
-from onnxproof.search.mutate import MOVES, bounded, mixture, mutated, repeated
+from onnxproof.search.mutate import MOVES, bound, mix, mutate, repeat
 
 DIMS = {0: "batch"}
 DOMAINS = [
@@ -22,9 +22,9 @@ DOMAINS = [
 @pytest.mark.parametrize("seed", range(8))
 def test_no_change_leaves_the_ranges(seed):
     g = np.random.default_rng(seed)
-    inputs = mixture(DOMAINS, {"batch": 5}, "batch", g)
+    inputs = mix(DOMAINS, {"batch": 5}, "batch", g)
     for _ in range(10):
-        inputs = mutated(inputs, DOMAINS, g)
+        inputs = mutate(inputs, DOMAINS, g)
     assert [(array.shape, array.dtype) for array in inputs.values()] == [((5, *d.shape[1:]), d.dtype) for d in DOMAINS]
     assert inputs["x"].min() >= -2
     assert inputs["x"].max() <= 3
@@ -47,9 +47,9 @@ def test_numbers_of_the_graph_are_tried():
 
 def test_one_row_stands_in_every_row():
     inputs = {"x": np.arange(24, dtype=np.float32).reshape(4, 6)}
-    assert (repeated(inputs, DOMAINS[:1], "batch", 2)["x"] == inputs["x"][2]).all()
-    assert np.array_equal(repeated(inputs, DOMAINS[:1], None, 2)["x"], inputs["x"])
+    assert (repeat(inputs, DOMAINS[:1], "batch", 2)["x"] == inputs["x"][2]).all()
+    assert np.array_equal(repeat(inputs, DOMAINS[:1], None, 2)["x"], inputs["x"])
 
 
 def test_what_is_no_number_is_zero_inside_the_range():
-    assert bounded(DOMAINS[0], np.array([np.nan, np.inf, -9.0])).tolist() == [0, 3, -2]
+    assert bound(DOMAINS[0], np.array([np.nan, np.inf, -9.0])).tolist() == [0, 3, -2]

@@ -9,7 +9,7 @@ import numpy as np
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
 from onnxproof.request.specs import Range
-from onnxproof.search.shrink import Shrinker, in_full
+from onnxproof.search.shrink import Shrinker, show_in_full
 
 
 def floats(shape=(8, 6), declared=None):
@@ -21,7 +21,7 @@ def test_shrinking_leaves_one_short_number():
     small = Shrinker([floats()], lambda trial: bool((trial["x"] > 5.3).any())).shrink(start)
     assert small["x"].shape == (1, 1)
     assert 5.3 < small["x"][0, 0] <= 10
-    assert len(in_full(small)) <= len("x = [[10]]")
+    assert len(show_in_full(small)) <= len("x = [[10]]")
 
 
 def test_shrinking_keeps_what_it_needs():
@@ -59,9 +59,9 @@ def test_shrinking_stops_with_its_budget():
 
 
 def test_inputs_that_do_not_fit_one_line_are_not_shown():
-    assert in_full({"x": np.random.default_rng(0).standard_normal((100, 100))}) is None
-    assert in_full({"x": np.zeros((100, 100))}) == "x = 0 in [100, 100]"
+    assert show_in_full({"x": np.random.default_rng(0).standard_normal((100, 100))}) is None
+    assert show_in_full({"x": np.zeros((100, 100))}) == "x = 0 in [100, 100]"
     sparse = np.zeros((2, 100))
     sparse[1, 7] = 2.5
-    assert in_full({"x": sparse}) == "x = 0 in [2, 100] but 2.5 at [1, 7]"
-    assert in_full({"ids": np.array([[3, 4]]), "x": np.float32([0.1])}) == "ids = [[3, 4]], x = [0.1]"
+    assert show_in_full({"x": sparse}) == "x = 0 in [2, 100] but 2.5 at [1, 7]"
+    assert show_in_full({"ids": np.array([[3, 4]]), "x": np.float32([0.1])}) == "ids = [[3, 4]], x = [0.1]"

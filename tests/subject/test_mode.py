@@ -7,7 +7,7 @@ from contextlib import suppress
 import torch
 from torch import nn
 
-from onnxproof.subject.mode import at_rest, eval_mode, preserved, trained_submodules
+from onnxproof.subject.mode import enter_eval, find_trained, hold_at_rest, preserve_buffers
 
 
 def mixed() -> nn.Sequential:
@@ -18,10 +18,10 @@ def mixed() -> nn.Sequential:
 
 def test_each_submodule_gets_its_own_mode_back():
     module = mixed()
-    with suppress(KeyError), eval_mode(module):
-        assert trained_submodules(module) == []
+    with suppress(KeyError), enter_eval(module):
+        assert find_trained(module) == []
         raise KeyError
-    assert trained_submodules(module) == ["(the module itself)", "0"]
+    assert find_trained(module) == ["(the module itself)", "0"]
 
 
 def test_an_override_of_eval_is_not_called():
@@ -29,24 +29,24 @@ def test_an_override_of_eval_is_not_called():
         def eval(self):
             raise NotImplementedError
 
-    with eval_mode(Stubborn()):
+    with enter_eval(Stubborn()):
         pass
 
 
 def test_buffers_are_put_back_and_those_of_another_shape_left():
     module = mixed()
-    with preserved(module):
+    with preserve_buffers(module):
         module(torch.randn(8, 2) + 5)
         assert module[0].running_mean.abs().min() > 0.1
     assert module[0].running_mean.eq(0).all()
-    with preserved(module):
+    with preserve_buffers(module):
         module[0].running_mean.resize_(3)
     assert module[0].running_mean.shape == (3,)
 
 
 def test_at_rest_there_are_no_gradients():
     module = nn.Linear(2, 2).train()
-    with at_rest(module):
+    with hold_at_rest(module):
         assert not module(torch.ones(1, 2)).requires_grad
         assert not module.training
     assert module.training

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from onnxproof.errors import InputError
-from onnxproof.subject.onnx_module import GraphModule, example_inputs
+from onnxproof.subject.onnx_module import GraphModule, make_examples
 
 
 def saved(folder, body: str, ends: str) -> str:
@@ -21,7 +21,7 @@ def saved(folder, body: str, ends: str) -> str:
 
 def test_open_dimensions_of_one_name_get_one_size(tmp_path):
     ends = "(float[batch, n] x, int64[batch, 3] ids, bool[n, other] mask) => (float[batch, n] y)"
-    examples = example_inputs(saved(tmp_path, "y = Neg(x)", ends))
+    examples = make_examples(saved(tmp_path, "y = Neg(x)", ends))
     assert {name: tuple(tensor.shape) for name, tensor in examples.items()} == {
         "x": (2, 8),
         "ids": (2, 3),
@@ -32,7 +32,7 @@ def test_open_dimensions_of_one_name_get_one_size(tmp_path):
 
 def test_text_cannot_be_fed(tmp_path):
     with pytest.raises(InputError, match="the input words is no tensor of numbers"):
-        example_inputs(saved(tmp_path, "y = Identity(words)", "(string[2] words) => (string[2] y)"))
+        make_examples(saved(tmp_path, "y = Identity(words)", "(string[2] words) => (string[2] y)"))
 
 
 def test_it_runs_in_its_own_dtypes_and_exactly(tmp_path):

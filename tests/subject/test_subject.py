@@ -9,7 +9,7 @@ from torch import nn
 import models
 from onnxproof.errors import InputError
 from onnxproof.subject.assembly import make_subject
-from onnxproof.subject.subject import Subject, flatten_call, script_names
+from onnxproof.subject.subject import Subject, flatten_call, read_script_names
 
 
 def test_inputs_are_named_after_parameters():
@@ -44,9 +44,9 @@ def test_one_name_for_two_inputs_is_refused():
 def test_the_names_of_a_scripted_module_are_in_its_schema():
     module, inputs = models.tutorial()
     traced = torch.jit.trace(module.eval(), inputs)
-    (name,) = script_names(traced)
+    (name,) = read_script_names(traced)
     assert list(flatten_call(traced, inputs, {}).tensors) == [name]
-    assert script_names(module) == []
+    assert read_script_names(module) == []
 
 
 class Picky(nn.Module):

@@ -32,10 +32,10 @@ from onnxproof.subject.subject import Subject
 from onnxproof.version import __version__
 
 PLAIN = (bool, int, float, complex, str, bytes, torch.dtype, torch.device, type(None))
+# Where a module holds what its weights' hash and its submodules tell.
 TENSORS = ("_parameters", "_buffers", "_modules")
-"""Where a module holds what its weights' hash and its submodules tell."""
+# How far what modules hold is followed.
 DEEPEST = 6
-"""How far what modules hold is followed."""
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,24 @@ from pathlib import Path
 import onnx
 import torch
 
-from onnxproof.artifact.exporter_output import caught
-from onnxproof.artifact.exporters import Attempt, Order, plain_error, run
+from onnxproof.artifact.exporter_output import catch_output
+from onnxproof.artifact.exporters import Attempt, Order, explain_capture, run
 from onnxproof.artifact.file import read_artifact
-from onnxproof.artifact.specialised import Place, listening
-from onnxproof.artifact.wrapper import resized
-from onnxproof.diagnosis.chain import about_dimensions, fixed_places, in_optimiser, location, shortest
+from onnxproof.artifact.specialised import Place, listen
+from onnxproof.artifact.wrapper import resize_examples
+from onnxproof.diagnosis.chain import (
+    blames_dimensions,
+    blames_optimiser,
+    find_fixed_places,
+    find_location,
+    shorten_chain,
+)
 from onnxproof.diagnosis.failures import diagnose_export
-from onnxproof.errors import FindingError, InputError, condensed
+from onnxproof.errors import FindingError, InputError, condense
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import ExportOptions
-from onnxproof.subject.mode import at_rest
+from onnxproof.subject.mode import hold_at_rest
 from onnxproof.subject.structure import Flat, flatten
 from onnxproof.subject.subject import Subject
 
@@ -37,7 +43,7 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     leaves = _export_inputs(subject)
     # An output that is called like an input (a state that goes round) gets a name of its own: ONNX has one namespace.
     names = [f"{name}_out" if name in subject.inputs.tensors else name for name in outputs.tensors]
-    with caught() as log, at_rest(subject.module):
+    with catch_output() as log, hold_at_rest(subject.module):
         attempt = _attempts(Order(subject, tuple(leaves), names, path, options.keep_metadata), options, report)
     printed = "".join(line for line in log.getvalue().splitlines(keepends=True) if line.strip())
     artifact = read_artifact(
@@ -57,7 +63,7 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
 def _example_outputs(subject: Subject) -> Flat:
     """Run the module once, to know its outputs; what it rejects, it cannot be exported with."""
     try:
-        with at_rest(subject.module):
+        with hold_at_rest(subject.module):
             outputs = flatten(subject.call(subject.copies()))
     except InputError as error:
         raise FindingError(found("OX115", str(error))) from error
@@ -65,10 +71,10 @@ def _example_outputs(subject: Subject) -> Flat:
         known = diagnose_export(error)
         if known.entry.eager:
             raise FindingError(replace(known, severity="block")) from error
-        where = location(error)
+        where = find_location(error)
         place = f" at {where.file}:{where.line}" if where.file else ""
         raise InputError(
-            f"the module itself rejects its example inputs{place}: {type(error).__name__}: {condensed(error)} "
+            f"the module itself rejects its example inputs{place}: {type(error).__name__}: {condense(error)} "
             "(`onnxproof explain OX134`)"
         ) from error
     if not outputs.tensors:
@@ -111,7 +117,7 @@ def _report_oddities(inputs: Flat, outputs: Flat, report: Report) -> None:
 def _export_inputs(subject: Subject) -> list[torch.Tensor]:
     """Example inputs whose dynamic dims are at least 2: torch.export bakes sizes 0 and 1 in."""
     leaves = list(subject.inputs.tensors.values())
-    grown = resized(subject, {name: max(size, 2) for name, size in subject.sizes().items()})
+    grown = resize_examples(subject, {name: max(size, 2) for name, size in subject.sizes().items()})
     other = any(a.shape != b.shape for a, b in zip(leaves, grown, strict=True))
     # Where it accepts only the example's sizes, the export will tell.
     return grown if other and subject.accepts(grown) else leaves
@@ -130,7 +136,7 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
     while queue:
         attempt = queue.pop(0)
         try:
-            with listening() as heard:
+            with listen() as heard:
                 made = run(attempt, order)
         except Exception as error:
             failed.append((attempt, error))
@@ -138,7 +144,7 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
             queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
             continue
         if made.strict and not attempt.strict:
-            _report_strict(plain_error(attempt, order), report)
+            _report_strict(explain_capture(attempt, order), report)
         cause = failed[0][1] if failed else None
         if cause is not None:
             _report_detour(made, diagnose_export(cause), report)
@@ -168,7 +174,7 @@ def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportO
     if attempt.exporter == "torchscript":
         return []
     other = [Attempt("torchscript", opset=options.opset)] if options.exporter == "auto" else []
-    if attempt.optimize and in_optimiser(error):
+    if attempt.optimize and blames_optimiser(error):
         return [replace(attempt, optimize=False), *other]
     fixed = _fixed_dims(subject, error)
     return [replace(attempt, static=attempt.static | fixed), *other] if fixed - attempt.static else other
@@ -177,10 +183,10 @@ def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportO
 def _fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:
     """Names of the dimensions that torch.export says the model fixes; all of them where it does not say which."""
     wished = frozenset(size for dims in subject.dynamic.values() for size in dims.values())
-    if not about_dimensions(error):
+    if not blames_dimensions(error):
         return frozenset()
     names = list(subject.inputs.tensors)
-    places = [(names[leaf], dim) for leaf, dim in fixed_places(error) if leaf < len(names)]
+    places = [(names[leaf], dim) for leaf, dim in find_fixed_places(error) if leaf < len(names)]
     return frozenset(subject.dynamic[n][d] for n, d in places if d in subject.dynamic.get(n, {})) or wished
 
 
@@ -229,8 +235,8 @@ def _report_baked(
                 baked.setdefault(size, []).append(f"{name}[{dim}] = {shape[dim]}")
                 if (place, dim) in fixed:
                     lines.setdefault(size, fixed[place, dim])
-    said = location(error) if error is not None else Where()
-    also = {"error": shortest(str(error))} if error is not None else {}
+    said = find_location(error) if error is not None else Where()
+    also = {"error": shorten_chain(str(error))} if error is not None else {}
     for size, places in baked.items():
         message = f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}"
         evidence = {"dimension": size, "places": places, **also}
@@ -241,4 +247,4 @@ def _report_baked(
 
 def _accepts_other(subject: Subject, size: str) -> bool:
     """Whether the module itself takes another size of this dimension: what it refuses, no export needs to offer."""
-    return subject.accepts(resized(subject, {size: subject.sizes()[size] + 1}))
+    return subject.accepts(resize_examples(subject, {size: subject.sizes()[size] + 1}))

@@ -12,7 +12,7 @@ PACKAGES = ("torch", "onnxscript", "onnx_ir")
 
 
 @contextlib.contextmanager
-def caught() -> Iterator[io.StringIO]:
+def catch_output() -> Iterator[io.StringIO]:
     """Redirect prints, log records of torch and onnxscript, and warnings into one text."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)

@@ -16,11 +16,11 @@ from onnxproof.artifact.file import SIGNATURE
 from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.findings.frames import PREFIX
 from onnxproof.graph import sourcemap
-from onnxproof.graph.view import label
+from onnxproof.graph.view import label_node
 from onnxproof.subject.subject import Subject
 
+# Bytes of weights above which they go to a file of their own (a protobuf holds 2 GB at most).
 EXTERNAL_ABOVE = 1_500_000_000
-"""Bytes of weights above which they go to a file of their own (a protobuf holds 2 GB at most)."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def run(attempt: Attempt, order: Order) -> Attempt:
     return _run_torchscript(attempt, order) if attempt.exporter == "torchscript" else _run_dynamo(attempt, order)
 
 
-def plain_error(attempt: Attempt, order: Order) -> Exception | None:
+def explain_capture(attempt: Attempt, order: Order) -> Exception | None:
     """Why the model cannot be captured by running it: the exporter then traces strictly and keeps the reason to itself."""
     dims = _automatic(_wished(order.subject, attempt))
     try:
@@ -159,19 +159,19 @@ def _name_and_map(model: ir.Model, modules: Collection[str]) -> dict[str, source
         if not node.name or node.name in origins:
             node.name = f"{node.name or node.op_type}_{i}"
         if any(key.startswith("pkg.torch.onnx") for key in node.metadata_props):
-            origins[node.name] = sourcemap.origin_of(node.metadata_props)
+            origins[node.name] = sourcemap.read_origin(node.metadata_props)
         else:
-            origins[node.name] = sourcemap.origin_of_scope(node.name, modules, node.doc_string)
+            origins[node.name] = sourcemap.read_scope(node.name, modules, node.doc_string)
     for node in model.graph.all_nodes():
-        if origins[label(node)] == sourcemap.Origin():
-            origins[label(node)] = _before(node, origins)
+        if origins[label_node(node)] == sourcemap.Origin():
+            origins[label_node(node)] = _before(node, origins)
     return origins
 
 
 def _before(node: ir.Node, origins: Mapping[str, sourcemap.Origin]) -> sourcemap.Origin:
     """Where a node comes from that the exporter wrote nothing on: the last one of an operator's translation, after the others."""
     makers = [value.producer() for value in node.inputs if value is not None]
-    known = (origins.get(label(maker)) for maker in makers if maker is not None)
+    known = (origins.get(label_node(maker)) for maker in makers if maker is not None)
     return next((origin for origin in known if origin is not None and origin.file is not None), sourcemap.Origin())
 
 

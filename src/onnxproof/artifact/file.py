@@ -11,12 +11,12 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxproof.graph.file import external_files
-from onnxproof.graph.view import Graph, dims, name_of
+from onnxproof.graph.file import list_external_files
+from onnxproof.graph.view import Graph, read_dims, read_name
 from onnxproof.proof.artifact import Artifact, Port
 
+# Key of the model's metadata under which onnxproof promises the names of inputs and outputs.
 SIGNATURE = "onnxproof.signature"
-"""Key of the model's metadata under which onnxproof promises the names of inputs and outputs."""
 
 
 def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifact:
@@ -26,7 +26,7 @@ def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifac
 
 def describe(graph: Graph, exporter: str = "unknown", **made: Any) -> Artifact:
     """The artifact in a file that was read already."""
-    model, files = graph.model, [graph.path, *external_files(graph.path, graph.proto)]
+    model, files = graph.model, [graph.path, *list_external_files(graph.path, graph.proto)]
     operators = (f"{node.domain}.{node.op_type}" if node.domain else node.op_type for node in graph.all_nodes)
     return Artifact(
         path=str(graph.path),
@@ -56,10 +56,10 @@ def _hash(files: Sequence[Path]) -> str:
 
 def _port(value: ir.Value) -> Port:
     if not isinstance(value.type, ir.TensorType):
-        return Port(name_of(value), "unknown", None)
+        return Port(read_name(value), "unknown", None)
     unnamed = {ir.DataType.UNDEFINED: "unknown", ir.DataType.STRING: "str"}
     dtype = value.type.dtype
-    return Port(name_of(value), unnamed.get(dtype) or dtype.numpy().name, dims(value))
+    return Port(read_name(value), unnamed.get(dtype) or dtype.numpy().name, read_dims(value))
 
 
 def _promised(signature: str | None) -> dict[str, Any]:

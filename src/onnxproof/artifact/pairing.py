@@ -58,8 +58,8 @@ def pair_inputs(
     return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
 
 
+# Inputs up to which every order is tried.
 MANY = 6
-"""Inputs up to which every order is tried."""
 
 
 def _by_shape(

@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from onnxproof.findings import Where
-from onnxproof.findings.frames import running_line
+from onnxproof.findings.frames import find_running_line
 
 LOG = "torch.fx.experimental.symbolic_shapes"
 MADE = re.compile(r"create_symbol (\w+) = .*?\['leaves'\]\[(\d+)\]\.size\(\)\[(\d+)\]")
 FIXED = re.compile(r"(?:eval|runtime_assert) (Eq\(.*?\)) \[|set_replacement (\w+ = \d+)\b")
 SYMBOL = re.compile(r"\b[su]\d+\b")
 
+# An input by its number, and a dimension.
 Place = tuple[int, int]
-"""An input by its number, and a dimension."""
 
 
 class Specialised(logging.Handler):
@@ -35,12 +35,12 @@ class Specialised(logging.Handler):
             self._places[made.group(1)] = (int(made.group(2)), int(made.group(3)))
         symbols = set(SYMBOL.findall(next(filter(None, fixed.groups())))) if fixed else set()
         place = self._places.get(symbols.pop()) if len(symbols) == 1 else None  # of two sizes none is fixed
-        if place is not None and place not in self.lines and (line := running_line()).file is not None:
+        if place is not None and place not in self.lines and (line := find_running_line()).file is not None:
             self.lines[place] = line
 
 
 @contextmanager
-def listening() -> Iterator[Specialised]:
+def listen() -> Iterator[Specialised]:
     """Everything that the captures of a block fix; what torch logs reaches nobody else meanwhile."""
     log, handler = logging.getLogger(LOG), Specialised()
     before = log.handlers, log.level, log.propagate

@@ -29,7 +29,7 @@ class FlatModule(nn.Module):
         return tuple(flatten(self.model(*args, **kwargs)).tensors.values())
 
 
-def resized(subject: Subject, sizes: Mapping[str, int]) -> list[torch.Tensor]:
+def resize_examples(subject: Subject, sizes: Mapping[str, int]) -> list[torch.Tensor]:
     """The example inputs with some dynamic dimensions grown or shrunk by repeating what is there."""
     result = []
     for name, tensor in subject.inputs.tensors.items():

@@ -8,30 +8,27 @@ from difflib import SequenceMatcher
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.graph.view import Graph, name_of, names
+from onnxproof.graph.view import Graph, list_names, read_name
 
+# Share of a graph's values that must have a namesake for names to be trusted alone.
 ENOUGH = 0.5
-"""Share of a graph's values that must have a namesake for names to be trusted alone."""
+# Share from which on namesakes are no accident.
 SOME = 0.15
-"""Share from which on namesakes are no accident."""
 
 
-def values_of(graph: Graph) -> list[str]:
+def list_values(graph: Graph) -> list[str]:
     """Values that nodes of the main graph compute, in order."""
-    return [name for node in graph.nodes for name in names(node.outputs)]
+    return [name for node in graph.nodes for name in list_names(node.outputs)]
 
 
 def share_by_name(graph: Graph, known: Mapping[str, object]) -> float:
     """How many of a graph's values have a namesake."""
-    values = values_of(graph)
+    values = list_values(graph)
     return sum(name in known for name in values) / len(values) if values else 0.0
 
 
-def by_structure(
-    graph: Graph,
-    shapes: Mapping[str, tuple[int, ...]],
-    other: Graph,
-    other_values: Mapping[str, NDArray[np.generic]],
+def share_by_structure(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], other: Graph, other_values: Mapping[str, NDArray[np.generic]]
 ) -> dict[str, str]:
     """Values of `graph` → values of `other`, by the longest common runs of nodes that agree in operator and result's shape.
 
@@ -54,4 +51,4 @@ def by_structure(
 def _results(graph: Graph) -> list[tuple[str, str]]:
     """Operators and their first results. Constants stand anywhere; they would only break the runs."""
     nodes = (node for node in graph.nodes if node.outputs and node.op_type not in ("Constant", "Identity"))
-    return [(node.op_type, name_of(node.outputs[0])) for node in nodes]
+    return [(node.op_type, read_name(node.outputs[0])) for node in nodes]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from onnxproof.artifact.exporter_output import caught
-from onnxproof.artifact.wrapper import FlatModule, resized
-from onnxproof.findings.frames import unwrapped, user_frame
+from onnxproof.artifact.exporter_output import catch_output
+from onnxproof.artifact.wrapper import FlatModule, resize_examples
+from onnxproof.findings.frames import find_user_frame, unwrap_scope
 from onnxproof.graph.sourcemap import Origin
 from onnxproof.graph.view import Graph
-from onnxproof.parity.float64 import Unavailable, widened
-from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.parity.float64 import Unavailable, widen_inside
+from onnxproof.subject.mode import enter_eval, preserve_buffers
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
@@ -40,8 +40,8 @@ def capture(subject: Subject) -> Captured:
     """Export again, in memory, keeping every step."""
     tensors = subject.inputs.tensors
     dims = tuple(dict(subject.dynamic.get(name, {})) or None for name in tensors)
-    leaves = tuple(resized(subject, {name: max(size, 2) for name, size in subject.sizes().items()}))
-    with caught(), eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+    leaves = tuple(resize_examples(subject, {name: max(size, 2) for name, size in subject.sizes().items()}))
+    with catch_output(), enter_eval(subject.module), preserve_buffers(subject.module), torch.no_grad():
         try:
             program = _export(subject, leaves, (dims,))
         except Exception:
@@ -70,11 +70,11 @@ def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
     origins = {}
     for node in program.graph.nodes:
         if node.op == "call_function":
-            frame = user_frame(node.meta.get("stack_trace") or "")
+            frame = find_user_frame(node.meta.get("stack_trace") or "")
             scopes = list((node.meta.get("nn_module_stack") or {}).values())
             origin = Origin(op=str(node.target))
             if scopes:
-                origin = replace(origin, module=unwrapped(scopes[-1][0]), cls=_class_name(scopes[-1][1]))
+                origin = replace(origin, module=unwrap_scope(scopes[-1][0]), cls=_class_name(scopes[-1][1]))
             if frame:
                 text = frame["text"].strip() or None
                 origin = replace(origin, file=frame["file"], line=int(frame["line"]), text=text)
@@ -99,7 +99,9 @@ class _Watched(torch.fx.Interpreter):
         return result
 
 
-def true_values(captured: Captured, subject: Subject, inputs: Arrays, believed: torch.dtype, values: Values) -> Values:
+def compute_truth(
+    captured: Captured, subject: Subject, inputs: Arrays, believed: torch.dtype, values: Values
+) -> Values:
     """Every value of the captured program, in float64, put into `values`."""
 
     def keep(node: torch.fx.Node, result: Any) -> None:
@@ -114,7 +116,7 @@ def true_values(captured: Captured, subject: Subject, inputs: Arrays, believed: 
 
     arguments = _arguments(captured.program, subject, inputs)
     try:
-        with widened(believed):
+        with widen_inside(believed):
             wide = [a.to(torch.float64) if a.is_floating_point() else a for a in arguments]
             _Watched(captured.program, keep).run(*wide)
     except Exception as error:
@@ -122,7 +124,7 @@ def true_values(captured: Captured, subject: Subject, inputs: Arrays, believed: 
     return values
 
 
-def first_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) -> str | None:
+def find_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) -> str | None:
     """The value of the captured program in which the first NaN or infinity appears in its own dtypes, if one does."""
     found: list[str] = []
 
@@ -137,10 +139,10 @@ def first_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) -
     return found[0] if found else None
 
 
-def traced_outputs(subject: Subject, inputs: Arrays) -> list[Array] | None:
+def trace_outputs(subject: Subject, inputs: Arrays) -> list[Array] | None:
     """What the module says after it was traced on its example, as the TorchScript exporter does; None where it cannot be."""
     try:
-        with caught(), eval_mode(subject.module), preserved(subject.module), torch.no_grad():
+        with catch_output(), enter_eval(subject.module), preserve_buffers(subject.module), torch.no_grad():
             traced = torch.jit.trace(FlatModule(subject), tuple(subject.inputs.tensors.values()), check_trace=False)
             outputs = traced(*[to_torch(inputs[name]) for name in subject.inputs.tensors])
     except Exception:

@@ -10,19 +10,19 @@ import onnx_ir as ir
 import torch
 
 from onnxproof.blame import session_values
-from onnxproof.blame.align import ENOUGH, SOME, by_structure, share_by_name, values_of
-from onnxproof.blame.capture import Captured, capture, traced_outputs, true_values
-from onnxproof.blame.nodes import WORTH_TELLING, Introduced, distance, follow, worst_of
+from onnxproof.blame.align import ENOUGH, SOME, list_values, share_by_name, share_by_structure
+from onnxproof.blame.capture import Captured, capture, compute_truth, trace_outputs
+from onnxproof.blame.nodes import WORTH_TELLING, Introduced, find_worst, follow, measure_distance
 from onnxproof.blame.provenance import Provenance
-from onnxproof.blame.reproduce import reproduced
+from onnxproof.blame.reproduce import reproduce_culprits
 from onnxproof.blame.runtime import PARTED, WAY, Runtime
 from onnxproof.blame.store import Layered, Renamed, Values
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.findings import Stage
 from onnxproof.graph import sourcemap
 from onnxproof.graph.evaluator import Evaluator
-from onnxproof.graph.view import Graph, label, name_of, names
-from onnxproof.graph.widening import in_float64
+from onnxproof.graph.view import Graph, label_node, list_names, read_name
+from onnxproof.graph.widening import widen_array
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
@@ -32,10 +32,10 @@ from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 
+# Bytes for inner values, unless the user says otherwise; what does not fit goes to disk.
 MEMORY = 2_000_000_000
-"""Bytes for inner values, unless the user says otherwise; what does not fit goes to disk."""
+# Culprits that are mended one at a time to see what each contributes, in graphs of up to so many nodes.
 MENDED, MENDED_UP_TO = 5, 3000
-"""Culprits that are mended one at a time to see what each contributes, in graphs of up to so many nodes."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Locator:
         culprits = self._ranked(culprits, feed, known)
         return Blame(
             stage,
-            reproduced(self._graph, culprits, known, every, self._runtime.out),
+            reproduce_culprits(self._graph, culprits, known, every, self._runtime.out),
             removed=self._removed(culprits[0]) if stage == "simplify" else (),
             path=self._way(feed, known, found),
             births=self._runtime.births(inputs),
@@ -138,23 +138,21 @@ class Locator:
         try:
             return self._double.run(inputs), WORTH_TELLING
         except Unavailable:
-            return {name: in_float64(array) for name, array in self._eager.run(inputs).items()}, PARTED
+            return {name: widen_array(array) for name, array in self._eager.run(inputs).items()}, PARTED
 
     def _feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
-        return {name: in_float64(array) for name, array in self._runtime.own(graph, inputs).items()}
+        return {name: widen_array(array) for name, array in self._runtime.own(graph, inputs).items()}
 
     def _fresh_feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
         """The same for a fresh export, which names its inputs as it likes."""
-        own = (in_float64(inputs[name]) for name in self._subject.inputs.tensors)
-        return dict(zip(names(graph.inputs), own, strict=False))
-
-    # --- before the runtime
+        own = (widen_array(inputs[name]) for name in self._subject.inputs.tensors)
+        return dict(zip(list_names(graph.inputs), own, strict=False))
 
     def _form(self, inputs: Arrays) -> Stage | None:
         """The step that changes an output's dtype, where one is changed."""
         if self._captured is None:
             return None
-        ports = {name_of(output): output.dtype for output in self._graph.outputs}
+        ports = {read_name(output): output.dtype for output in self._graph.outputs}
         for place, (module, array) in enumerate(self._eager.run(inputs).items()):
             wanted = ir.DataType.from_numpy(array.dtype)
             if ports.get(self._outputs.get(module, ""), wanted) != wanted:
@@ -170,7 +168,7 @@ class Locator:
         if self._captured is None:
             return Aligned({})
         try:
-            program = true_values(self._captured, self._subject, inputs, self._double.believed, self._runtime.store())
+            program = compute_truth(self._captured, self._subject, inputs, self._double.believed, self._runtime.store())
         except Unavailable:
             return Aligned({})
         self._program = program
@@ -185,9 +183,9 @@ class Locator:
         share = share_by_name(self._graph, true)
         if share >= ENOUGH:
             return Aligned(true, "name", introduced)
-        pairs = by_structure(self._graph, self._shapes(feed), fresh, true)
+        pairs = share_by_structure(self._graph, self._shapes(feed), fresh, true)
         if share >= SOME:  # the same exporter, with other settings: what it names alike is alike
-            pairs |= {name: name for name in values_of(self._graph) if name in true}
+            pairs |= {name: name for name in list_values(self._graph) if name in true}
         return Aligned(Renamed(true, pairs), "structure" if pairs else None, introduced)
 
     def _shapes(self, feed: Values) -> dict[str, tuple[int, ...]]:
@@ -205,37 +203,37 @@ class Locator:
         assert self._captured is not None  # names come from it
         pairs = zip(self._captured.outputs, list(truth), strict=False)
         both = [(v, name) for v, name in pairs if v in self._program and name in self._outputs]
-        if any(distance(self._program[value], truth[name]) > 1e-9 for value, name in both):
+        if any(measure_distance(self._program[value], truth[name]) > 1e-9 for value, name in both):
             return "capture"
         if self._captured.simplified is None:
             return "translate"
         translated = self._captured.translated
         before = follow(self._exact(translated), self._fresh_feed(translated, inputs), self._program)
         share = culprits[0].introduced / 10
-        if worst_of(before) > share:
+        if find_worst(before) > share:
             return "translate"
         # Where a fresh export is right, the file was made or changed by something else than this exporter.
-        return "simplify" if worst_of(aligned.fresh) > share else "translate"
+        return "simplify" if find_worst(aligned.fresh) > share else "translate"
 
     def _traced_step(self, inputs: Arrays) -> Stage | None:
         """A file that another exporter made: did tracing, as that exporter does it, already lose the meaning?"""
-        traced = traced_outputs(self._subject, inputs)
+        traced = trace_outputs(self._subject, inputs)
         if traced is None:
             return None if self._captured is None else "translate"
         eager = list(self._eager.run(inputs).values())
-        apart = any(distance(a, b) > PARTED for a, b in zip(traced, eager, strict=False))
+        apart = any(measure_distance(a, b) > PARTED for a, b in zip(traced, eager, strict=False))
         return "capture" if apart else "translate"
 
     def _ranked(self, culprits: list[Culprit], feed: Values, known: Values) -> list[Culprit]:
         """Several culprits by what they contribute to the error of the outputs: how much of it goes when one alone is mended."""
         if len(culprits) < 2 or len(self._graph.nodes) > MENDED_UP_TO:
             return culprits
-        outputs = {name: known[name] for name in names(self._graph.outputs) if name in known}
+        outputs = {name: known[name] for name in list_names(self._graph.outputs) if name in known}
 
         def left(mended: str | None) -> float:
             truth = {**outputs, **({mended: known[mended]} if mended is not None else {})}
             found = follow(self._exact(self._graph), feed, truth, replace=mended is not None, keep=outputs)
-            return min(worst_of([one for one in found if one.value in outputs and one.value != mended]), 1e300)
+            return min(find_worst([one for one in found if one.value in outputs and one.value != mended]), 1e300)
 
         total = left(None)
         first = [replace(c, contributes=max(0.0, total - left(c.value))) for c in culprits[:MENDED]]
@@ -249,16 +247,16 @@ class Locator:
         before = captured.translated
         named = (node for node in before.nodes if node.name and node.name == culprit.node)
         start = next(named, None) or before.writer(culprit.value or "")
-        makers = [before.writer(name) for name in names(start.inputs)] if start is not None else []
-        gone = [node for node in makers if node and captured.simplified.writer(name_of(node.outputs[0])) is None]
-        return tuple(f"{node.op_type} {label(node)}" for node in gone)
+        makers = [before.writer(name) for name in list_names(start.inputs)] if start is not None else []
+        gone = [node for node in makers if node and captured.simplified.writer(read_name(node.outputs[0])) is None]
+        return tuple(f"{node.op_type} {label_node(node)}" for node in gone)
 
     def _way(self, feed: Values, known: Values, found: list[Introduced]) -> tuple[Step, ...]:
         """The error's way through the graph when it is left to travel."""
         free = follow(self._exact(self._graph), feed, known, replace=False)
         errors = {one.value: one.error for one in free if one.error > 1e-12}
         own = {one.node: one.error for one in found}
-        steps = session_values.way(self._graph, errors, self._provenance.modules())
+        steps = session_values.trace_way(self._graph, errors, self._provenance.modules())
         steps = [replace(step, introduced=min(own.get(step.node, step.introduced), 1e300)) for step in steps]
         worst = sorted(steps, key=lambda step: -max(step.introduced, step.inherited))[:WAY]
         return tuple(step for step in steps if step in worst)

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 
 from onnxproof.graph.evaluator import Evaluator, Stop
-from onnxproof.parity.comparison import as_float64, classify, local_scale, plain
+from onnxproof.parity.comparison import classify, measure_scale, to_float64, to_plain
 from onnxproof.tensors.arrays import Array, Floats
 
 Values = MutableMapping[str, Array]
+# Introduced error above which a node is a suspect: float32 constants cost less.
 WORTH_TELLING = 3e-7
-"""Introduced error above which a node is a suspect: float32 constants cost less."""
 LARGEST = 3.4e38
+# Elements that are compared at once.
 SLAB = 1 << 20
-"""Elements that are compared at once."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ def _introduced(stop: Stop, name: str, result: Array, true: Array, output: bool)
     error, place = _worst(result, true)
     if place is None or error <= WORTH_TELLING:
         return Introduced(stop.node, stop.op, name, error)
-    return Introduced(stop.node, stop.op, name, error, plain(true.ravel()[place]), plain(result.ravel()[place]))
+    return Introduced(stop.node, stop.op, name, error, to_plain(true.ravel()[place]), to_plain(result.ravel()[place]))
 
 
-def distance(value: Array, true: Array) -> float:
+def measure_distance(value: Array, true: Array) -> float:
     """Largest difference relative to the local scale; infinite for another shape or another pattern of NaN and infinities."""
     return _worst(value, true)[0]
 
@@ -104,11 +104,11 @@ def _worst(value: Array, true: Array) -> tuple[float, int | None]:
     worst, place, start = 0.0, 0, 0
     with np.errstate(all="ignore"):
         for v, t in _slabs(value, true):
-            wide_v, wide_t = _overflown(as_float64(v)), _overflown(as_float64(t))
+            wide_v, wide_t = _overflown(to_float64(v)), _overflown(to_float64(t))
             odd = classify(wide_v) != classify(wide_t)
             if odd.any():
                 return np.inf, start + int(odd.argmax())
-            difference = np.where(np.isfinite(wide_t), np.abs(wide_v - wide_t), 0.0) / local_scale(wide_t)
+            difference = np.where(np.isfinite(wide_t), np.abs(wide_v - wide_t), 0.0) / measure_scale(wide_t)
             here = int(difference.argmax())
             if difference.ravel()[here] > worst:
                 worst, place = float(difference.ravel()[here]), start + here
@@ -133,6 +133,6 @@ def _slabs(value: Array, true: Array) -> Iterator[tuple[Array, Array]]:
         yield rows_v[i : i + step], rows_t[i : i + step]
 
 
-def worst_of(found: Iterable[Introduced]) -> float:
+def find_worst(found: Iterable[Introduced]) -> float:
     """The largest error."""
     return max((one.error for one in found), default=0.0)

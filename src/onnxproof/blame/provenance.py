@@ -8,11 +8,11 @@ from typing import Any
 
 import onnx_ir as ir
 
-from onnxproof.blame.capture import Captured, first_nonfinite_call
+from onnxproof.blame.capture import Captured, find_nonfinite_call
 from onnxproof.blame.nodes import WORTH_TELLING, Introduced
-from onnxproof.candidates.roles import BASELINE, CANDIDATE, told
+from onnxproof.candidates.roles import BASELINE, CANDIDATE, name_stage
 from onnxproof.graph.sourcemap import Origin
-from onnxproof.graph.view import Graph, graphs_of, label, name_of, names, subgraphs
+from onnxproof.graph.view import Graph, label_node, list_graphs, list_names, list_subgraphs, read_name
 from onnxproof.proof.blame import Birth, Culprit
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
@@ -40,9 +40,9 @@ class Provenance:
         """Node → the module it comes from."""
         modules = {name: origin.module for name, origin in self.sources.items()}
         for node in self.graph.nodes:
-            for value in names(node.outputs):
+            for value in list_names(node.outputs):
                 if value in self._origins:
-                    modules.setdefault(label(node), self._origins[value].module)
+                    modules.setdefault(label_node(node), self._origins[value].module)
         return modules
 
     def suspects(self, found: Iterable[Introduced], least: float = WORTH_TELLING) -> list[Culprit]:
@@ -50,12 +50,12 @@ class Provenance:
         worst: dict[str, Introduced] = {}
         for one in sorted((f for f in found if f.error > least), key=lambda f: -f.error):
             worst.setdefault(one.node, one)
-        nodes = {label(node): node for node in self.graph.nodes}
+        nodes = {label_node(node): node for node in self.graph.nodes}
         return [self._culprit(one, nodes.get(one.node)) for one in list(worst.values())[:SHOWN]]
 
     def _culprit(self, one: Introduced, node: ir.Node | None) -> Culprit:
         origin = self._origin(one.node, one.value)
-        border = node is not None and (self.graph.function(node) is not None or any(True for _ in subgraphs(node)))
+        border = node is not None and (self.graph.function(node) is not None or any(True for _ in list_subgraphs(node)))
         return Culprit(
             one.node,
             one.op,
@@ -76,13 +76,13 @@ class Provenance:
     def births(self, inputs: Arrays, node: ir.Node | None) -> tuple[Birth, ...]:
         """Where the first NaN or infinity is born in the program, and in this node of the graph."""
         births = []
-        call = first_nonfinite_call(self.captured, self.subject, inputs) if self.captured is not None else None
+        call = find_nonfinite_call(self.captured, self.subject, inputs) if self.captured is not None else None
         if call is not None:
             origin = self._origins.get(call, Origin())
-            births.append(Birth(told(BASELINE), call, origin.op or "", origin.file, origin.line))
+            births.append(Birth(name_stage(BASELINE), call, origin.op or "", origin.file, origin.line))
         if node is not None:
-            origin = self._origin(label(node), name_of(node.outputs[0]))
-            births.append(Birth(told(CANDIDATE), label(node), node.op_type, origin.file, origin.line))
+            origin = self._origin(label_node(node), read_name(node.outputs[0]))
+            births.append(Birth(name_stage(CANDIDATE), label_node(node), node.op_type, origin.file, origin.line))
         return tuple(births)
 
     def dependents(self, outputs: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
@@ -90,13 +90,13 @@ class Provenance:
         reached: dict[str, tuple[str, ...]] = {}
         for output, end in outputs.items():
             for node in self.graph.before(self.graph.values[end]) if end in self.graph.values else ():
-                reached[label(node)] = (*reached.get(label(node), ()), output)
+                reached[label_node(node)] = (*reached.get(label_node(node), ()), output)
         return reached
 
 
 def _attributes(node: ir.Node) -> dict[str, Any]:
     """The attributes of a node as plain data, without its subgraphs."""
-    return {name: _plain(attribute) for name, attribute in node.attributes.items() if not graphs_of(attribute)}
+    return {name: _plain(attribute) for name, attribute in node.attributes.items() if not list_graphs(attribute)}
 
 
 def _plain(attribute: ir.Attr) -> Any:

@@ -14,19 +14,19 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxproof.blame.store import Values
-from onnxproof.graph.view import Graph, label, name_of, names, subgraphs
+from onnxproof.graph.view import Graph, label_node, list_names, list_subgraphs, read_name
 from onnxproof.proof.blame import Culprit
 from onnxproof.tensors.arrays import Array
 
+# Culprits that are reproduced.
 REPRODUCED = 3
-"""Culprits that are reproduced."""
 
 
 class NotAlone(Exception):
     """The node cannot stand alone."""
 
 
-def reproduced(
+def reproduce_culprits(
     graph: Graph, culprits: Sequence[Culprit], truth: Values, fed: Values, folder: Path | None
 ) -> tuple[Culprit, ...]:
     """The culprits, the first ones with a model of one node each, ready to be attached to a report."""
@@ -46,16 +46,16 @@ def _folder(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: 
 
 def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected: Array, folder: Path) -> Path:
     """Write node.onnx, values.npz and reproduce.py into a folder of the node's own; raises `NotAlone`."""
-    node = next((n for n in graph.nodes if label(n) == node_name and value in names(n.outputs)), None)
-    if node is None or next(subgraphs(node), None) is not None:
+    node = next((n for n in graph.nodes if label_node(n) == node_name and value in list_names(n.outputs)), None)
+    if node is None or next(list_subgraphs(node), None) is not None:
         raise NotAlone(f"{node_name} is no node of the main graph, or holds a subgraph")
     inputs = [v for v in dict.fromkeys(node.inputs) if v is not None and not v.is_initializer()]
-    unknown = [name for name in names(inputs) if name not in known]
+    unknown = [name for name in list_names(inputs) if name not in known]
     if unknown:
         raise NotAlone(f"the value {unknown[0]} is not known")
     alone = graph.piece(inputs, [graph.values[value]])
     answer = _narrowed(expected, graph.types.get(value))
-    fed = [_narrowed(known[name], graph.types.get(name)) for name in names(inputs)]
+    fed = [_narrowed(known[name], graph.types.get(name)) for name in list_names(inputs)]
     feeds = _numbered(alone.graph, fed, answer)
     target = folder / (re.sub(r"[^A-Za-z0-9_.-]+", "_", node_name).strip("_.") or "node")
     target.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def _numbered(alone: ir.Graph, fed: Sequence[Array], answer: Array) -> dict[str,
         value.type, value.shape = _type(array), ir.Shape(array.shape)
     (result,) = alone.outputs
     result.type, result.shape = _type(answer), None
-    return {name_of(value): array for value, array in zip(alone.inputs, fed, strict=True)}
+    return {read_name(value): array for value, array in zip(alone.inputs, fed, strict=True)}
 
 
 def _type(array: Array) -> ir.TensorType:

@@ -17,7 +17,7 @@ REWRITES = (
 ).split()
 
 
-def healing_rewrite(healed: Callable[[tuple[str, ...]], bool]) -> str | None:
+def find_healing_rewrite(healed: Callable[[tuple[str, ...]], bool]) -> str | None:
     """Bisect: halves of the rewrites switched off, down to the one that heals. None where several are needed, or none helps."""
     if not healed(tuple(REWRITES)):
         return None

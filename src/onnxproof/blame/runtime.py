@@ -10,25 +10,25 @@ from pathlib import Path
 import onnx_ir as ir
 
 from onnxproof.blame import session_values as session
-from onnxproof.blame.nodes import Introduced, distance, follow
+from onnxproof.blame.nodes import Introduced, follow, measure_distance
 from onnxproof.blame.provenance import Provenance
-from onnxproof.blame.reproduce import reproduced
-from onnxproof.blame.rewrites import healing_rewrite
+from onnxproof.blame.reproduce import reproduce_culprits
+from onnxproof.blame.rewrites import find_healing_rewrite
 from onnxproof.blame.store import Layered, Store, Values
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.errors import Rejected
 from onnxproof.findings import Stage
 from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.operators import FAITHFUL_OPS
-from onnxproof.graph.view import Graph, names
+from onnxproof.graph.view import Graph, list_names
 from onnxproof.proof.blame import Birth, Blame
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.tensors.arrays import Array, Arrays
 
+# Relative difference that counts as the same fault when steps of the ladder are compared.
 PARTED = 1e-4
-"""Relative difference that counts as the same fault when steps of the ladder are compared."""
+# Steps of the error's way that are kept.
 WAY = 200
-"""Steps of the error's way that are kept."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Runtime:
 
     def own(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
         """Inputs by the names that a graph has for them."""
-        return {name: inputs[self.renamed.get(name, name)] for name in names(graph.inputs)}
+        return {name: inputs[self.renamed.get(name, name)] for name in list_names(graph.inputs)}
 
     def blame(self, inputs: Arrays, truth: Layered) -> Blame:
         """The graph is right: what of the runtime is not."""
@@ -64,13 +64,13 @@ class Runtime:
             return Blame("provider")
         if not self.candidate.abilities.rewrites or self._far(self._plain, inputs, truth):
             return self._kernel(inputs, truth)
-        rewrite = healing_rewrite(
+        rewrite = find_healing_rewrite(
             lambda off: not self._far(replace(self.settings, disabled_optimizers=off), inputs, truth)
         )
         if not self.candidate.abilities.inner_values:
             return Blame("optimize", rewrite=rewrite, unseen=True)
         seen = self._watched(self.settings, inputs, truth)
-        gone = all(seen.errors.get(name, 0.0) <= PARTED for name in names(self._graph.outputs))
+        gone = all(seen.errors.get(name, 0.0) <= PARTED for name in list_names(self._graph.outputs))
         return Blame("optimize", rewrite=rewrite, vanishes=gone)
 
     @property
@@ -86,19 +86,19 @@ class Runtime:
     def magnified(self, inputs: Arrays, truth: Layered) -> Blame:
         """Nothing is wrong but the conditioning: which nodes make small errors large."""
         seen = self._watched(self._plain, inputs, truth)
-        found = session.amplifiers(self._graph, seen, self.provenance.modules(), 6e-8)
+        found = session.find_amplifiers(self._graph, seen, self.provenance.modules(), 6e-8)
         return Blame("precision", amplifiers=tuple(found))
 
     def _kernel(self, inputs: Arrays, truth: Layered) -> Blame:
         """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""
         seen = self._watched(self._plain, inputs, truth)
-        found = session.departures(self._graph, seen)[:1]
+        found = session.find_departures(self._graph, seen)[:1]
         stage: Stage = "translate" if self._written_so(inputs, truth, found) else "kernel"
         return Blame(
             stage,
-            reproduced(self._graph, self.provenance.suspects(found), truth, truth, self.out),
-            path=tuple(session.way(self._graph, seen.errors, self.provenance.modules())[:WAY]),
-            births=self.births(inputs, session.first_nonfinite(self._graph, seen.nonfinite)),
+            reproduce_culprits(self._graph, self.provenance.suspects(found), truth, truth, self.out),
+            path=tuple(session.trace_way(self._graph, seen.errors, self.provenance.modules())[:WAY]),
+            births=self.births(inputs, session.find_nonfinite(self._graph, seen.nonfinite)),
             unseen=not self.candidate.abilities.inner_values,
         )
 
@@ -109,8 +109,10 @@ class Runtime:
             self._evaluate(inputs, values)
         except Exception:
             return False  # the evaluator has no such operator in this dtype
-        places = [one.value for one in found] or names(self._graph.outputs)
-        return any(distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth)
+        places = [one.value for one in found] or list_names(self._graph.outputs)
+        return any(
+            measure_distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth
+        )
 
     def _evaluate(self, inputs: Arrays, values: Store) -> None:
         """The graph as it is, in its own dtypes."""
@@ -128,7 +130,7 @@ class Runtime:
     def _far(self, settings: SessionSettings, inputs: Arrays, truth: Values) -> bool:
         with closing(self.candidate.open(self.path, settings, self.renamed)) as opened:
             got = opened.run(inputs)
-        return any(distance(value, truth[name]) > PARTED for name, value in got.items() if name in truth)
+        return any(measure_distance(value, truth[name]) > PARTED for name, value in got.items() if name in truth)
 
     def births(self, inputs: Arrays, node: ir.Node | None = None) -> tuple[Birth, ...]:
         """Where the first NaN or infinity is born on either side, if the inputs have none."""
@@ -140,4 +142,4 @@ class Runtime:
         values = self.store()
         with suppress(Exception):  # what was evaluated until then counts
             self._evaluate(inputs, values)
-        return session.first_nonfinite(self._graph, [name for name in values if session.has_nonfinite(values[name])])
+        return session.find_nonfinite(self._graph, [name for name in values if session.has_nonfinite(values[name])])

@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxproof.blame.nodes import Introduced, distance
+from onnxproof.blame.nodes import Introduced, measure_distance
 from onnxproof.blame.store import Layered
 from onnxproof.candidates.candidate import Candidate
-from onnxproof.graph.view import Graph, label, names
-from onnxproof.parity.comparison import plain
+from onnxproof.graph.view import Graph, label_node, list_names
+from onnxproof.parity.comparison import to_plain
 from onnxproof.proof.blame import Step
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Array, Arrays
 
+# Error from which on a float32 run has left the truth.
 DEPARTED = 1e-4
-"""Error from which on a float32 run has left the truth."""
+# How many times the error of its inputs a node's error must be to be its own.
 FACTOR = 100
-"""How many times the error of its inputs a node's error must be to be its own."""
 AMPLIFIES = 10.0
 
 
@@ -38,7 +38,7 @@ class Seen:
     worst: dict[str, tuple[Any, Any]] = field(default_factory=dict)
 
 
-def chunks(names: Iterable[str], sizes: Mapping[str, int], budget: int) -> Iterator[list[str]]:
+def split_names(names: Iterable[str], sizes: Mapping[str, int], budget: int) -> Iterator[list[str]]:
     """Names in order, in groups whose values fit into the budget together."""
     group: list[str] = []
     held = 0
@@ -64,13 +64,13 @@ def watch(
 ) -> Seen:
     """Run the graph chunk by chunk and compare every value that has a true one."""
     seen, settings = Seen(), replace(settings, weights=graph.folder)
-    shown = [name for node in graph.nodes for name in names(node.outputs) if name in truth]
-    for group in chunks(shown, {name: truth.bytes_of(name) for name in shown}, budget):
+    shown = [name for node in graph.nodes for name in list_names(node.outputs) if name in truth]
+    for group in split_names(shown, {name: truth.bytes_of(name) for name in shown}, budget):
         with closing(candidate.open(graph.showing(group), settings, renamed)) as session:
             values = session.run(inputs)
         for name, value in values.items():
             true = truth[name]
-            seen.errors[name] = distance(value, true)
+            seen.errors[name] = measure_distance(value, true)
             if has_nonfinite(value):
                 seen.nonfinite.add(name)
             if seen.errors[name] > DEPARTED and value.shape == true.shape and value.size:
@@ -84,15 +84,15 @@ def _element(value: Array, true: Array) -> tuple[Any, Any]:
     else:
         with np.errstate(all="ignore"):
             place = int(np.nan_to_num(np.abs(value.ravel() - true.ravel()), nan=np.inf, posinf=np.inf).argmax())
-    return plain(true.ravel()[place]), plain(value.ravel()[place])
+    return to_plain(true.ravel()[place]), to_plain(value.ravel()[place])
 
 
-def departures(graph: Graph, seen: Seen) -> list[Introduced]:
+def find_departures(graph: Graph, seen: Seen) -> list[Introduced]:
     """Nodes whose result is far off though their inputs were not."""
     found = []
     for node in graph.nodes:
         inherited = _largest(seen.errors, node.inputs)
-        for name in names(node.outputs):
+        for name in list_names(node.outputs):
             error = seen.errors.get(name, 0.0)
             if error > DEPARTED and error > FACTOR * inherited:
                 found.append(
@@ -102,36 +102,36 @@ def departures(graph: Graph, seen: Seen) -> list[Introduced]:
 
 
 def _largest(errors: Mapping[str, float], values: Sequence[ir.Value | None]) -> float:
-    return max((errors.get(name, 0.0) for name in names(values)), default=0.0)
+    return max((errors.get(name, 0.0) for name in list_names(values)), default=0.0)
 
 
-def way(graph: Graph, errors: Mapping[str, float], modules: Mapping[str, str | None]) -> list[Step]:
+def trace_way(graph: Graph, errors: Mapping[str, float], modules: Mapping[str, str | None]) -> list[Step]:
     """The error's way through the graph: every node whose result is off, with what it inherits."""
     steps = []
     for node in graph.nodes:
         error, inherited = _largest(errors, node.outputs), _largest(errors, node.inputs)
         if error > 0:
             own = max(0.0, error - inherited) if np.isfinite(inherited) else 0.0
-            module = modules.get(label(node))
-            steps.append(Step(label(node), node.op_type, min(own, 1e300), min(inherited, 1e300), module))
+            module = modules.get(label_node(node))
+            steps.append(Step(label_node(node), node.op_type, min(own, 1e300), min(inherited, 1e300), module))
     return steps
 
 
-def amplifiers(graph: Graph, seen: Seen, modules: Mapping[str, str | None], least: float) -> list[Step]:
+def find_amplifiers(graph: Graph, seen: Seen, modules: Mapping[str, str | None], least: float) -> list[Step]:
     """Nodes that make a small error of their inputs a large one, the strongest first; `introduced` holds the factor."""
     found = []
     for node in graph.nodes:
         error, inherited = _largest(seen.errors, node.outputs), _largest(seen.errors, node.inputs)
         factor = error / max(inherited, least)
         if inherited > 0 and np.isfinite(error) and factor > AMPLIFIES and error > 100 * least:
-            found.append(Step(label(node), node.op_type, factor, inherited, modules.get(label(node))))
+            found.append(Step(label_node(node), node.op_type, factor, inherited, modules.get(label_node(node))))
     return sorted(found, key=lambda step: -step.introduced)[:5]
 
 
-def first_nonfinite(graph: Graph, nonfinite: Collection[str]) -> ir.Node | None:
+def find_nonfinite(graph: Graph, nonfinite: Collection[str]) -> ir.Node | None:
     """The node whose result has NaN or infinities although no input of it does."""
     tainted = set(nonfinite)
-    born = (n for n in graph.nodes if tainted & {*names(n.outputs)} and not tainted & {*names(n.inputs)})
+    born = (n for n in graph.nodes if tainted & {*list_names(n.outputs)} and not tainted & {*list_names(n.inputs)})
     return next(born, None)
 
 

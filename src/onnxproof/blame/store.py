@@ -12,8 +12,8 @@ import numpy as np
 from onnxproof.tensors.arrays import Array
 
 Values = Mapping[str, Array]
+# Bytes up to which a value always stays in memory.
 SMALL = 1 << 16
-"""Bytes up to which a value always stays in memory."""
 
 
 class Store(MutableMapping[str, Array]):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from onnxproof.candidates.candidate import Candidate
 
 
-def candidate_of(settings: SessionSettings) -> Candidate:
+def choose_candidate(settings: SessionSettings) -> Candidate:
     """The candidate that the settings name: onnxruntime in this process, or another interpreter's. Nothing is started yet."""
     if settings.runtime is None:
         from onnxproof.candidates.onnxruntime import Onnxruntime
@@ -19,9 +19,9 @@ def candidate_of(settings: SessionSettings) -> Candidate:
         return Onnxruntime()
     kind, _, place = settings.runtime.partition(":")
     if kind == "python" and place:
-        from onnxproof.candidates.python_environment import environment_of
+        from onnxproof.candidates.python_environment import reach_environment
 
-        return environment_of(place)
+        return reach_environment(place)
     raise UserError(
         f"--runtime {settings.runtime!r}: expected python:PATH, the interpreter of an environment that has onnxruntime, "
         "for instance python:.venv-openvino/bin/python"

@@ -11,12 +11,13 @@ import numpy as np
 from onnxproof.candidates.candidate import Outputs
 from onnxproof.candidates.serve import NARROW
 from onnxproof.diagnosis.failures import diagnose_loading
-from onnxproof.errors import ProviderError, Rejected, listed
+from onnxproof.errors import ProviderError, Rejected, list_names
 from onnxproof.findings import Finding, found
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from onnxproof.tensors.arrays import Array, Arrays
 
+# Types whose names in onnxruntime are others than in numpy.
 NUMPY_NAMES = {
     "float": "float32",
     "double": "float64",
@@ -26,10 +27,9 @@ NUMPY_NAMES = {
     "float8e5m2": "float8_e5m2",
     "float8e5m2fnuz": "float8_e5m2fnuz",
 }
-"""Types whose names in onnxruntime are others than in numpy."""
 
 
-def plain(settings: SessionSettings) -> dict[str, Any]:
+def encode_settings(settings: SessionSettings) -> dict[str, Any]:
     """The settings as `serve.py` takes them."""
     return {
         "providers": [[provider.name, dict(provider.options)] for provider in settings.providers],
@@ -42,10 +42,7 @@ def plain(settings: SessionSettings) -> dict[str, Any]:
     }
 
 
-# --- arrays -------------------------------------------------------------------------------------------------------------
-
-
-def dtype_of(kind: str) -> np.dtype[Any] | None:
+def read_dtype(kind: str) -> np.dtype[Any] | None:
     """`tensor(float)` → float32; None for what has no dtype (sequences, optionals)."""
     given = kind.removeprefix("tensor(").removesuffix(")")
     name = NUMPY_NAMES.get(given, given)
@@ -55,9 +52,9 @@ def dtype_of(kind: str) -> np.dtype[Any] | None:
         return None
 
 
-def carrier_of(kind: str) -> np.dtype[Any] | None:
+def choose_carrier(kind: str) -> np.dtype[Any] | None:
     """The dtype in which values of a type cross over: integers of their size for those that numpy does not have."""
-    return np.dtype(NARROW[kind][0]) if kind in NARROW else dtype_of(kind)
+    return np.dtype(NARROW[kind][0]) if kind in NARROW else read_dtype(kind)
 
 
 def feed(inputs: Arrays, declared: Mapping[str, str], renamed: Mapping[str, str]) -> Outputs:
@@ -66,48 +63,49 @@ def feed(inputs: Arrays, declared: Mapping[str, str], renamed: Mapping[str, str]
 
 
 def _cast(array: Array, kind: str) -> Array:
-    dtype = dtype_of(kind)
+    dtype = read_dtype(kind)
     cast = np.ascontiguousarray(array if dtype is None else array.astype(dtype, copy=False)).reshape(array.shape)
     return cast.view(NARROW[kind][0]) if kind in NARROW else cast
 
 
-def named(values: Sequence[Any], declared: Mapping[str, str]) -> Outputs:
+def name_outputs(values: Sequence[Any], declared: Mapping[str, str]) -> Outputs:
     """What a session returned, under the graph's names."""
     narrow = {
-        name: dtype for name, kind in declared.items() if kind in NARROW and (dtype := dtype_of(kind)) is not None
+        name: dtype for name, kind in declared.items() if kind in NARROW and (dtype := read_dtype(kind)) is not None
     }
     pairs = zip(declared, map(np.asarray, values), strict=True)
     return {name: array.view(narrow[name]) if name in narrow else array for name, array in pairs}
-
-
-# --- what it says -------------------------------------------------------------------------------------------------------
 
 
 def check_providers(asked: Sequence[ProviderSpec], available: Sequence[str], runtime: str) -> None:
     """Every provider exists in this build."""
     for provider in asked:
         if provider.name not in available:
-            raise ProviderError(f"there is no provider {provider.name!r} in {runtime}; available: {listed(available)}")
+            raise ProviderError(
+                f"there is no provider {provider.name!r} in {runtime}; available: {list_names(available)}"
+            )
 
 
-def refused_file(text: str) -> Finding:
+def refuse_file(text: str) -> Finding:
     """Why onnxruntime does not load a file."""
     message = f"onnxruntime cannot build a session: {text.splitlines()[0][:400] if text else 'it does not say why'}"
     return diagnose_loading(text) or found("OX303", message, evidence={"error": text[:2000]})
 
 
-def refused_input(text: str, memory: bool = False) -> Exception:
+def refuse_input(text: str, memory: bool = False) -> Exception:
     """What to raise where a run fails with this text."""
     short = memory or "Failed to allocate memory" in text or "bad_alloc" in text
     return MemoryError(text) if short else Rejected(text)
 
 
-def placement(settings: SessionSettings, used: Sequence[str], assigned: Mapping[str, Sequence[str]]) -> Finding | None:
+def judge_placement(
+    settings: SessionSettings, used: Sequence[str], assigned: Mapping[str, Sequence[str]]
+) -> Finding | None:
     """A finding where onnxruntime does not use the providers that were asked for, or not for every node."""
     asked = [provider.name for provider in settings.providers]
     missing = [name for name in asked if name not in used]
     if missing:
-        message = f"{listed(missing)} was asked for and onnxruntime fell back to {listed(used)}"
+        message = f"{list_names(missing)} was asked for and onnxruntime fell back to {list_names(used)}"
         return found("OX304", message, evidence={"asked": asked, "used": list(used)})
     elsewhere = {name: list(ops) for name, ops in assigned.items() if name != asked[0]}
     if asked[0] == CPU.name or not elsewhere:

@@ -18,8 +18,8 @@ from onnxproof.findings import Finding
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Arrays
 
+# How events of the profiler about a node's computation end.
 SUFFIX = "_kernel_time"
-"""How events of the profiler about a node's computation end."""
 
 
 class Onnxruntime:
@@ -44,10 +44,10 @@ class Onnxruntime:
         exchange.check_providers(settings.providers, self.providers(), f"this onnxruntime {onnxruntime.__version__}")
         try:
             return serve.make_session(
-                str(model) if isinstance(model, Path) else model, exchange.plain(settings), options
+                str(model) if isinstance(model, Path) else model, exchange.encode_settings(settings), options
             )
         except Exception as error:
-            raise FindingError(exchange.refused_file(str(error).strip())) from error
+            raise FindingError(exchange.refuse_file(str(error).strip())) from error
 
     def profile(
         self,
@@ -61,7 +61,7 @@ class Onnxruntime:
         results: bool,
     ) -> Profiled:
         with tempfile.TemporaryDirectory(prefix="onnxproof-profile-") as folder:
-            options = serve.session_options(exchange.plain(settings))
+            options = serve.make_options(exchange.encode_settings(settings))
             options.enable_profiling = True
             options.profile_file_prefix = str(Path(folder) / "profile")
             written = Path(folder) / "session.onnx"
@@ -74,10 +74,10 @@ class Onnxruntime:
                 call()
                 count += 1
             events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-            return Profiled(count, node_times(events), _results(written))
+            return Profiled(count, read_node_times(events), _results(written))
 
 
-def node_times(events: Iterable[Any]) -> list[NodeTime]:
+def read_node_times(events: Iterable[Any]) -> list[NodeTime]:
     """The profiler's events about nodes."""
     found = []
     for event in events:
@@ -91,9 +91,9 @@ def node_times(events: Iterable[Any]) -> list[NodeTime]:
 def _results(written: Path) -> dict[str, list[str]]:
     if not written.is_file():
         return {}
-    from onnxproof.graph.view import Graph, names  # it takes a moment to import, and only a profile asks
+    from onnxproof.graph.view import Graph, list_names  # it takes a moment to import, and only a profile asks
 
-    return {node.name or "": names(node.outputs) for node in Graph.read(written).nodes}
+    return {node.name or "": list_names(node.outputs) for node in Graph.read(written).nodes}
 
 
 class OnnxruntimeSession:
@@ -113,11 +113,13 @@ class OnnxruntimeSession:
         try:
             values = self._arrays.prepared(given)()
         except Exception as error:
-            raise exchange.refused_input(str(error).strip(), isinstance(error, MemoryError)) from error
+            raise exchange.refuse_input(str(error).strip(), isinstance(error, MemoryError)) from error
         return self._named(values)
 
     def placement(self) -> Finding | None:
-        return exchange.placement(self._settings, self._session.get_providers(), serve.assigned(self._session))
+        return exchange.judge_placement(
+            self._settings, self._session.get_providers(), serve.read_assignment(self._session)
+        )
 
     def close(self) -> None:
         del self._session, self._arrays
@@ -137,10 +139,10 @@ class OnnxruntimeSession:
             session.run_with_iobinding(binding)
             return binding
 
-        return Call(run, lambda done: self._named([serve.unwrapped(value) for value in done.get_outputs()]))
+        return Call(run, lambda done: self._named([serve.unwrap(value) for value in done.get_outputs()]))
 
     def _feed(self, inputs: Arrays) -> Outputs:
         return exchange.feed(inputs, self._arrays.inputs, self._renamed)
 
     def _named(self, values: Sequence[Any]) -> Outputs:
-        return exchange.named(values, self._arrays.outputs)
+        return exchange.name_outputs(values, self._arrays.outputs)

@@ -14,21 +14,21 @@ from typing import Any
 
 from onnxproof.candidates import exchange, serve
 from onnxproof.candidates.candidate import Abilities, Outputs
-from onnxproof.errors import FindingError, Rejected, UserError, listed
+from onnxproof.errors import FindingError, Rejected, UserError, list_names
 from onnxproof.findings import Finding, found
 from onnxproof.process.dialogue import Answer, Dialogue, Hung, Lost
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Arrays
 
+# Seconds until an interpreter must have imported its onnxruntime.
 STARTING = 120.0
-"""Seconds until an interpreter must have imported its onnxruntime."""
+# Seconds without an answer after which a runtime hangs.
 PATIENCE = 300.0
-"""Seconds without an answer after which a runtime hangs."""
+# Variables that speak of this interpreter's libraries.
 NOT_THEIRS = frozenset({"PYTHONPATH", "PYTHONHOME"})
-"""Variables that speak of this interpreter's libraries."""
 
 
-def environment_of(interpreter: str) -> PythonEnvironment:
+def reach_environment(interpreter: str) -> PythonEnvironment:
     """One process for all sessions of an interpreter."""
     return _environment(interpreter, _absolute(interpreter))
 
@@ -77,8 +77,6 @@ class PythonEnvironment:
         runtime = f"the onnxruntime {self._known()['versions']['onnxruntime']} of {self.name}"
         exchange.check_providers(settings.providers, self.providers(), runtime)
         return RemoteSession(self, model, settings, renamed or {})
-
-    # --- the process
 
     def ask(self, header: Mapping[str, Any], blobs: Sequence[memoryview] = ()) -> Answer:
         """One question; raises `Lost` where the process dies of it, and starts it again for the next."""
@@ -160,7 +158,11 @@ class RemoteSession:
         self._close = weakref.finalize(self, there.forget, self._number)
 
     def _open(self) -> None:
-        header: dict[str, Any] = {"ask": "open", "session": self._number, "settings": exchange.plain(self._settings)}
+        header: dict[str, Any] = {
+            "ask": "open",
+            "session": self._number,
+            "settings": exchange.encode_settings(self._settings),
+        }
         header |= {"path": str(self._model.resolve())} if isinstance(self._model, Path) else {}
         blobs = [] if isinstance(self._model, Path) else [memoryview(self._model)]
         try:
@@ -172,7 +174,7 @@ class RemoteSession:
             finding = found("OX002", message, evidence=evidence) if hung else found("OX001", message, evidence=evidence)
             raise FindingError(finding) from lost
         if "error" in facts:
-            raise FindingError(exchange.refused_file(facts["error"]))
+            raise FindingError(exchange.refuse_file(facts["error"]))
         self._facts, self._lost = facts, self._there.lost
 
     @property
@@ -180,7 +182,7 @@ class RemoteSession:
         return list(self._facts["outputs"])
 
     def placement(self) -> Finding | None:
-        return exchange.placement(self._settings, self._facts["used"], self._facts["assigned"])
+        return exchange.judge_placement(self._settings, self._facts["used"], self._facts["assigned"])
 
     def close(self) -> None:
         self._close()
@@ -198,7 +200,7 @@ class RemoteSession:
             # The system's answer to a process that asks for more memory than there is.
             raise (MemoryError(text) if lost.signal_name == "SIGKILL" else Rejected(text)) from lost
         if "error" in answer.header:
-            raise exchange.refused_input(answer.header["error"], answer.header["memory"])
+            raise exchange.refuse_input(answer.header["error"], answer.header["memory"])
         return self._read(answer)
 
     def _read(self, answer: Answer) -> Outputs:
@@ -209,9 +211,11 @@ class RemoteSession:
         except (KeyError, TypeError, ValueError) as error:
             raise Rejected(f"{self._there.name} answered with something that is no array: {error}") from error
         if list(arrays) != list(declared):
-            raise Rejected(f"{self._there.name} answered {listed(arrays)} where the file has {listed(declared)}")
+            raise Rejected(
+                f"{self._there.name} answered {list_names(arrays)} where the file has {list_names(declared)}"
+            )
         for name, kind in declared.items():
-            expected = exchange.carrier_of(kind)
+            expected = exchange.choose_carrier(kind)
             if expected is not None and arrays[name].dtype != expected:
                 raise Rejected(f"{self._there.name} answered {name} as {arrays[name].dtype} where the file has {kind}")
-        return exchange.named(list(arrays.values()), declared)
+        return exchange.name_outputs(list(arrays.values()), declared)

@@ -6,6 +6,6 @@ BASELINE, TRUTH, CANDIDATE = "baseline", "truth", "candidate"
 TOLD = {BASELINE: "pytorch", TRUTH: "float64", CANDIDATE: "onnxruntime"}
 
 
-def told(stage: str) -> str:
+def name_stage(stage: str) -> str:
     """A stage as the proof and its messages call it."""
     return TOLD.get(stage, stage)

@@ -24,13 +24,14 @@ if __name__ == "__main__":
 
 MAGIC = b"oxp1"
 PREFIX = struct.Struct(">4sIQ")
+# Optimisation levels and their names in onnxruntime.
 LEVELS = {
     "disable": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-"""Optimisation levels and their names in onnxruntime."""
+# Types that numpy does not have: the integers that carry their bytes, and ONNX's number for them.
 NARROW = {
     "tensor(bfloat16)": ("uint16", 16),
     "tensor(float8e4m3fn)": ("uint8", 17),
@@ -38,15 +39,11 @@ NARROW = {
     "tensor(float8e5m2)": ("uint8", 19),
     "tensor(float8e5m2fnuz)": ("uint8", 20),
 }
-"""Types that numpy does not have: the integers that carry their bytes, and ONNX's number for them."""
+# A session's settings as plain data: providers, optimization, threads, disabled_optimizers, execution, spinning, weights.
 Settings = Mapping[str, Any]
-"""A session's settings as plain data: providers, optimization, threads, disabled_optimizers, execution, spinning, weights."""
 
 
-# --- a session ----------------------------------------------------------------------------------------------------------
-
-
-def session_options(settings: Settings) -> Any:
+def make_options(settings: Settings) -> Any:
     """onnxruntime's own options."""
     import onnxruntime
 
@@ -74,13 +71,13 @@ def make_session(model: str | bytes, settings: Settings, options: Any = None) ->
 
     return onnxruntime.InferenceSession(
         model,
-        session_options(settings) if options is None else options,
+        make_options(settings) if options is None else options,
         providers=[(name, dict(chosen)) for name, chosen in settings["providers"]],
         disabled_optimizers=list(settings["disabled_optimizers"]) or None,
     )
 
 
-def assigned(session: Any) -> dict[str, list[str]]:
+def read_assignment(session: Any) -> dict[str, list[str]]:
     """Provider → operators of the nodes it runs; nothing where this onnxruntime does not tell."""
     nodes: dict[str, list[str]] = {}
     ask = getattr(session, "get_provider_graph_assignment_info", None)
@@ -89,7 +86,7 @@ def assigned(session: Any) -> dict[str, list[str]]:
     return nodes
 
 
-def types(ports: Sequence[Any]) -> dict[str, str]:
+def read_types(ports: Sequence[Any]) -> dict[str, str]:
     """Inputs or outputs → their types, in onnxruntime's words."""
     return {port.name: port.type for port in ports}
 
@@ -99,7 +96,7 @@ class ArraySession:
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        self.inputs, self.outputs = types(session.get_inputs()), types(session.get_outputs())
+        self.inputs, self.outputs = read_types(session.get_inputs()), read_types(session.get_outputs())
         self._plain = not any(kind in NARROW for kind in (*self.inputs.values(), *self.outputs.values()))
 
     def prepared(self, feed: Mapping[str, Any]) -> Callable[[], list[Any]]:
@@ -108,7 +105,7 @@ class ArraySession:
             run = self._session.run
             return lambda: run(None, feed)
         given = {name: self.wrapped(name, array) for name, array in feed.items()}
-        return lambda: [unwrapped(value) for value in self._session.run_with_ort_values(None, given)]
+        return lambda: [unwrap(value) for value in self._session.run_with_ort_values(None, given)]
 
     def wrapped(self, name: str, array: Any) -> Any:
         """An input in onnxruntime's own form."""
@@ -123,7 +120,7 @@ class ArraySession:
         return make(array, NARROW[kind][1])
 
 
-def unwrapped(value: Any) -> Any:
+def unwrap(value: Any) -> Any:
     """A copy of an output in onnxruntime's own form."""
     import numpy
 
@@ -135,9 +132,6 @@ def unwrapped(value: Any) -> Any:
     # onnxruntime hands out no array of this type, but says where its bytes are.
     data = ctypes.string_at(value.data_ptr(), count * carrier.itemsize) if count else b""
     return numpy.frombuffer(data, carrier).reshape(value.shape()).copy()
-
-
-# --- frames -------------------------------------------------------------------------------------------------------------
 
 
 def pack(arrays: Mapping[str, Any]) -> tuple[list[list[Any]], list[Any]]:
@@ -202,9 +196,6 @@ def _say(pipe: int, header: Mapping[str, Any], blobs: Sequence[Any] = ()) -> Non
             left = left[os.write(pipe, left) :]
 
 
-# --- the server ---------------------------------------------------------------------------------------------------------
-
-
 class Server:
     """Sessions by number."""
 
@@ -226,7 +217,7 @@ class Server:
         """Build a session from a path, or from the bytes that came along."""
         session = make_session(bytes(blobs[0]) if blobs else header["path"], header["settings"])
         self._sessions[header["session"]] = run = ArraySession(session)
-        facts = {"used": session.get_providers(), "assigned": assigned(session)}
+        facts = {"used": session.get_providers(), "assigned": read_assignment(session)}
         return {**facts, "inputs": run.inputs, "outputs": run.outputs}, []
 
     def run(self, header: Mapping[str, Any], blobs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:

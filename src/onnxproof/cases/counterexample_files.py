@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from onnxproof.cases.domain import Domain
-from onnxproof.cases.shapes import within
+from onnxproof.cases.shapes import is_served
 from onnxproof.tensors.arrays import Array
 
 Inputs = Mapping[str, Array]
@@ -44,13 +44,13 @@ def _plain(array: Array) -> Array:
     return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}") if foreign else np.asarray(array)
 
 
-def of_domains(inputs: Inputs, domains: Sequence[Domain]) -> dict[str, Array]:
+def cast_to_domains(inputs: Inputs, domains: Sequence[Domain]) -> dict[str, Array]:
     """The inputs in the dtypes of the domains, where npz has lost them."""
     dtypes = {d.name: d.dtype for d in domains}
     return {n: a.view(dtypes[n]) if a.dtype.kind == "V" and n in dtypes else a for n, a in inputs.items()}
 
 
-def kept(folder: Path) -> list[Path]:
+def read_folder(folder: Path) -> list[Path]:
     """The counterexamples in a folder."""
     return sorted(file for file in folder.glob("*.npz") if not file.name.startswith("."))
 
@@ -65,7 +65,7 @@ def _fits(array: Array, domain: Domain) -> bool:
         return False
     if any(i not in domain.dims and size != domain.shape[i] for i, size in enumerate(array.shape)):
         return False
-    if not within({size: array.shape[i] for i, size in domain.dims.items()}, domain.limits):
+    if not is_served({size: array.shape[i] for i, size in domain.dims.items()}, domain.limits):
         return False
     if not domain.declared or domain.valid is None or not array.size:
         return True

@@ -12,7 +12,7 @@ from onnxproof.tensors.arrays import Array, Floats
 BINS = 64
 
 
-def spread(arrays: Iterable[Array]) -> Floats:
+def sort_finite(arrays: Iterable[Array]) -> Floats:
     """All finite values of some arrays, sorted."""
     values = [np.asarray(array, np.float64).ravel() for array in arrays]
     joined = np.concatenate(values) if values else np.zeros(0)
@@ -24,7 +24,7 @@ def cover(data: Array, generated: Floats) -> Coverage:
 
     Cells split the data's range evenly: values beyond the generated range and gaps inside it both count as not covered.
     """
-    values = spread([data])
+    values = sort_finite([data])
     if not values.size or not generated.size:
         return Coverage()
     low, high = float(values[0]), float(values[-1])

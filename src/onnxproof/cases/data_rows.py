@@ -12,10 +12,10 @@ from onnxproof.tensors.arrays import Array
 
 Places = NDArray[np.intp]
 DATA_CASES = 16
+# Rows of the user's data that generated values are drawn from.
 SAMPLE_ROWS = 4096
-"""Rows of the user's data that generated values are drawn from."""
+# What these may weigh.
 SAMPLE_BYTES = 64_000_000
-"""What these may weigh."""
 
 
 class DataRows:
@@ -28,7 +28,7 @@ class DataRows:
         self.count = examples.source.count()
         if not self.count:
             raise InputError(f"{examples.source.label} has no rows")
-        self._order = stratified(labels) if labels is not None and len(labels) == self.count else None
+        self._order = stratify(labels) if labels is not None and len(labels) == self.count else None
         step = min(size, self.count)
         self.windows = [(start, step) for start in self._starts(step)]
         self.sample = self._read_held()
@@ -77,7 +77,7 @@ def _rows(inputs: Inputs, places: Places) -> Inputs:
     return {name: array[places] if array.ndim else array for name, array in inputs.items()}
 
 
-def stratified(labels: Array) -> Places | None:
+def stratify(labels: Array) -> Places | None:
     """Rows in an order that takes one of every label, then a second one of every label, and so on; None without classes."""
     if labels.ndim != 1 or not labels.size:
         return None

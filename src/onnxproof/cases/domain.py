@@ -12,11 +12,11 @@ from onnxproof.cases.roles import Use
 from onnxproof.request.specs import Range, Role
 from onnxproof.tensors.arrays import Array, is_narrow_float
 
+# Tried first for integers of unknown meaning; PyTorch says whether it accepts them.
 WIDE_INTEGERS = Range(-100, 100)
-"""Tried first for integers of unknown meaning; PyTorch says whether it accepts them."""
 LENGTH_NAMES = ("len", "lens", "length", "lengths", "seqlen", "seqlens")
+# What an additive mask holds where nothing may pass, if the example does not show it.
 FULLY_MASKED = -1e9
-"""What an additive mask holds where nothing may pass, if the example does not show it."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def _integer_role(name: str, example: Array, declared: bool, use: Use) -> Role:
     return "integer"
 
 
-def with_lengths(domains: Sequence[Domain]) -> list[Domain]:
+def bind_lengths(domains: Sequence[Domain]) -> list[Domain]:
     """Lengths know which dimension they count: the smallest one of another input, beside the batch, that they fit into."""
     return [_measured(d, [o for o in domains if o is not d]) if d.role == "length" else d for d in domains]
 
@@ -134,7 +134,7 @@ def _measured(domain: Domain, others: Sequence[Domain]) -> Domain:
     return replace(domain, measures=dim if dim is not None else size)
 
 
-def observed(domain: Domain) -> Range:
+def observe_range(domain: Domain) -> Range:
     """The range of the example's values."""
     example = domain.example
     return Range(float(example.min()), float(example.max())) if example.size else Range(0, 1)

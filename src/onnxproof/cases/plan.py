@@ -32,7 +32,7 @@ class Case:
     """Whether a plan without it is none: the example, the user's data, every kind of values, another size."""
 
 
-def generated(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
+def make_case(sizes: Mapping[str, int], profile: str, seed: int = 0) -> Case:
     """A case by its parts."""
     where = ",".join(f"{name}={size}" for name, size in sizes.items()) or "static"
     return Case(f"{where}/{profile}/seed={seed}", dict(sizes), profile, profile not in UNFAIR)
@@ -56,11 +56,11 @@ def make_plan(
     if batch_sizes is not None and not batch_sizes:
         return []
     limits = limits or {}
-    sweep = shapes.sweep(exported, batch_sizes, batch, {**(bounds or {}), **limits})
-    sweep = [sizes for sizes in sweep if shapes.within(sizes, limits)]
+    sweep = shapes.sweep_sizes(exported, batch_sizes, batch, {**(bounds or {}), **limits})
+    sweep = [sizes for sizes in sweep if shapes.is_served(sizes, limits)]
     if not sweep:
         return []
-    base, near = sweep[0], shapes.clamped(shapes.small(exported, batch_sizes, batch), limits)
+    base, near = sweep[0], shapes.clamp_sizes(shapes.shrink_batch(exported, batch_sizes, batch), limits)
     others = sorted(sweep[1:], key=_volume)
     least = min([*others[:1], base], key=_volume)
     profiles = (*PROFILES, "like-data") if sampled else PROFILES
@@ -73,11 +73,11 @@ def make_plan(
     # Constants of the graph are hit by chance: one large case more.
     wanted += [(sizes, "hints") for sizes in others[-2:]]
     wanted += [(near, profile) for profile in UNFAIR if floats]
-    plan = [replace(generated(*one, seed), core=i < core) for i, one in enumerate(wanted)]
+    plan = [replace(make_case(*one, seed), core=i < core) for i, one in enumerate(wanted)]
     none = {**exported, batch: 0}
-    if empty and batch in exported and batch_sizes is None and shapes.within(none, limits):
+    if empty and batch in exported and batch_sizes is None and shapes.is_served(none, limits):
         # An empty batch comes last, and does not gate unless it was asked for: onnxruntime dies of it in some operators.
-        plan.append(replace(generated(none, "normal", seed), fair=False))
+        plan.append(replace(make_case(none, "normal", seed), fair=False))
     return list({case.name: case for case in [*plan, *reversed(plan)]}.values())  # the first of a name, in its place
 
 
@@ -93,12 +93,12 @@ def make_inputs(case: Case, domains: Sequence[Domain]) -> Inputs:
 def _make(case: Case, domain: Domain) -> Array:
     shape = domain.sized(case.sizes)
     if case.profile == "example":
-        return resized(domain, shape)
+        return resize_example(domain, shape)
     generator = np.random.default_rng(zlib.crc32(f"{case.name}\0{domain.name}".encode()))
     return fill(domain, case.profile, shape, generator, case.sizes)
 
 
-def resized(domain: Domain, shape: tuple[int, ...]) -> Array:
+def resize_example(domain: Domain, shape: tuple[int, ...]) -> Array:
     """The example, repeated or cut along each dimension."""
     array = domain.example
     for axis, size in enumerate(shape):

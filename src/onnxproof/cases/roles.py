@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from onnxproof.graph.view import Graph, dims, name_of
+from onnxproof.graph.view import Graph, read_dims, read_name
 
 PASSED_THROUGH = {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Identity", "Expand", "Slice"}
 COMPARISONS = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
+# Operations whose later inputs are sizes or counts: a huge integer there asks for huge memory.
 SIZED = {"Range", "Tile", "Expand", "ConstantOfShape", "Reshape", "Resize", "Loop", "OneHot", "Pad", "Slice"}
-"""Operations whose later inputs are sizes or counts: a huge integer there asks for huge memory."""
+# Those whose first input is one too.
 ALL_SIZES = {"Range", "ConstantOfShape"}
-"""Those whose first input is one too."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Use:
     """It (or what is computed from it) says how large something is."""
 
 
-def uses(graph: Graph) -> Mapping[str, Use]:
+def find_uses(graph: Graph) -> Mapping[str, Use]:
     """Every input of the graph and how it is used."""
-    return {name_of(value): _use(value) for value in graph.main.inputs}
+    return {read_name(value): _use(value) for value in graph.main.inputs}
 
 
 def _use(value: ir.Value) -> Use:
@@ -73,12 +73,12 @@ def _table(node: ir.Node, place: int) -> int | None:
     if node.op_type != "Gather" or place != 1 or table is None or given:
         return None
     axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
-    shape = dims(table) or ()
+    shape = read_dims(table) or ()
     size = shape[axis] if -len(shape) <= axis < len(shape) else None
     return size if isinstance(size, int) and size > 0 else None
 
 
-def scalar_constants(graph: Graph, limit: float) -> tuple[float, ...]:
+def find_scalar_constants(graph: Graph, limit: float) -> tuple[float, ...]:
     """Numbers written into the graph, such as the limits of a Clip or the threshold of a comparison."""
     stored = {float(n) for n in graph.scalars.values() if n.dtype.kind in "fi" and np.isfinite(n)}
     attributes = (attribute for node in graph.nodes for attribute in node.attributes.values())

@@ -10,29 +10,29 @@ T = TypeVar("T")
 
 BATCHES = (1, 2, 3, 7, 32, 128)
 SMALL = (1, 2, 3, 4, 5, 7, 8, 9, 11, 13, 15, 16, 17, 23, 31, 32, 33)
+# Landmarks that a search tries: odd ones, primes, powers of two and their neighbours.
 LARGE = (47, 49, 63, 64, 65, 97, 101, 127, 128, 129, 191, 255, 256, 257, 511, 512, 513)
-"""Landmarks that a search tries: odd ones, primes, powers of two and their neighbours."""
+# After the landmarks, a search tries every size up to this one.
 EVERY = 320
-"""After the landmarks, a search tries every size up to this one."""
 Sizes = dict[str, int]
+# The sizes torch.export says a dimension may have.
 Bounds = Mapping[str, tuple[int, int | None]]
-"""The sizes torch.export says a dimension may have."""
+# The sizes that the user declared.
 Limits = Mapping[str, tuple[int, int]]
-"""The sizes that the user declared."""
 
 
-def within(sizes: Mapping[str, int], limits: Limits) -> bool:
+def is_served(sizes: Mapping[str, int], limits: Limits) -> bool:
     """Whether sizes are served."""
     return all(low <= sizes[name] <= high for name, (low, high) in limits.items() if name in sizes)
 
 
-def clamped(sizes: Mapping[str, int], limits: Limits) -> Sizes:
+def clamp_sizes(sizes: Mapping[str, int], limits: Limits) -> Sizes:
     """The nearest sizes that are served."""
     served = {name: (size, *limits.get(name, (size, size))) for name, size in sizes.items()}
     return {name: min(max(size, low), high) for name, (size, low, high) in served.items()}
 
 
-def sweep(
+def sweep_sizes(
     exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch", bounds: Bounds | None = None
 ) -> list[Sizes]:
     """Combinations of sizes: the exported ones first, then each dimension alone, then every pair of a few sizes of each two."""
@@ -44,11 +44,11 @@ def sweep(
     for name, sizes in choices.items():
         wanted += [{**base, name: size} for size in sizes]
     if len(choices) > 1:
-        wanted += covering({name: _few(sizes, base[name], name == batch) for name, sizes in choices.items()})
+        wanted += cover_pairs({name: _few(sizes, base[name], name == batch) for name, sizes in choices.items()})
     return _distinct(wanted)
 
 
-def wide_sweep(
+def sweep_widely(
     exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch", bounds: Bounds | None = None
 ) -> list[Sizes]:
     """What a search tries: landmarks of each dimension alone, some large ones together, then pairs and every size in turns."""
@@ -57,7 +57,7 @@ def wide_sweep(
     landmarks = {name: [*SMALL, *LARGE] if name in free else narrow[name] for name in exported}
     alone = _turns([[{**exported, name: size} for size in _outwards(sizes)] for name, sizes in landmarks.items()])
     large = [{**exported, a: x, b: y} for a, b in combinations(free, 2) for x, y in ((129, 257), (257, 129), (65, 65))]
-    pairs = covering({n: sorted({*SMALL, *narrow[n]}) if n in free else narrow[n] for n in exported})
+    pairs = cover_pairs({n: sorted({*SMALL, *narrow[n]}) if n in free else narrow[n] for n in exported})
     every = [{**exported, name: size} for size in range(1, EVERY + 1) for name in reversed(free)]
     return _distinct([*alone, *large, *_turns([pairs, every])])
 
@@ -102,7 +102,7 @@ def _few(sizes: Sequence[int], exported: int, is_batch: bool) -> list[int]:
     return sorted({small[0], near, other})
 
 
-def covering(choices: Mapping[str, Sequence[int]]) -> list[Sizes]:
+def cover_pairs(choices: Mapping[str, Sequence[int]]) -> list[Sizes]:
     """Combinations in which every two sizes of every two dimensions meet: far fewer than all combinations."""
     if len(choices) < 2:
         return [{name: size} for name, sizes in choices.items() for size in sizes]
@@ -121,7 +121,7 @@ def covering(choices: Mapping[str, Sequence[int]]) -> list[Sizes]:
     return rows
 
 
-def small(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch") -> Sizes:
+def shrink_batch(exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str = "batch") -> Sizes:
     """The exported sizes with a small batch: where value profiles are tried."""
     if batch not in exported:
         return dict(exported)

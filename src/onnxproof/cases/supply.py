@@ -10,15 +10,15 @@ import numpy as np
 
 from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.cases import counterexample_files as keep
-from onnxproof.cases.coverage import cover, spread
+from onnxproof.cases.coverage import cover, sort_finite
 from onnxproof.cases.data_rows import DataRows
-from onnxproof.cases.domain import WIDE_INTEGERS, Domain, infer_domain, observed, with_lengths
-from onnxproof.cases.plan import Case, Inputs, generated, make_inputs, make_plan
-from onnxproof.cases.roles import Use, scalar_constants, uses
+from onnxproof.cases.domain import WIDE_INTEGERS, Domain, bind_lengths, infer_domain, observe_range
+from onnxproof.cases.plan import Case, Inputs, make_case, make_inputs, make_plan
+from onnxproof.cases.roles import Use, find_scalar_constants, find_uses
 from onnxproof.cases.values import FAIR_LIMIT, NONFINITE
 from onnxproof.data.examples import Examples
 from onnxproof.data.opening import open_source
-from onnxproof.errors import InputError, NothingToVerify, listed
+from onnxproof.errors import InputError, NothingToVerify, list_names
 from onnxproof.findings import Finding, found
 from onnxproof.graph.view import Graph
 from onnxproof.proof.artifact import Artifact
@@ -28,8 +28,8 @@ from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
 from onnxproof.tensors.conversion import to_numpy
 
+# Rows of the user's data that make a case, where the model takes any number.
 DATA_ROWS = 32
-"""Rows of the user's data that make a case, where the model takes any number."""
 
 
 class Supply:
@@ -49,13 +49,13 @@ class Supply:
             self.domains = [replace(d, sample=sample[d.name]) if d.shape and d.is_float else d for d in self.domains]
 
     def _infer(self, artifact: Artifact, graph: Graph) -> list[Domain]:
-        used, hints = uses(graph), scalar_constants(graph, FAIR_LIMIT)
+        used, hints = find_uses(graph), find_scalar_constants(graph, FAIR_LIMIT)
         subject = self.subject
         renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
         unknown = [name for name in self.settings.roles if name not in subject.inputs.tensors]
         if unknown:
             raise InputError(
-                f"--role: the model has no input {listed(unknown)}; its inputs are {listed(subject.inputs.tensors)}"
+                f"--role: the model has no input {list_names(unknown)}; its inputs are {list_names(subject.inputs.tensors)}"
             )
         domains = [
             infer_domain(
@@ -69,9 +69,7 @@ class Supply:
             )
             for name, tensor in subject.inputs.tensors.items()
         ]
-        return with_lengths([replace(domain, limits=subject.limits) for domain in domains])
-
-    # --- the user's data
+        return bind_lengths([replace(domain, limits=subject.limits) for domain in domains])
 
     def _open_data(self) -> DataRows | None:
         settings, limits = self.settings, self.subject.limits
@@ -106,25 +104,23 @@ class Supply:
         synthetic = [case for case in cases if case.fair and case.profile not in ("data", "like-data", "kept")]
         made = [self.make_inputs(case) for case in synthetic]
         return {
-            d.name: cover(self._data.sample[d.name], spread(inputs[d.name] for inputs in made))
+            d.name: cover(self._data.sample[d.name], sort_finite(inputs[d.name] for inputs in made))
             for d in self.domains
             if d.is_float and d.shape
         }
-
-    # --- what is tried
 
     def calibrate(self, accepts: Callable[[Inputs], bool]) -> None:
         """Ask PyTorch which integers it accepts where nothing else tells: wide ones, else the example's."""
         for i, domain in enumerate(self.domains):
             if domain.role == "integer" and domain.valid is None:
                 wide = replace(domain, valid=WIDE_INTEGERS)
-                tried = (make_inputs(generated({}, profile), [wide]) for profile in ("normal", "tiny"))
+                tried = (make_inputs(make_case({}, profile), [wide]) for profile in ("normal", "tiny"))
                 accepted = all(accepts({**self.example(), **inputs}) for inputs in tried)
-                self.domains[i] = wide if accepted else replace(domain, valid=observed(domain), extremes=False)
+                self.domains[i] = wide if accepted else replace(domain, valid=observe_range(domain), extremes=False)
 
     def example(self) -> Inputs:
         """The example inputs as arrays."""
-        return make_inputs(generated({}, "example"), self.domains)
+        return make_inputs(make_case({}, "example"), self.domains)
 
     def plan(self, *, asks_for_nan: bool = False) -> list[Case]:
         """Cases in the order they are run: kept counterexamples, the user's data, generated ones."""
@@ -155,8 +151,8 @@ class Supply:
         if self.settings.counterexamples is None:
             return []
         cases = []
-        for file in keep.kept(Path(self.settings.counterexamples)):
-            inputs = keep.of_domains(keep.read(file), self.domains)
+        for file in keep.read_folder(Path(self.settings.counterexamples)):
+            inputs = keep.cast_to_domains(keep.read(file), self.domains)
             if keep.fits(inputs, self.domains):
                 floats = [inputs[d.name] for d in self.domains if d.is_float and d.dtype.kind == "f"]
                 finite = nonfinite or all(np.isfinite(array).all() for array in floats)
@@ -178,7 +174,7 @@ class Supply:
     def make_inputs(self, case: Case) -> Inputs:
         """The inputs of a planned case."""
         if case.file is not None:
-            return keep.of_domains(keep.read(Path(case.file)), self.domains)
+            return keep.cast_to_domains(keep.read(Path(case.file)), self.domains)
         if case.rows is not None:
             assert self._data is not None  # data cases are planned only with data
             return self._data.read(case.rows)

@@ -14,11 +14,11 @@ from onnxproof.tensors.arrays import Array, Floats
 Generator = np.random.Generator
 Shape = tuple[int, ...]
 
+# Finite floats up to this size are fair inputs for any model that declares no range.
 FAIR_LIMIT = 1e3
-"""Finite floats up to this size are fair inputs for any model that declares no range."""
 
+# Where exp, softplus, tanh, sigmoid and their squares under- or overflow or saturate in float32 and float64.
 EXPONENTS = (5e-39, 16.6, 17.4, 20.0, 44.3, 87.3, 88.0, 88.7, 89.0, 103.9, 104.0, 709.0, 710.0, 745.0)
-"""Where exp, softplus, tanh, sigmoid and their squares under- or overflow or saturate in float32 and float64."""
 
 FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "normal": lambda g, s: g.standard_normal(s),
@@ -48,14 +48,15 @@ UNFAIR = ("huge", "largest", "nonfinite", "infinite")
 NONFINITE = ("nonfinite", "infinite")
 PROFILES = tuple(name for name in FLOATS if name not in UNFAIR)
 
+# Images; profiles not named here are as for any floats.
 IMAGES: dict[str, Callable[[Generator, Shape], Floats]] = {
     "large": lambda g, s: g.integers(0, 256, s).astype(np.float64),
     "constant": lambda g, s: np.broadcast_to(g.random((*s[:2], 1, 1)), s).copy(),
     "sorted": lambda g, s: np.broadcast_to(np.linspace(0, 1, s[-1]), s).copy(),
     "halves": lambda g, s: g.integers(0, 2, s).astype(np.float64),
 }
-"""Images; profiles not named here are as for any floats."""
 
+# Ids and integers; profiles not named here are uniform over the valid range.
 INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
     "zeros": lambda g, s, r: np.full(s, min(max(0.0, r.low), r.high)),
     "ones": lambda g, s, r: np.full(s, min(max(1.0, r.low), r.high)),
@@ -73,8 +74,8 @@ INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
         2.0 ** g.integers(0, 31, s) * g.choice([1.0, -1.0], s) + g.integers(-1, 2, s), r.low, r.high
     ),
 }
-"""Ids and integers; profiles not named here are uniform over the valid range."""
 
+# Masks; profiles not named here are ragged: a prefix of each row is on.
 MASKS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "zeros": lambda g, s: np.zeros(s),
     "ones": lambda g, s: np.ones(s),
@@ -86,7 +87,6 @@ MASKS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "alternating": lambda g, s: 1 - _ragged(g, s),
     "sorted": lambda g, s: 1 - _single(g, s),
 }
-"""Masks; profiles not named here are ragged: a prefix of each row is on."""
 
 
 def _some_rows(g: Generator, shape: Shape) -> Floats:

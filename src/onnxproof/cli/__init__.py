@@ -8,7 +8,7 @@ import traceback
 from onnxproof.cli import proving, reading, repository  # noqa: F401  # they add their commands to the application
 from onnxproof.cli.commands import app
 from onnxproof.cli.ending import stop, stop_for_a_bug
-from onnxproof.cli.proving import with_address
+from onnxproof.cli.proving import add_address
 
 __all__ = ["app", "main"]
 
@@ -18,7 +18,7 @@ def main() -> None:
     from onnxproof.errors import UserError
 
     try:
-        app(with_address(sys.argv[1:]))
+        app(add_address(sys.argv[1:]))
     except UserError as error:
         stop(f"error: {error}")
     except KeyboardInterrupt:

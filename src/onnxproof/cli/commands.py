@@ -13,8 +13,8 @@ from onnxproof.request.option import Option
 from onnxproof.request.verbs import Verb
 from onnxproof.version import __version__
 
+# What a command does: its verb, its arguments, and the typed values of the options that were given.
 Run = Callable[[Verb, Mapping[str, str | None], Mapping[str, Any]], None]
-"""What a command does: its verb, its arguments, and the typed values of the options that were given."""
 app = typer.Typer(
     name="onnxproof",
     help="May this ONNX model replace its PyTorch original in production?",

@@ -40,12 +40,12 @@ def load_digits() -> tuple[torch.Tensor, torch.Tensor]:
     return images, torch.tensor(digits.target)
 
 
-def seen() -> dict[str, torch.Tensor]:
+def load_seen() -> dict[str, torch.Tensor]:
     """What the net is trained on."""
     return _rows(test=False)
 
 
-def unseen() -> dict[str, torch.Tensor]:
+def load_unseen() -> dict[str, torch.Tensor]:
     """What it is tested on."""
     return _rows(test=True)
 
@@ -62,7 +62,7 @@ def _rows(*, test: bool) -> dict[str, torch.Tensor]:
 def train(epochs: int = 8) -> DigitsNet:
     """A trained net: a few seconds on two cores."""
     torch.manual_seed(0)
-    data = seen()
+    data = load_seen()
     images, labels = data["image"], data["labels"]
     net = DigitsNet()
     optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)

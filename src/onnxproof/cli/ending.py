@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from onnxproof.errors import UserError
-from onnxproof.request.option import options_of
+from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
 
 if TYPE_CHECKING:
     from onnxproof.proof.proof import Proof
     from onnxproof.request.request import Delivery, Request
 
+# Verbs that write the HTML report unasked, where it can be made.
 BY_DEFAULT = ("prove", "demo")
-"""Verbs that write the HTML report unasked, where it can be made."""
 
 
 def stop(message: str) -> NoReturn:
@@ -43,13 +43,13 @@ def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> NoRe
 
 def tell(proof: Proof, delivery: Delivery) -> str:
     """Print the verdict while its cause is still looked for; what was printed."""
-    from onnxproof.report.wording import headline
+    from onnxproof.report.wording import tell_headline
 
     if delivery.json == "-":
         return ""
     if delivery.json:
         proof.save(delivery.json)
-    line = headline(proof)
+    line = tell_headline(proof)
     print(line, flush=True)
     return line
 
@@ -62,12 +62,12 @@ def deliver(
     text: str | None = None,
 ) -> NoReturn:
     """Print the summary or another text (but for a first line that was `said` already), write and exit."""
-    from onnxproof.report.text import culprits, describe_case, render
+    from onnxproof.report.text import describe_case, list_culprits, render
 
     _print(proof, render(proof) if text is None else text, request.delivery, said)
     if request.delivery.json != "-":
         if request.verb == "locate" or (request.verb == "diff" and proof.blame):
-            print(culprits(proof))
+            print(list_culprits(proof))
         if request.delivery.verbose:
             print("\n".join(line for case in proof.cases for line in describe_case(case)))
     write(proof, request)
@@ -88,16 +88,13 @@ def _print(proof: Proof, text: str, delivery: Delivery, said: Sequence[str] = ()
     print("\n".join(lines), end="\n" if lines else "")
 
 
-# --- files ----------------------------------------------------------------------------------------------------------------
-
-
 def check(delivery: Delivery) -> None:
     """Raise before the work where what was asked for cannot be written after it."""
     from onnxproof.report.extras import PAGE, require
 
     if delivery.html:
         require(*PAGE)
-    for name in options_of(Reports):
+    for name in list_options(Reports):
         file = getattr(delivery, name)
         if file and Path(file).is_dir():
             raise UserError(f"--{name} {file} is a folder: expected the name of a file")
@@ -114,7 +111,7 @@ def load_baseline(delivery: Delivery) -> Proof:
 
 def write(proof: Proof, request: Request) -> None:
     """Write what was asked for, and say where."""
-    files = {name: getattr(request.delivery, name) for name in options_of(Reports)}
+    files = {name: getattr(request.delivery, name) for name in list_options(Reports)}
     files["html"] = files["html"] or _default(request)
     for name, path in ((name, Path(file)) for name, file in files.items() if file):
         try:
@@ -142,9 +139,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _default(request: Request) -> str | None:
-    from onnxproof.report.extras import PAGE, missing
+    from onnxproof.report.extras import PAGE, find_missing
 
-    if request.verb not in BY_DEFAULT or missing(*PAGE):
+    if request.verb not in BY_DEFAULT or find_missing(*PAGE):
         return None
     return str(Path(request.out) / "report.html")
 

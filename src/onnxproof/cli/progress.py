@@ -25,7 +25,7 @@ STAGES = {
 
 
 @contextmanager
-def shown(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Progress]:
+def show_progress(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Progress]:
     """Progress as a spinner with the stage, then the case; `verdict` hears of the verdict while the line stands still."""
     if quiet or not sys.stderr.isatty():
         yield Progress(verdict=verdict)

@@ -42,7 +42,7 @@ def prove(verb: Verb, arguments: Arguments, values: Values) -> None:
 def run(verb: Verb, arguments: Arguments, values: Values) -> None:
     """What most verbs do: everything that is set for a TARGET, carried out."""
     target, merged = configure(verb, arguments.get("target"), values)
-    work(build_request(verb.name, merged, target=target))
+    work_through(build_request(verb.name, merged, target=target))
 
 
 def configure(verb: Verb, target: str | None, values: Values) -> tuple[str | None, dict[str, Any]]:
@@ -59,14 +59,14 @@ def diff(verb: Verb, arguments: Arguments, values: Values) -> None:
         if not file.endswith(".onnx"):
             raise UserError(f"diff compares two .onnx files, got {file}")
     _, merged = configure(verb, first, values)
-    work(build_request("diff", {**merged, "onnx": second}, target=first))
+    work_through(build_request("diff", {**merged, "onnx": second}, target=first))
 
 
 def demo(verb: Verb, arguments: Arguments, values: Values) -> None:
     """A model of our own, on data of its own."""
     file = Path(__file__).with_name("digits.py")
-    data = {"data": f"{file}:unseen", "train_data": f"{file}:seen"}
-    work(build_request("demo", {**values, **data}, target="onnxproof.cli.digits:digits"))
+    data = {"data": f"{file}:load_unseen", "train_data": f"{file}:load_seen"}
+    work_through(build_request("demo", {**values, **data}, target="onnxproof.cli.digits:digits"))
 
 
 def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
@@ -87,7 +87,7 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
     deliver(proof, request, text=render_lint(proof))
 
 
-def work(request: Request) -> None:
+def work_through(request: Request) -> None:
     """A request to its end: the proof is made, kept, shown and written."""
     from onnxproof.pipeline.conduct import require_something
     from onnxproof.policy.judgement import judge_against
@@ -123,14 +123,14 @@ def check_target(request: Request) -> None:
 
 def _proof(request: Request, verdict: Callable[[Proof], None] = lambda proof: None) -> Proof:
     from onnxproof.api import carry_out
-    from onnxproof.cli.progress import shown
-    from onnxproof.pipeline.executors import forking
+    from onnxproof.cli.progress import show_progress
+    from onnxproof.pipeline.executors import fork_children
     from onnxproof.process.supervisor import InternalError
 
     try:
         with (
-            shown(request.delivery.quiet, verdict) as progress,
-            nullcontext() if request.in_process else forking(request),
+            show_progress(request.delivery.quiet, verdict) as progress,
+            nullcontext() if request.in_process else fork_children(request),
         ):
             return carry_out(request, None, progress)
     except InternalError as error:
@@ -139,9 +139,9 @@ def _proof(request: Request, verdict: Callable[[Proof], None] = lambda proof: No
 
 def _fix(proof: Proof, request: Request) -> None:
     """Write the settings that were found to work into the configuration."""
-    from onnxproof.heal.healing import settings_of
+    from onnxproof.heal.healing import list_settings
 
-    changes = settings_of(proof, request)
+    changes = list_settings(proof, request)
     if not changes:
         print("fix: nothing had to be changed", file=sys.stderr)
         return
@@ -159,7 +159,7 @@ add_command(VERBS["diff"], diff)
 add_command(VERBS["demo"], demo)
 
 
-def with_address(arguments: list[str]) -> list[str]:
+def add_address(arguments: list[str]) -> list[str]:
     """`--ray` without an address means this machine: typer knows no options whose value may be left out."""
     completed = []
     for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):

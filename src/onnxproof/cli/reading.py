@@ -65,9 +65,9 @@ def explain(
 
 
 def _page(entry: Entry) -> str:
-    from onnxproof.findings.pages import told
+    from onnxproof.findings.pages import list_facts
 
-    parts = [f"{label}: {text}" if label else text for label, text in told(entry).items()]
+    parts = [f"{label}: {text}" if label else text for label, text in list_facts(entry).items()]
     return "\n\n".join([f"{entry.code}: {entry.title} ({entry.severity})", *parts])
 
 

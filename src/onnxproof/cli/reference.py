@@ -9,13 +9,13 @@ import typer
 
 from onnxproof import api
 from onnxproof.cli import app
-from onnxproof.request.configuration import keys
+from onnxproof.request.configuration import list_keys
 
 VERBS = "prove verify locate export lint diff bench evaluate report explain init demo".split()
 FUNCTIONS = "prove verify locate export lint bench evaluate".split()
 
 
-def page() -> str:
+def render_reference() -> str:
     """Every command with its options, and the functions of the Python interface."""
     group: Any = typer.main.get_command(app)
     paragraphs = [
@@ -27,7 +27,7 @@ def page() -> str:
         "## Configuration and environment",
         "Keys of `[tool.onnxproof]` in pyproject.toml (or of onnxproof.toml) and of its `subjects`; each is also a variable such as "
         "`ONNXPROOF_MAX_ABS`. Flags go before variables, variables before the configuration.",
-        ", ".join(f"`{name.replace('_', '-')}`" for name in keys()),
+        ", ".join(f"`{name.replace('_', '-')}`" for name in list_keys()),
     ]
     return "\n\n".join(paragraphs) + "\n"
 
@@ -50,4 +50,4 @@ def _function(name: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(render_reference(), end="")

@@ -19,14 +19,14 @@ import typer
 from onnxproof.cli.commands import app
 from onnxproof.errors import UserError
 from onnxproof.request.configuration import FILES, Settings
-from onnxproof.request.option import options_of
+from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
 
-OWN = ("json", *options_of(Reports), "onnx", "baseline")
-"""Options that name one file: with --all each subject has a folder of its own."""
+# Options that name one file: with --all each subject has a folder of its own.
+OWN = ("json", *list_options(Reports), "onnx", "baseline")
 
+# What may become of a subject, from the best to the worst, and how it is counted.
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK", "error": "failed"}
-"""What may become of a subject, from the best to the worst, and how it is counted."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     at_once = jobs or max(1, (os.cpu_count() or 2) // 2)
     with ThreadPoolExecutor(at_once) as pool:
         outcomes = list(pool.map(lambda name: _prove(name, flags, Path(out) / name), subjects))
-    print(table(outcomes, out))
+    print(render_table(outcomes, out))
     sys.stdout.flush()
     raise typer.Exit(max(outcome.code for outcome in outcomes))
 
@@ -89,7 +89,7 @@ def _passed_on(arguments: list[str]) -> list[str]:
 
 def _prove(name: str, flags: list[str], out: Path) -> Outcome:
     from onnxproof.proof.proof import Proof
-    from onnxproof.report.wording import reason
+    from onnxproof.report.wording import tell_reason
 
     command = [sys.executable, "-m", "onnxproof", "prove", name, *flags, "--out", str(out), "--quiet"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -98,10 +98,10 @@ def _prove(name: str, flags: list[str], out: Path) -> Outcome:
         lines = result.stderr.strip().splitlines() or ["it ended without a word"]
         return Outcome(name, 2, "error", lines[-1])
     proof: Proof = Proof.load(out / "proof.json")
-    return Outcome(name, result.returncode, proof.verdict, reason(proof).removeprefix(": "))
+    return Outcome(name, result.returncode, proof.verdict, tell_reason(proof).removeprefix(": "))
 
 
-def table(outcomes: list[Outcome], out: str) -> str:
+def render_table(outcomes: list[Outcome], out: str) -> str:
     """One line for each subject, the worst first."""
     ranked = sorted(outcomes, key=lambda outcome: -list(WORDS).index(outcome.verdict))
     counts = Counter(outcome.verdict for outcome in outcomes)

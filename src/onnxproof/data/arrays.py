@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.data.source import Source, Table, as_array, check_names, file_fingerprint, kinds_of
+from onnxproof.data.source import Source, Table, check_names, fingerprint_files, make_array, read_kinds
 from onnxproof.errors import InputError
 from onnxproof.tensors.arrays import Array
 
+# Bytes that are read from a file at once.
 READ_BYTES = 4_000_000
-"""Bytes that are read from a file at once."""
 
 
 class ArraySource(Source):
@@ -28,9 +28,9 @@ class ArraySource(Source):
         lengths = set(map(len, self._arrays.values()))
         # Files hold other things beside rows (names of classes): lengths may differ until fields are selected.
         rows = None if len(lengths) > 1 else next(iter(lengths), 0)
-        kinds = kinds_of({name: as_array(a[:0]) for name, a in self._arrays.items()})
+        kinds = read_kinds({name: make_array(a[:0]) for name, a in self._arrays.items()})
         super().__init__(label, kinds, rows, fingerprint)
-        self.constants = {name: as_array(a) for name, a in arrays.items() if name not in self._arrays}
+        self.constants = {name: make_array(a) for name, a in arrays.items() if name not in self._arrays}
 
     def select(self, names: Iterable[str]) -> Source:
         arrays = {**{name: self._arrays[name] for name in names}, **self.constants}
@@ -45,22 +45,22 @@ class ArraySource(Source):
         return self.rows
 
     def _tables(self, start: int, size: int) -> Iterator[Table]:
-        row = sum(as_array(a[:1]).nbytes for a in self._arrays.values())
+        row = sum(make_array(a[:1]).nbytes for a in self._arrays.values())
         step = size * max(1, READ_BYTES // max(1, row * size))
         for block in range(start - self.first, self.count(), step):
-            yield {name: as_array(a[block : block + step]) for name, a in self._arrays.items()}
+            yield {name: make_array(a[block : block + step]) for name, a in self._arrays.items()}
             for array in self._arrays.values():
                 if isinstance(array, np.memmap) and hasattr(mmap, "MADV_DONTNEED"):
                     # What was read of a mapped file does not count as this process's memory any longer.
                     array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]  # numpy's own mmap.mmap
 
     def take(self, places: Array) -> Table:
-        return {name: as_array(a[places]) for name, a in self._arrays.items()}
+        return {name: make_array(a[places]) for name, a in self._arrays.items()}
 
 
 def open_npy(file: Path, label: str) -> Source:
     """A single array has no name: it is `X`."""
-    return ArraySource({"X": _mapped(file, 0, label)}, label, file_fingerprint(file))
+    return ArraySource({"X": _mapped(file, 0, label)}, label, fingerprint_files(file))
 
 
 def open_npz(file: Path, label: str) -> Source:
@@ -71,7 +71,7 @@ def open_npz(file: Path, label: str) -> Source:
         check_names(archive.namelist(), label)
         places = {m.filename.removesuffix(".npy"): _place(archive, m, file, folder) for m in archive.infolist()}
         arrays = {name: _mapped(*place, label) for name, place in places.items()}
-    return ArraySource(arrays, label, file_fingerprint(file))
+    return ArraySource(arrays, label, fingerprint_files(file))
 
 
 def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, folder: str) -> tuple[Path, int]:

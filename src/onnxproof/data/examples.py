@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from onnxproof.data.fields import IDS, LABELS, as_dtype, choose_fields, find_field, select_inputs
+from onnxproof.data.fields import IDS, LABELS, cast, choose_fields, find_field, select_inputs
 from onnxproof.data.opening import SUFFIXES, open_source
 from onnxproof.data.source import Source, Table
-from onnxproof.errors import InputError, listed
+from onnxproof.errors import InputError, list_names
 from onnxproof.tensors.arrays import Array
 
 
@@ -31,9 +31,9 @@ class Examples:
         self._inputs = {name: example for name, example in inputs.items() if example.ndim}
         single = [name for name in self._inputs if name in source.constants]
         if single:
-            raise InputError(f"{source.label}: {listed(single)} is a single value; expected an array of rows")
+            raise InputError(f"{source.label}: {list_names(single)} is a single value; expected an array of rows")
         self._constants = {
-            name: as_dtype(source.constants.get(name, example), example.dtype, f"{source.label}: {name}")
+            name: cast(source.constants.get(name, example), example.dtype, f"{source.label}: {name}")
             for name, example in inputs.items()
             if not example.ndim
         }

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.data.source import Kind, Table, is_numeric, kinds_of
-from onnxproof.errors import InputError, listed
+from onnxproof.data.source import Kind, Table, is_numeric, read_kinds
+from onnxproof.errors import InputError, list_names
 from onnxproof.tensors.arrays import Array, is_narrow_float
 
 LABELS = ("labels", "y", "label", "target")
 IDS = ("id", "ids", "example_id", "row_id", "uuid")
+# Names of an array that nobody named: it is the first input.
 UNNAMED = ("X", "x", "data", "arr_0", "inputs")
-"""Names of an array that nobody named: it is the first input."""
 
 
 def find_field(
@@ -23,7 +23,7 @@ def find_field(
     """The field that a flag names, or the first usual one that is no input of the model."""
     names, inputs = list(fields), set(taken)
     if given is not None and given not in names:
-        raise InputError(f"{flag}: the data have no field {given!r}; they have {listed(names)}")
+        raise InputError(f"{flag}: the data have no field {given!r}; they have {list_names(names)}")
     return given or next((name for name in usual if name in names and name not in inputs), None)
 
 
@@ -37,7 +37,7 @@ def choose_fields(fields: Mapping[str, Kind], inputs: Iterable[str], label: str)
         chosen[wanted[0]] = unnamed
     missing = [name for name in wanted if name not in chosen]
     if missing:
-        raise InputError(f"{label} has no array for the input {listed(missing)}; it has {listed(fields)}")
+        raise InputError(f"{label} has no array for the input {list_names(missing)}; it has {list_names(fields)}")
     return chosen
 
 
@@ -53,12 +53,12 @@ def _unnamed(fields: Mapping[str, Kind]) -> tuple[str, ...]:
 
 def select_inputs(table: Table, examples: Mapping[str, Array], label: str = "--data") -> Table:
     """One array per input of the model, with the dtype and rank of its example."""
-    chosen = choose_fields(kinds_of(table), examples, label)
+    chosen = choose_fields(read_kinds(table), examples, label)
     inputs = {name: _joined([table[field] for field in fields], examples[name]) for name, fields in chosen.items()}
     counts = {name: len(array) for name, array in inputs.items()}
     if len(set(counts.values())) > 1 or not all(counts.values()):
         raise InputError(f"{label}: the inputs have different numbers of rows, or none: {counts}")
-    return {name: as_dtype(array, examples[name].dtype, f"{label}: {name}") for name, array in inputs.items()}
+    return {name: cast(array, examples[name].dtype, f"{label}: {name}") for name, array in inputs.items()}
 
 
 def _joined(columns: list[Array], example: Array) -> Array:
@@ -67,7 +67,7 @@ def _joined(columns: list[Array], example: Array) -> Array:
     return np.stack(columns, axis=1) if several else columns[0]
 
 
-def as_dtype(array: Array, dtype: np.dtype[Any], told: str) -> Array:
+def cast(array: Array, dtype: np.dtype[Any], told: str) -> Array:
     """The same values as the model takes them."""
     if array.dtype == dtype:
         return array
@@ -82,12 +82,12 @@ def as_dtype(array: Array, dtype: np.dtype[Any], told: str) -> Array:
     raise InputError(f"{told} holds {array.dtype} and the model takes {dtype}: {why}")
 
 
-def told_columns(fields: Mapping[str, Kind]) -> str:
+def describe_columns(fields: Mapping[str, Kind]) -> str:
     """Which columns of a table became the input, and which were left out."""
     if len(fields) < 2:
         return ""
     taken = [name for name, kind in fields.items() if kind == "number"]
     left = [name for name in fields if name not in taken]
-    return f"; its columns are {listed(taken if len(taken) <= 24 else [*taken[:12], '…', *taken[-4:]])}" + (
-        f", left out are {listed(left[:6])}" if left else ""
+    return f"; its columns are {list_names(taken if len(taken) <= 24 else [*taken[:12], '…', *taken[-4:]])}" + (
+        f", left out are {list_names(left[:6])}" if left else ""
     )

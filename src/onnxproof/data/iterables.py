@@ -13,18 +13,18 @@ from onnxproof.data.arrays import ArraySource
 from onnxproof.data.source import (
     Source,
     Table,
-    as_array,
     check_names,
-    file_fingerprint,
-    kinds_of,
-    values_fingerprint,
-    window,
+    fingerprint_files,
+    fingerprint_values,
+    make_array,
+    read_kinds,
+    take_window,
 )
-from onnxproof.errors import InputError, condensed
+from onnxproof.errors import InputError, condense
 
 END = object()
+# Rows of a torch data set that are one batch.
 LOADED_ROWS = 256
-"""Rows of a torch data set that are one batch."""
 
 
 class IterableSource(Source):
@@ -40,23 +40,23 @@ class IterableSource(Source):
             raise InputError(f"{label} gives no batch")
         # Only the first batch is seen: a loader that shuffles is never resumed, one whose later rows alone change is.
         file = Path(text.rpartition(":")[0])
-        stamp = file_fingerprint(file) if file.is_file() else str(time.time_ns())  # one in memory is never resumed
-        super().__init__(label, kinds_of(first), _length(make()), f"{text} {stamp} {values_fingerprint(first)}")
+        stamp = fingerprint_files(file) if file.is_file() else str(time.time_ns())  # one in memory is never resumed
+        super().__init__(label, read_kinds(first), _length(make()), f"{text} {stamp} {fingerprint_values(first)}")
 
     def _batches(self) -> Iterator[Table]:
         batches = _called(lambda: iter(self._make()), self.label)
         while (batch := _called(lambda: next(batches, END), self.label)) is not END:
-            yield as_table(batch)
+            yield make_table(batch)
 
     def _tables(self, start: int, size: int) -> Iterator[Table]:
-        return window(({name: table[name] for name in self.fields} for table in self._batches()), start, None)
+        return take_window(({name: table[name] for name in self.fields} for table in self._batches()), start, None)
 
 
 def _called(function: Callable[[], Any], label: str) -> Any:
     try:
         return function()
     except Exception as error:  # the user's own code
-        raise InputError(f"{label} raised {type(error).__name__}: {condensed(error)}") from error
+        raise InputError(f"{label} raised {type(error).__name__}: {condense(error)}") from error
 
 
 def _length(value: Any) -> int | None:
@@ -67,15 +67,15 @@ def _length(value: Any) -> int | None:
         return None
 
 
-def as_table(batch: Any) -> Table:
+def make_table(batch: Any) -> Table:
     """One batch of a loader: a mapping, (inputs, labels), or an array. A single example becomes a batch of one."""
     if isinstance(batch, (tuple, list)) and len(batch) == 2 and isinstance(batch[0], Mapping):
         batch = {**batch[0], "labels": batch[1]}
     elif isinstance(batch, (tuple, list)) and batch and hasattr(batch[0], "shape"):
         batch = _named(batch)
     elif not isinstance(batch, Mapping):
-        return {"X": as_array(batch)}
-    table = {str(name): as_array(value) for name, value in batch.items()}
+        return {"X": make_array(batch)}
+    table = {str(name): make_array(value) for name, value in batch.items()}
     return {n: a[None] for n, a in table.items()} if any(a.ndim == 0 for a in table.values()) else table
 
 
@@ -93,7 +93,7 @@ def open_object(value: Any, text: str, label: str, fingerprint: str | None = Non
     made = _called(value, label) if called else value
     arrays = _arrays(made, label)
     if arrays:
-        return ArraySource(arrays, label, fingerprint or f"{text} {values_fingerprint(arrays)}")
+        return ArraySource(arrays, label, fingerprint or f"{text} {fingerprint_values(arrays)}")
     if isinstance(made, Dataset):
         made = DataLoader(made, batch_size=LOADED_ROWS)
     if not isinstance(made, Iterable):

@@ -11,8 +11,8 @@ from typing import Any
 
 from onnxproof.data.arrays import open_npy, open_npz
 from onnxproof.data.iterables import open_object
-from onnxproof.data.source import Source, file_fingerprint, unreadable
-from onnxproof.errors import InputError, OnnxproofError, listed
+from onnxproof.data.source import Source, fingerprint_files, refuse_source
+from onnxproof.errors import InputError, OnnxproofError, list_names
 from onnxproof.request.python_objects import load_object
 
 SUFFIXES = (".npz", ".npy", ".pt", ".safetensors", ".csv", ".parquet")
@@ -21,7 +21,7 @@ _held: dict[str, Any] = {}
 
 
 @contextmanager
-def held(value: Any) -> Iterator[str]:
+def hold(value: Any) -> Iterator[str]:
     """A name under which this process opens an object of the caller's; a text stands for itself."""
     if isinstance(value, str):
         yield value
@@ -52,7 +52,7 @@ def open_source(text: str, flag: str = "--data") -> Source:
         needs = f"reading {Path(text).suffix or 'a data set'} needs the package {str(error.name).partition('.')[0]}"
         raise InputError(f"{label}: {needs}: pip install 'onnxproof[data]'") from None
     except Exception as error:  # a damaged file, or something else under a known name
-        raise unreadable(label, error) from error
+        raise refuse_source(label, error) from error
 
 
 def _open_file(file: Path, flag: str, label: str) -> Source:
@@ -63,9 +63,9 @@ def _open_file(file: Path, flag: str, label: str) -> Source:
     if file.suffix == ".npy":
         return open_npy(file, label)
     if file.suffix in (".pt", ".safetensors"):
-        return open_object(_load_tensors(file, label), str(file), label, file_fingerprint(file))
+        return open_object(_load_tensors(file, label), str(file), label, fingerprint_files(file))
     if file.suffix not in SUFFIXES and not file.is_dir():
-        raise InputError(f"{label}: {file.suffix!r} is not known; expected {listed(SUFFIXES)} or file.py:name")
+        raise InputError(f"{label}: {file.suffix!r} is not known; expected {list_names(SUFFIXES)} or file.py:name")
     from onnxproof.data.tables import open_csv, open_folder, open_parquet  # pyarrow is an extra
 
     openers = {".csv": open_csv, ".parquet": open_parquet}

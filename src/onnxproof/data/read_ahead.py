@@ -10,11 +10,11 @@ from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
+# Batches after which it is known what reading costs.
 PROBED = 6
-"""Batches after which it is known what reading costs."""
+# The share of the work from which reading ahead pays. Below it, the reading thread costs more than it saves: it takes
+# a core from the models' threads, which then wait for each other.
 WORTH = 0.25
-"""The share of the work from which reading ahead pays. Below it, the reading thread costs more than it saves: it takes
-a core from the models' threads, which then wait for each other."""
 AHEAD = 2
 
 

@@ -11,14 +11,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from onnxproof.errors import InputError, OnnxproofError, condensed, listed
+from onnxproof.errors import InputError, OnnxproofError, condense, list_names
 from onnxproof.tensors.arrays import Array, is_narrow_float
 
 Table = dict[str, Array]
+# What a row of a field is: one number, an array of its own, or something that is no input (a text, a date).
 Kind = Literal["number", "vector", "other"]
-"""What a row of a field is: one number, an array of its own, or something that is no input (a text, a date)."""
+# Rows that are read at once where only a few of them, or one field, are kept.
 PASS_ROWS = 8192
-"""Rows that are read at once where only a few of them, or one field, are kept."""
 
 
 class Source(ABC):
@@ -53,11 +53,11 @@ class Source(ABC):
     def read(self, start: int, stop: int | None, size: int) -> Iterator[Table]:
         """Batches of `size` rows (the last may be smaller) from `start` to `stop`."""
         try:
-            yield from rechunk(window(self._tables(start, size), 0, None if stop is None else stop - start), size)
+            yield from rechunk(take_window(self._tables(start, size), 0, None if stop is None else stop - start), size)
         except OnnxproofError:
             raise
         except Exception as error:  # a damaged file, a value that is not of its column's type
-            raise unreadable(self.label, error) from error
+            raise refuse_source(self.label, error) from error
 
     @abstractmethod
     def _tables(self, start: int, size: int) -> Iterator[Table]:
@@ -67,8 +67,8 @@ class Source(ABC):
         """The rows with these numbers (some, ascending): one pass, in which nothing else is kept."""
         parts, at = [], int(places[0])
         for table in self.read(at, int(places[-1]) + 1, PASS_ROWS):
-            here = places[(places >= at) & (places < at + length(table))] - at
-            at += length(table)
+            here = places[(places >= at) & (places < at + count_rows(table))] - at
+            at += count_rows(table)
             if len(here):
                 parts.append({name: array[here] for name, array in table.items()})
         return join(parts)
@@ -84,23 +84,25 @@ class Source(ABC):
     def count(self) -> int:
         """How many rows there are, counted where nobody knows."""
         if self.rows is None:
-            self.rows = sum(length(table) for table in self.select(list(self.fields)[:1]).read(0, None, PASS_ROWS))
+            self.rows = sum(count_rows(table) for table in self.select(list(self.fields)[:1]).read(0, None, PASS_ROWS))
         return self.rows
 
 
-def unreadable(label: str, error: Exception) -> InputError:
+def refuse_source(label: str, error: Exception) -> InputError:
     """What is said where a library cannot read what the user named."""
-    return InputError(f"{label} cannot be read: {type(error).__name__}: {condensed(error)}")
+    return InputError(f"{label} cannot be read: {type(error).__name__}: {condense(error)}")
 
 
 def check_names(names: Sequence[str], label: str) -> None:
     """A field is found by its name: two of one name are one too many."""
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise InputError(f"{label} has several fields of the name {listed(twice)}: give every field a name of its own")
+        raise InputError(
+            f"{label} has several fields of the name {list_names(twice)}: give every field a name of its own"
+        )
 
 
-def as_array(value: Any) -> Array:
+def make_array(value: Any) -> Array:
     """An array of what the user's code or file gave: torch's tensors too, on any device and of any dtype."""
     if hasattr(value, "detach"):
         from onnxproof.tensors.conversion import to_numpy
@@ -114,7 +116,7 @@ def is_numeric(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fiub" or is_narrow_float(dtype)
 
 
-def kinds_of(table: Table) -> dict[str, Kind]:
+def read_kinds(table: Table) -> dict[str, Kind]:
     """What the rows of each field are."""
     return {
         name: "vector" if array.ndim > 1 else "number" if is_numeric(array.dtype) else "other"
@@ -122,10 +124,7 @@ def kinds_of(table: Table) -> dict[str, Kind]:
     }
 
 
-# --- tables -------------------------------------------------------------------------------------------------------
-
-
-def length(table: Table) -> int:
+def count_rows(table: Table) -> int:
     """Rows of a table."""
     return next((len(array) for array in table.values()), 0)
 
@@ -137,11 +136,11 @@ def join(tables: Sequence[Table]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in (tables[0] if tables else ())}
 
 
-def window(tables: Iterable[Table], skip: int, count: int | None) -> Iterator[Table]:
+def take_window(tables: Iterable[Table], skip: int, count: int | None) -> Iterator[Table]:
     """`count` rows after the first `skip`."""
     left = count
     for table in tables:
-        rows = length(table)
+        rows = count_rows(table)
         end = rows if left is None else min(rows, skip + left)
         if end > skip:
             yield {name: array[skip:end] for name, array in table.items()} if skip or end < rows else table
@@ -156,11 +155,11 @@ def rechunk(tables: Iterable[Table], size: int) -> Iterator[Table]:
     held: list[Table] = []
     count = 0
     for table in tables:
-        if not held and length(table) == size:
+        if not held and count_rows(table) == size:
             yield table
             continue
         held.append(table)
-        count += length(table)
+        count += count_rows(table)
         if count >= size:
             joined, full = join(held), count - count % size
             for first in range(0, full, size):
@@ -171,10 +170,7 @@ def rechunk(tables: Iterable[Table], size: int) -> Iterator[Table]:
         yield join(held)
 
 
-# --- marks --------------------------------------------------------------------------------------------------------
-
-
-def file_fingerprint(*files: Path) -> str:
+def fingerprint_files(*files: Path) -> str:
     """Name, size and time of some files."""
     digest = hashlib.blake2b(digest_size=12)
     for file in files:
@@ -183,10 +179,10 @@ def file_fingerprint(*files: Path) -> str:
     return digest.hexdigest()
 
 
-def values_fingerprint(table: Mapping[str, Any]) -> str:
+def fingerprint_values(table: Mapping[str, Any]) -> str:
     """A hash of all values of a table in memory."""
     digest = hashlib.blake2b(digest_size=12)
-    for name, array in ((name, as_array(value)) for name, value in table.items()):
+    for name, array in ((name, make_array(value)) for name, value in table.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
         digest.update(array.tobytes() if array.dtype.kind in "fiub" else repr(array.tolist()).encode())
     return digest.hexdigest()

@@ -13,16 +13,16 @@ import pyarrow as pa
 from pyarrow import compute, csv, ipc, types
 from pyarrow.parquet import ParquetFile
 
-from onnxproof.data.source import Kind, Source, Table, check_names, file_fingerprint
-from onnxproof.errors import InputError, listed
+from onnxproof.data.source import Kind, Source, Table, check_names, fingerprint_files
+from onnxproof.errors import InputError, list_names
 from onnxproof.tensors.arrays import Array
 
+# Splits of a Hugging Face data set, in the order in which one is taken.
 SPLITS = ("test", "validation", "valid", "dev")
-"""Splits of a Hugging Face data set, in the order in which one is taken."""
 
 
+# A row group or a file: how many rows it has, and its record batches by fields (others may come too) and size.
 Part = tuple[int | None, Callable[[list[str], int], Iterator[Any]]]
-"""A row group or a file: how many rows it has, and its record batches by fields (others may come too) and size."""
 
 
 class ArrowSource(Source):
@@ -32,7 +32,7 @@ class ArrowSource(Source):
         check_names(schema.names, label)
         self.sequential = any(count is None for count, _ in parts)
         rows = None if self.sequential else sum(count or 0 for count, _ in parts)
-        super().__init__(label, {f.name: _kind(f.type) for f in schema}, rows, file_fingerprint(*files))
+        super().__init__(label, {f.name: _kind(f.type) for f in schema}, rows, fingerprint_files(*files))
         self._parts = parts
 
     def _tables(self, start: int, size: int) -> Iterator[Table]:
@@ -138,7 +138,7 @@ def _split_folder(folder: Path, label: str) -> Path:
     splits = _json(folder / "dataset_dict.json")["splits"]
     chosen = next((name for name in SPLITS if name in splits), splits[0] if len(splits) == 1 else None)
     if chosen is None:
-        raise InputError(f"{label} has the splits {listed(splits)}: name one, such as {folder / splits[0]}")
+        raise InputError(f"{label} has the splits {list_names(splits)}: name one, such as {folder / splits[0]}")
     return folder / str(chosen)
 
 

@@ -9,32 +9,34 @@ from dataclasses import replace
 from typing import Any
 
 from onnxproof.findings import Where
-from onnxproof.findings.frames import place_of, traced_frame, unwrapped, user_frame
+from onnxproof.findings.frames import find_traced_frame, find_user_frame, locate_frame, unwrap_scope
 
 
-def chain(error: BaseException) -> str:
+def read_chain(error: BaseException) -> str:
     """The texts of an exception and its causes, innermost first."""
-    return "\n".join(f"{type(link).__name__}: {link}" for link in reversed(links(error)))
+    return "\n".join(f"{type(link).__name__}: {link}" for link in reversed(follow_links(error)))
 
 
-def location(error: BaseException) -> Where:
+def find_location(error: BaseException) -> Where:
     """The user's module and line: of the operator being translated, else from the traceback or from what torch prints."""
     node = _translated(error)
     if node is not None:
         scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
-        place = place_of(user_frame(node.meta.get("stack_trace") or ""))
-        return replace(place, module=unwrapped(scopes[-1]) if scopes else None)
+        place = locate_frame(find_user_frame(node.meta.get("stack_trace") or ""))
+        return replace(place, module=unwrap_scope(scopes[-1]) if scopes else None)
     # The node that the TorchScript exporter was translating, with its scope and the calls that led to it.
-    traced = _held(links(error), lambda node: hasattr(node, "sourceRange"))
-    module = unwrapped(traced.scopeName().rpartition("::")[2]) if traced is not None else None
-    frame = user_frame(chain(error)) or (traced_frame(traced.sourceRange()) if traced is not None else None)
+    traced = _held(follow_links(error), lambda node: hasattr(node, "sourceRange"))
+    module = unwrap_scope(traced.scopeName().rpartition("::")[2]) if traced is not None else None
+    frame = find_user_frame(read_chain(error)) or (
+        find_traced_frame(traced.sourceRange()) if traced is not None else None
+    )
     if frame is None:
-        tracebacks = ("".join(traceback.format_tb(link.__traceback__)) for link in links(error))
-        frame = next(filter(None, map(user_frame, tracebacks)), None)
-    return replace(place_of(frame), module=module or None)
+        tracebacks = ("".join(traceback.format_tb(link.__traceback__)) for link in follow_links(error))
+        frame = next(filter(None, map(find_user_frame, tracebacks)), None)
+    return replace(locate_frame(frame), module=module or None)
 
 
-def links(error: BaseException) -> list[BaseException]:
+def follow_links(error: BaseException) -> list[BaseException]:
     """An exception and its causes, outermost first."""
     found: list[BaseException] = []
     current: BaseException | None = error
@@ -46,7 +48,7 @@ def links(error: BaseException) -> list[BaseException]:
 
 def _translated(error: BaseException) -> Any:
     """The operator that the exporter was translating when it failed: it prints its name only, but its frame still holds it."""
-    telling = [link for link in links(error) if "Error when translating node" in str(link)]
+    telling = [link for link in follow_links(error) if "Error when translating node" in str(link)]
     return _held(telling, lambda node: hasattr(node, "meta") and hasattr(node, "target"))
 
 
@@ -56,14 +58,14 @@ def _held(errors: Sequence[BaseException], wanted: Callable[[Any], bool]) -> Any
     return next(filter(wanted, (frame.f_locals.get("node") for frame in frames)), None)
 
 
-def called(error: BaseException) -> str | None:
+def find_called(error: BaseException) -> str | None:
     """The operator that the user called, where a part of its decomposition failed: aten.cumprod for prims.prod."""
     node = _translated(error)
     operator = node.meta.get("original_aten") if node is not None else None
     return str(operator).removesuffix(".default") if operator is not None and operator != node.target else None
 
 
-def shortest(text: str, lines: int = 12) -> str:
+def shorten_chain(text: str, lines: int = 12) -> str:
     """The first lines of an exception chain that say something."""
     text = re.sub(r"\x1b\[[0-9;]*m|\[9?6?m?(?=This is step)", "", text)
     useful = [
@@ -81,13 +83,13 @@ FRAME = re.compile(
 )
 
 
+# An exception of C++ that nobody caught: what it says matters, and not that the process then ended.
 ABORT = re.compile(
     r"^terminate called after throwing[^\n]*\n(?=\s*what\(\):)|(?<=\n)Aborted \(core dumped\)\s*\Z", re.M
 )
-"""An exception of C++ that nobody caught: what it says matters, and not that the process then ended."""
 
 
-def errors_only(text: str) -> str:
+def keep_errors(text: str) -> str:
     """A pasted log without the frames of its tracebacks and without warnings: they name much that did not fail."""
     return ABORT.sub("", FRAME.sub("", text))
 
@@ -95,21 +97,21 @@ def errors_only(text: str) -> str:
 DIMENSIONS = re.compile(r"ConstraintViolation|Constraints violated|inferred a static shape|specialized|dynamic_shapes")
 
 
-def about_dimensions(error: BaseException) -> bool:
+def blames_dimensions(error: BaseException) -> bool:
     """Whether the exporter complains that a dynamic dimension cannot be dynamic."""
-    return DIMENSIONS.search(chain(error)) is not None
+    return DIMENSIONS.search(read_chain(error)) is not None
 
 
 PLACE = re.compile(r"\['leaves'\]\[(\d+)\]\.(?:size\(\)|shape)\[(\d+)\]")
 
 
-def fixed_places(error: BaseException) -> set[tuple[int, int]]:
+def find_fixed_places(error: BaseException) -> set[tuple[int, int]]:
     """(input, dimension) pairs that torch.export names as fixed by the model."""
-    return {(int(leaf), int(dim)) for leaf, dim in PLACE.findall(chain(error))}
+    return {(int(leaf), int(dim)) for leaf, dim in PLACE.findall(read_chain(error))}
 
 
-def in_optimiser(error: BaseException) -> bool:
+def blames_optimiser(error: BaseException) -> bool:
     """Whether it was the exporter's own graph optimiser that failed."""
-    text = chain(error)
+    text = read_chain(error)
     told = any(part in text for part in ("PassError", "onnxscript/optimizer", "onnxscript/rewriter"))
     return told or "onnx_ir/passes" in "".join(traceback.format_exception(error))

@@ -6,17 +6,18 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from onnxproof.diagnosis.chain import called, chain, errors_only, location, shortest
+from onnxproof.diagnosis.chain import find_called, find_location, keep_errors, read_chain, shorten_chain
 from onnxproof.diagnosis.forms import suggest_form
-from onnxproof.diagnosis.rules import first_rule
-from onnxproof.findings import Finding, Where, entry_of, found
+from onnxproof.diagnosis.rules import find_rule
+from onnxproof.findings import Finding, Where, found, look_up
 
+# Who speaks while a module is exported.
 EXPORTING = ("system", "packages", "pytorch", "torch_export", "torch_onnx", "torchscript")
-"""Who speaks while a module is exported."""
+# Who speaks while onnxruntime loads a file.
 LOADING = ("onnxruntime_model", "onnxruntime_provider", "onnxruntime_graph", "onnx")
-"""Who speaks while onnxruntime loads a file."""
+# Who speaks while onnxruntime runs it.
 RUNNING = ("onnxruntime_feed", "onnxruntime_provider", "onnxruntime_node")
-"""Who speaks while onnxruntime runs it."""
+# Who else speaks in what people paste, from the most to the least specific.
 ELSEWHERE = (
     "optimum",
     "module",
@@ -27,13 +28,12 @@ ELSEWHERE = (
     "exporter_status",
     "script",
 )
-"""Who else speaks in what people paste, from the most to the least specific."""
+# A text of onnxruntime: its speakers are asked before the exporter's.
 RUNTIME = re.compile(
     r"onnxruntime|no available backend found|\bOrtException|Can't create a session|ERROR_CODE: ?\d", re.I
 )
-"""A text of onnxruntime: its speakers are asked before the exporter's."""
+# Issue trackers and editors turn the quotes of a message into others.
 QUOTES = str.maketrans("‘’“”´", "''\"\"'")
-"""Issue trackers and editors turn the quotes of a message into others."""
 OPERATOR = re.compile(r"\b(?:aten|prims)(?:\.|::)\w+")
 BAKED = (
     "A parametrization computes the weight in every forward: bake it before the export, "
@@ -46,15 +46,15 @@ NODE = re.compile(
 
 def diagnose_export(error: BaseException) -> Finding:
     """Why an export failed."""
-    text, where = chain(error), location(error)
+    text, where = read_chain(error), find_location(error)
     known = _first(text, EXPORTING, where)
     if known is None:
-        message, form = f"the export failed: {shortest(text, 1)}", _mentioned(text)
-        failed = found("OX101", message, where=where, evidence={"error": shortest(text)})
+        message, form = f"the export failed: {shorten_chain(text, 1)}", _mentioned(text)
+        failed = found("OX101", message, where=where, evidence={"error": shorten_chain(text)})
         return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed
     if ".parametrizations." in f".{where.module}.":
         return replace(known, help=BAKED)
-    whole = called(error)
+    whole = find_called(error)
     if whole is None:
         return known
     # A part of its decomposition failed: it is told about the operator that the user called.
@@ -65,7 +65,7 @@ def diagnose_export(error: BaseException) -> Finding:
 
 def diagnose_loading(text: str) -> Finding | None:
     """Why onnxruntime does not load a file; None where its words are not known."""
-    return _first(text, LOADING, Where(node=named_node(text)))
+    return _first(text, LOADING, Where(node=find_named_node(text)))
 
 
 def diagnose_running(text: str) -> Finding | None:
@@ -73,9 +73,9 @@ def diagnose_running(text: str) -> Finding | None:
     return _first(text, RUNNING)
 
 
-def refused_size(text: str) -> tuple[str, str, str] | None:
+def find_refused_size(text: str) -> tuple[str, str, str] | None:
     """The input, the dimension and the size that a file fixes, where onnxruntime was fed another; None for any other message."""
-    known = first_rule(text, ("onnxruntime_feed",))
+    known = find_rule(text, ("onnxruntime_feed",))
     caught = known[1].groupdict() if known is not None else {}
     return (caught["name"], caught["dimension"], caught["fixed"]) if {"name", "fixed"} <= caught.keys() else None
 
@@ -83,12 +83,12 @@ def refused_size(text: str) -> tuple[str, str, str] | None:
 def diagnose_text(text: str) -> Finding | None:
     """What a text from elsewhere tells, a message, a whole log or somebody's own words; None where nothing of the catalogue fits."""
     text = text.translate(QUOTES)
-    errors = errors_only(text)
+    errors = keep_errors(text)
     known = _first(text, ("traceback",)) or _first(errors, _everyone(errors)) or _first(text, _everyone(text))
     return (_first(errors, ("people",)) or known) if known is None or known.entry.vague else known
 
 
-def named_node(text: str) -> str | None:
+def find_named_node(text: str) -> str | None:
     """The node that a message of onnxruntime names."""
     match = NODE.search(text)
     return match.group(1) if match else None
@@ -102,14 +102,14 @@ def _everyone(text: str) -> tuple[str, ...]:
 
 def _first(text: str, speakers: Iterable[str], where: Where | None = None) -> Finding | None:
     """The finding of the first rule that holds."""
-    known = first_rule(text, speakers)
+    known = find_rule(text, speakers)
     if known is None:
         return None
     rule, match = known
-    entry, operator = entry_of(rule.code), match.groupdict().get("operator")
+    entry, operator = look_up(rule.code), match.groupdict().get("operator")
     form = _mentioned(text) if entry.mentions else operator and suggest_form(operator)
     help = _instead(form, entry.fix) if form else rule.help
-    return found(rule.code, rule.tell(match), where=where, evidence={"error": shortest(text)}, help=help)
+    return found(rule.code, rule.tell(match), where=where, evidence={"error": shorten_chain(text)}, help=help)
 
 
 def _instead(form: str, fix: str) -> str:

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from onnxproof.findings import entry_of
+from onnxproof.findings import look_up
 
+# What the name of a node has more than its operator's: `%amax_1`.
 NODE = re.compile(r"^%|(?<=[a-z])_\d+$")
-"""What the name of a node has more than its operator's: `%amax_1`."""
 WEIGHT = "; where the matrix is a weight, compute it in `__init__` and keep it by `register_buffer`"
 
 
@@ -20,12 +20,12 @@ def suggest_form(operator: str) -> str | None:
     """What to write instead of an operator (`aten.median.dim`, `prims.prod`, `aten::median`); an overload's form comes before its operator's."""
     parts = NODE.sub("", operator).replace("::", ".").split(".")
     names = (".".join(parts[1:]), parts[1] if len(parts) > 1 else parts[0])
-    return next((forms()[name] for name in names if name in forms()), None)
+    return next((load_forms()[name] for name in names if name in load_forms()), None)
 
 
 def suggest_line(line: str, code: str) -> str | None:
     """What to write instead of a line that is exported wrongly, where the finding is of a kind that the advice is for."""
-    differs = entry_of(code).differs
+    differs = look_up(code).differs
     fitting = (
         str(advice["instead"])
         for advice in _data()["line"]
@@ -35,7 +35,7 @@ def suggest_line(line: str, code: str) -> str | None:
 
 
 @cache
-def forms() -> dict[str, str]:
+def load_forms() -> dict[str, str]:
     """What to write instead, by the operator's name."""
     data = _data()
     known: dict[str, str] = data["forms"] | {name: _call(**function) for name, function in data["rewrites"].items()}

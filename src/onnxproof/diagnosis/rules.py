@@ -47,7 +47,7 @@ class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @cache
-def rules(speaker: str) -> tuple[Rule, ...]:
+def load_rules(speaker: str) -> tuple[Rule, ...]:
     """The rules of a speaker, in the order in which they are tried."""
     data = msgspec.toml.decode((files(__package__) / "messages" / f"{speaker}.toml").read_bytes())
     shared = data.get("fragments", {})
@@ -60,7 +60,7 @@ def rules(speaker: str) -> tuple[Rule, ...]:
     return msgspec.convert(data["rule"], tuple[Rule, ...], dec_hook=compiled)
 
 
-def first_rule(text: str, speakers: Iterable[str]) -> tuple[Rule, re.Match[str]] | None:
+def find_rule(text: str, speakers: Iterable[str]) -> tuple[Rule, re.Match[str]] | None:
     """The first rule that holds for a text, and where."""
-    asked = ((rule, rule.search(text)) for speaker in speakers for rule in rules(speaker))
+    asked = ((rule, rule.search(text)) for speaker in speakers for rule in load_rules(speaker))
     return next(((rule, match) for rule, match in asked if match), None)

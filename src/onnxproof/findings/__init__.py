@@ -1,8 +1,8 @@
 """The catalogue of findings: what each code means, why it matters, how to fix it, and what follows from it."""
 
-from onnxproof.findings.catalogue import CATALOGUE, entry_of
+from onnxproof.findings.catalogue import CATALOGUE, look_up
 from onnxproof.findings.entry import FAMILIES, Entry, Family, Severity, Stage
-from onnxproof.findings.finding import Finding, Verdict, Where, found, verdict_of
+from onnxproof.findings.finding import Finding, Verdict, Where, decide_verdict, found
 
 __all__ = [
     "CATALOGUE",
@@ -14,7 +14,7 @@ __all__ = [
     "Stage",
     "Verdict",
     "Where",
-    "entry_of",
+    "decide_verdict",
     "found",
-    "verdict_of",
+    "look_up",
 ]

@@ -9,33 +9,33 @@ from typing import Any
 
 import msgspec
 
-from onnxproof.findings.entry import FAMILIES, Entry, Family, family_of
+from onnxproof.findings.entry import FAMILIES, Entry, Family, find_family
 
 
 class Catalogue(Mapping[str, Entry]):
     """Code → its entry, by family."""
 
     def __getitem__(self, code: str) -> Entry:
-        family = family_of(code)
+        family = find_family(code)
         if family not in FAMILIES:
             raise KeyError(code)
-        return entries(family)[code]
+        return load_entries(family)[code]
 
     def __iter__(self) -> Iterator[str]:
-        return (code for family in FAMILIES for code in entries(family))
+        return (code for family in FAMILIES for code in load_entries(family))
 
     def __len__(self) -> int:
-        return sum(len(entries(family)) for family in FAMILIES)
+        return sum(len(load_entries(family)) for family in FAMILIES)
 
 
 @cache
-def entries(family: Family) -> dict[str, Entry]:
+def load_entries(family: Family) -> dict[str, Entry]:
     """A family's codes, in the order of its file."""
     text = (files(__package__) / "catalogue" / f"{family.name}.toml").read_bytes()
-    return {code: entry_from(code, table) for code, table in msgspec.toml.decode(text).items()}
+    return {code: read_entry(code, table) for code, table in msgspec.toml.decode(text).items()}
 
 
-def entry_from(code: str, table: Mapping[str, Any]) -> Entry:
+def read_entry(code: str, table: Mapping[str, Any]) -> Entry:
     """The entry that a table of the file says; a name or a value that no field has is an error."""
     try:
         return msgspec.convert({**table, "code": code}, Entry)
@@ -46,6 +46,6 @@ def entry_from(code: str, table: Mapping[str, Any]) -> Entry:
 CATALOGUE = Catalogue()
 
 
-def entry_of(code: str) -> Entry:
+def look_up(code: str) -> Entry:
     """The page about a code; that of a release which has others is empty."""
     return CATALOGUE.get(code) or Entry(code, "a finding of another release", "note", "", "", "")

@@ -48,7 +48,7 @@ FAMILIES = (
 )
 
 
-def family_of(code: str) -> Family:
+def find_family(code: str) -> Family:
     """What a code is about; those of another release may have families of their own."""
     prefix = code[:3]
     return next((family for family in FAMILIES if family.prefix == prefix), Family(prefix, prefix, prefix))
@@ -71,7 +71,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     never: str = ""
     """What to do instead where it hits every case, the example's own too."""
 
-    # --- the verdict
     judged: bool = False
     """The policy derives it from recorded numbers: judged again, it is dropped and derived again."""
     unacceptable: str = ""
@@ -87,7 +86,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     random: bool = False
     """Its output is not the same twice, so nothing else is said about it."""
 
-    # --- the cause
     locatable: bool = False
     """Its cause can be looked for in the graph: the two sides answer differently, or one does not answer."""
     suspicion: str = ""
@@ -103,7 +101,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     differs: Literal["nan", "dtype", "discrete"] | None = None
     """What it is that differs, where some advice is for that alone."""
 
-    # --- what is tried next
     healable: bool = False
     """Another setting of the export or the session may remove it, so `--heal` is offered."""
     eager: bool = False
@@ -115,7 +112,6 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stateful: bool = False
     """A forward changes what it should only read: it is put back after each run."""
 
-    # --- how it is told
     prominent: bool = False
     """A note that a summary shows first, with its help."""
     link: str = ", a part of"
@@ -126,7 +122,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def family(self) -> Family:
         """What it is about."""
-        return family_of(self.code)
+        return find_family(self.code)
 
     @property
     def acceptable(self) -> bool:

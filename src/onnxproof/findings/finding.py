@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
-from onnxproof.findings.catalogue import CATALOGUE, entry_of
+from onnxproof.findings.catalogue import CATALOGUE, look_up
 from onnxproof.findings.entry import OFFER, Entry, Severity, Stage
 
 WEIGHT: dict[str, int] = {"note": 0, "review": 1, "block": 2}
@@ -47,7 +47,7 @@ class Finding:
     @property
     def entry(self) -> Entry:
         """What the catalogue knows about its code."""
-        return entry_of(self.code)
+        return look_up(self.code)
 
     @property
     def weight(self) -> int:
@@ -107,6 +107,6 @@ def found(
     )
 
 
-def verdict_of(findings: Iterable[Finding]) -> Verdict:
+def decide_verdict(findings: Iterable[Finding]) -> Verdict:
     """The worst finding that gates decides."""
     return VERDICTS[max((finding.weight for finding in findings), default=0)]

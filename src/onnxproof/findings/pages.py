@@ -5,23 +5,26 @@ from __future__ import annotations
 from onnxproof.findings import CATALOGUE, FAMILIES, Entry
 
 
-def page() -> str:
+def render_page() -> str:
     """Every entry of the catalogue, by family."""
     paragraphs = ["# Findings", "Generated from the catalogue; `onnxproof explain CODE` prints the same."]
     for family in FAMILIES:
         entries = [entry for _, entry in sorted(CATALOGUE.items()) if entry.family == family]
-        paragraphs += [f"## {family.prefix}xx: {family.title}", *(part for entry in entries for part in section(entry))]
+        paragraphs += [
+            f"## {family.prefix}xx: {family.title}",
+            *(part for entry in entries for part in render_section(entry)),
+        ]
     return "\n\n".join(paragraphs) + "\n"
 
 
-def section(entry: Entry) -> list[str]:
+def render_section(entry: Entry) -> list[str]:
     """One entry, paragraph by paragraph."""
     stage = f", stage *{entry.stage}*" if entry.stage else ""
-    said = [f"**{label}.** {text}" if label else text for label, text in told(entry).items()]
+    said = [f"**{label}.** {text}" if label else text for label, text in list_facts(entry).items()]
     return [f"### {entry.code}: {entry.title}", f"*{entry.severity}*{stage}", *said]
 
 
-def told(entry: Entry) -> dict[str, str]:
+def list_facts(entry: Entry) -> dict[str, str]:
     """What there is to say about a code, in order: label → text; the first needs no label."""
     parts = {
         "": entry.what,
@@ -36,4 +39,4 @@ def told(entry: Entry) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    print(render_page(), end="")

@@ -9,13 +9,13 @@ import onnx
 import onnx.inliner
 import onnx_ir as ir
 
-from onnxproof.graph.view import Graph, names
+from onnxproof.graph.view import Graph, list_names
 
+# Where a body is put to be inlined: a name that no file uses.
 DOMAIN = "body"
-"""Where a body is put to be inlined: a name that no file uses."""
 
 
-def inlined(graph: Graph, node: ir.Node) -> Graph | None:
+def inline(graph: Graph, node: ir.Node) -> Graph | None:
     """The nodes that a node with known types stands for; None where it is no function here."""
     call = ir.to_proto(node)
     own = [f for f in graph.proto.functions if (f.domain, f.name) == (node.domain, node.op_type)]
@@ -23,7 +23,7 @@ def inlined(graph: Graph, node: ir.Node) -> Graph | None:
     if function is None:
         return None
     call.domain, function.domain = DOMAIN, DOMAIN
-    inputs = [_value(graph, name) for name in dict.fromkeys(names(node.inputs))]
+    inputs = [_value(graph, name) for name in dict.fromkeys(list_names(node.inputs))]
     made = onnx.helper.make_graph([call], DOMAIN, inputs, [onnx.ValueInfoProto(name=name) for name in call.output])
     imports = [*function.opset_import, onnx.helper.make_opsetid(DOMAIN, 1)]
     others = [f for f in graph.proto.functions if (f.domain, f.name) != (node.domain, node.op_type)]

@@ -12,10 +12,10 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.errors import Rejected
-from onnxproof.graph.file import subgraphs
+from onnxproof.graph.file import list_subgraphs
 from onnxproof.graph.operators import FAST_OPS
 from onnxproof.graph.weights import NONE, Weights
-from onnxproof.graph.widening import in_float64, widen
+from onnxproof.graph.widening import widen, widen_array
 from onnxproof.tensors.arrays import Array, Arrays
 
 RECURRENT = {"LSTM", "GRU", "RNN"}
@@ -33,10 +33,10 @@ class Stop:
     """The names of its results."""
 
 
+# What goes on in place of a node's results: the same ones, by whoever only looks.
 Pass = Callable[[Stop, Sequence[Any]], Sequence[Any]]
-"""What goes on in place of a node's results: the same ones, by whoever only looks."""
+# What goes on where a node raises; None ends the run there.
 Rescue = Callable[[Stop, Exception], Sequence[Any] | None]
-"""What goes on where a node raises; None ends the run there."""
 
 
 class Evaluator:
@@ -106,7 +106,7 @@ def _last_uses(graph: onnx.GraphProto, kept: set[str]) -> list[list[str]]:
 def _taken(node: onnx.NodeProto) -> Iterator[str]:
     """What a node takes, its subgraphs included."""
     yield from node.input
-    for graph in subgraphs(node):
+    for graph in list_subgraphs(node):
         for inner in graph.node:
             yield from _taken(inner)
         yield from (output.name for output in graph.output)
@@ -130,7 +130,7 @@ class ReferenceRunner:
             raise Rejected(f"{type(error).__name__}: {error}") from error
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
-        feed = {name: in_float64(inputs[self._renamed.get(name, name)]) for name in self._evaluator.inputs}
+        feed = {name: widen_array(inputs[self._renamed.get(name, name)]) for name in self._evaluator.inputs}
         try:
             return self._evaluator.run(feed)
         except MemoryError:

@@ -31,7 +31,7 @@ def load_model(path: Path) -> onnx.ModelProto:
     return model
 
 
-def external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
+def list_external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     """The files beside the model that hold its weights."""
     places = {_location(tensor) for tensor in _external(model)} - {path.name}
     return [path.parent / place for place in sorted(places) if (path.parent / place).is_file()]
@@ -80,7 +80,7 @@ def _check_external(path: Path, model: onnx.ModelProto) -> None:
             raise FindingError(found("OX302", message))
 
 
-def complaint(path: Path) -> Finding | None:
+def find_complaint(path: Path) -> Finding | None:
     """What the ONNX checker says against the file, if anything: onnxruntime may load it all the same."""
     try:
         onnx.checker.check_model(str(path), full_check=True)
@@ -94,7 +94,7 @@ def complaint(path: Path) -> Finding | None:
     return None
 
 
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def list_subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs that a node holds: branches and bodies of loops."""
     for attribute in node.attribute:
         yield from [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import onnx
 
-from onnxproof.graph.file import subgraphs
-from onnxproof.graph.lightening import without_initializers
+from onnxproof.graph.file import list_subgraphs
+from onnxproof.graph.lightening import strip_initializers
 
+# Bytes above which a weight takes no part in inference.
 HEAVY = 4096
-"""Bytes above which a weight takes no part in inference."""
 
 
 def infer(model: onnx.ModelProto) -> onnx.GraphProto:
@@ -22,7 +22,7 @@ def infer(model: onnx.ModelProto) -> onnx.GraphProto:
 
 def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which heavy weights are inputs: neither they nor anything of their size is copied."""
-    light = without_initializers(model)
+    light = strip_initializers(model)
     listed = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
         if not tensor.external_data and tensor.ByteSize() <= HEAVY:
@@ -32,15 +32,17 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     return light
 
 
-def types_of(graph: onnx.GraphProto) -> dict[str, int]:
+def infer_types(graph: onnx.GraphProto) -> dict[str, int]:
     """Value → element type, of subgraphs too: a name of the outer graph wins."""
-    types = {name: kind for node in graph.node for inner in subgraphs(node) for name, kind in types_of(inner).items()}
+    types = {
+        name: kind for node in graph.node for inner in list_subgraphs(node) for name, kind in infer_types(inner).items()
+    }
     values = [*graph.input, *graph.output, *graph.value_info]
     types |= {v.name: int(v.type.tensor_type.elem_type) for v in values if v.type.HasField("tensor_type")}
     return types | {t.name: int(t.data_type) for t in graph.initializer}
 
 
-def shapes_of(graph: onnx.GraphProto) -> dict[str, tuple[int | str | None, ...]]:
+def infer_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int | str | None, ...]]:
     """Value → shape."""
     values = [*graph.value_info, *graph.input, *graph.output]
     dims = {v.name: v.type.tensor_type.shape.dim for v in values if v.type.tensor_type.HasField("shape")}

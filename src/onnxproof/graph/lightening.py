@@ -13,14 +13,14 @@ from pathlib import Path
 
 import onnx
 
+# Bytes from which on a tensor stays in the file.
 LARGE = 1 << 20
-"""Bytes from which on a tensor stays in the file."""
+# Bytes of a file from which on it is read without them.
 HEAVY = 64 << 20
-"""Bytes of a file from which on it is read without them."""
+# Numbers of the fields on the way, in onnx.proto: they never change.
 GRAPH, INITIALIZER, RAW_DATA = 7, 5, 9
-"""Numbers of the fields on the way, in onnx.proto: they never change."""
+# How the wire format marks a field that tells its length.
 BYTES = 2
-"""How the wire format marks a field that tells its length."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _number(data: mmap.mmap, at: int) -> tuple[int, int]:
             raise ValueError(f"no number at {at}")
 
 
-def without_initializers(proto: onnx.ModelProto) -> onnx.ModelProto:
+def strip_initializers(proto: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of everything else: the weights must not be copied to be left out."""
     light = onnx.ModelProto()
     for field, value in proto.ListFields():

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import onnx
 import onnx_ir as ir
 
-from onnxproof.graph.file import subgraphs
+from onnxproof.graph.file import list_subgraphs
 
 
-def mended(model: onnx.ModelProto) -> onnx.ModelProto:
+def mend(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which every name is written once and what onnx_ir has no word for has no type: enough to look at it."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -43,7 +43,7 @@ def _mend_nodes(nodes: Iterable[onnx.NodeProto], written: set[str]) -> None:
             while node.output[place] and node.output[place] in written:
                 node.output[place] += " again"
             written.add(node.output[place])
-        for graph in subgraphs(node):
+        for graph in list_subgraphs(node):
             _mend_graph(graph)
         _mend_attributes(node.attribute)
 

@@ -122,13 +122,7 @@ def _text(value: Any, default: str) -> str:
 
 
 FAST_OPS = [AveragePool, Conv, ConvTranspose, Erf, Gelu, GridSample, LogSoftmax, MaxPool]
+# For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep.
 FAITHFUL_OPS = [MaxPool]
-"""For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep."""
-IMPRECISE = {
-    "AffineGrid",
-    "CausalConvWithState",
-    "DynamicQuantizeLinear",
-    "LinearAttention",
-    "MelWeightMatrix",
-}
-"""Operators whose reference implementation computes partly in float32: they are exact only to float32's accuracy."""
+# Operators whose reference implementation computes partly in float32: they are exact only to float32's accuracy.
+IMPRECISE = {"AffineGrid", "CausalConvWithState", "DynamicQuantizeLinear", "LinearAttention", "MelWeightMatrix"}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxproof.findings import Where
-from onnxproof.findings.frames import traced_frame, unwrapped, user_frame
+from onnxproof.findings.frames import find_traced_frame, find_user_frame, unwrap_scope
 
 TARGET = re.compile(r"target=(?:torch\.ops\.)?([\w.]+)")
 
@@ -34,14 +34,14 @@ class Origin:
     """The exporter's rewrite rule that made the node, if one did."""
 
 
-def origin_of(metadata: Mapping[str, str]) -> Origin:
+def read_origin(metadata: Mapping[str, str]) -> Origin:
     """Read what the exporter wrote on a node."""
-    frame = user_frame(metadata.get("pkg.torch.onnx.stack_trace", ""))
+    frame = find_user_frame(metadata.get("pkg.torch.onnx.stack_trace", ""))
     scopes = _list(metadata.get("pkg.torch.onnx.name_scopes"))
     classes = _list(metadata.get("pkg.torch.onnx.class_hierarchy"))
     target = TARGET.search(metadata.get("pkg.torch.onnx.fx_node", ""))
     return Origin(
-        module=unwrapped(scopes[-2]) if len(scopes) > 1 else None,
+        module=unwrap_scope(scopes[-2]) if len(scopes) > 1 else None,
         cls=classes[-2] if len(classes) > 1 else None,
         **_line(frame),
         op=target.group(1) if target else None,
@@ -49,16 +49,16 @@ def origin_of(metadata: Mapping[str, str]) -> Origin:
     )
 
 
-def origin_of_scope(name: str, modules: Collection[str] = (), trace: str | None = None) -> Origin:
+def read_scope(name: str, modules: Collection[str] = (), trace: str | None = None) -> Origin:
     """TorchScript keeps scopes in node names: `/model/fc1/Gemm`, and `/model/fc1_2/Gemm` where a module is called again.
 
     `trace`: the calls that led to the node, as tracing notes them.
     """
-    place = Origin(**_line(traced_frame(trace or "")))
+    place = Origin(**_line(find_traced_frame(trace or "")))
     parts = [part for part in name.split("/") if part]
     if len(parts) < 2:
         return place
-    path = unwrapped(parts[-2] if "." in parts[-2] else ".".join(parts[:-1]))
+    path = unwrap_scope(parts[-2] if "." in parts[-2] else ".".join(parts[:-1]))
     again = re.sub(r"_\d+(?=\.|$)", "", path or "")
     return replace(place, module=again if path not in modules and again in modules else path)
 
@@ -75,7 +75,7 @@ def _list(text: str | None) -> list[str]:
     return [str(item) for item in value]
 
 
-def placed(node: str | None, sourcemap: str | None) -> Where:
+def place_node(node: str | None, sourcemap: str | None) -> Where:
     """A node by its name, and the module and line that the source map knows of it."""
     return place_in(read(Path(sourcemap)) if sourcemap else {}, node)
 

@@ -21,15 +21,15 @@ from onnxproof.errors import FindingError
 from onnxproof.findings import Where, found
 from onnxproof.graph import sourcemap
 from onnxproof.graph.file import load_model
-from onnxproof.graph.inference import infer, shapes_of, types_of
-from onnxproof.graph.mending import mended
-from onnxproof.graph.weights import Weights, outside, read, separate
+from onnxproof.graph.inference import infer, infer_shapes, infer_types
+from onnxproof.graph.mending import mend
+from onnxproof.graph.weights import Weights, read, separate, take_outside
 from onnxproof.tensors.arrays import Array
 
+# Numbers up to which a stored tensor is read as a constant: a limit, a condition, a shape.
 SMALL = 64
-"""Numbers up to which a stored tensor is read as a constant: a limit, a condition, a shape."""
+# How a Constant may hold numbers without a tensor.
 NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
-"""How a Constant may hold numbers without a tensor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Graph:
     @staticmethod
     def of(model: ir.Model) -> Graph:
         """A model in memory, as it is now; its weights are shared."""
-        proto, held = outside(model)
+        proto, held = take_outside(model)
         return Graph(proto, held=held)
 
     @cached_property
@@ -71,8 +71,6 @@ class Graph:
         """The model and its large weights, as the evaluator takes them."""
         stored = {name: v.const_value for name, v in self.main.initializers.items() if v.const_value is not None}
         return separate(self.proto, stored)
-
-    # --- nodes
 
     @property
     def main(self) -> ir.Graph:
@@ -100,7 +98,7 @@ class Graph:
             yield node
             never = self.never_taken(node)
             for attribute in node.attributes.values():
-                for inner in graphs_of(attribute) if attribute.name != never else ():
+                for inner in list_graphs(attribute) if attribute.name != never else ():
                     yield from self._running(inner)
 
     def never_taken(self, node: ir.Node) -> str | None:
@@ -124,8 +122,6 @@ class Graph:
     def where(self, node: ir.Node) -> Where:
         """A node, and the module and line it comes from, where a source map lies beside the file."""
         return sourcemap.place_in(self._origins, node.name or None)
-
-    # --- values
 
     @property
     def inputs(self) -> Sequence[ir.Value]:
@@ -154,7 +150,7 @@ class Graph:
             node = waiting.pop().producer()
             if node is not None and node.graph is self.main and node not in seen:
                 seen.add(node)
-                waiting += taken(node)
+                waiting += list_taken(node)
         return seen
 
     @cached_property
@@ -163,9 +159,7 @@ class Graph:
         sparse = {tensor.values.name for tensor in self.proto.graph.sparse_initializer}  # onnx_ir leaves them out
         read = ((node, value) for node in self.main.all_nodes() for value in node.inputs if value is not None)
         lost = ((node, v) for node, v in read if v.producer() is None and not v.is_graph_input())
-        return [(n, name_of(v)) for n, v in lost if not v.is_initializer() and v.name not in sparse]
-
-    # --- what is known about them
+        return [(n, read_name(v)) for n, v in lost if not v.is_initializer() and v.name not in sparse]
 
     @property
     def opset(self) -> int:
@@ -185,14 +179,12 @@ class Graph:
     @cached_property
     def types(self) -> Mapping[str, int]:
         """Value → element type, as far as inference tells; those of subgraphs too."""
-        return {**types_of(self.proto.graph), **types_of(self._inferred)}
+        return {**infer_types(self.proto.graph), **infer_types(self._inferred)}
 
     @cached_property
     def shapes(self) -> Mapping[str, tuple[int | str | None, ...]]:
         """Value → shape, as far as inference tells."""
-        return shapes_of(self._inferred)
-
-    # --- what is stored
+        return infer_shapes(self._inferred)
 
     def tensors(self) -> Iterator[tuple[str, ir.TensorProtocol]]:
         """Every tensor that the file stores: initialisers, and those of nodes."""
@@ -202,7 +194,7 @@ class Graph:
             for attribute in node.attributes.values():
                 tensor = _held(node, attribute)
                 if tensor is not None:
-                    yield name_of(node.outputs[0]) if node.outputs else node.name or "", tensor
+                    yield read_name(node.outputs[0]) if node.outputs else node.name or "", tensor
 
     def stored(self, value: ir.Value) -> ir.TensorProtocol | None:
         """The tensor that the file stores for a value: of an initialiser or a Constant."""
@@ -238,8 +230,6 @@ class Graph:
         except Exception:
             return None
 
-    # --- models made of it
-
     @property
     def folder(self) -> str | None:
         """Where weights lie that the protobuf does not hold."""
@@ -258,7 +248,7 @@ class Graph:
         """What lies between values, with the weights it uses, as a model of its own."""
         cut = ir.convenience.extract(self.main, inputs, outputs)
         for value in cut.inputs:
-            kind, shape = self.types.get(name_of(value)), self.shapes.get(name_of(value))
+            kind, shape = self.types.get(read_name(value)), self.shapes.get(read_name(value))
             value.type = ir.TensorType(ir.DataType(kind)) if kind else value.type
             value.shape = ir.Shape(shape) if shape is not None else value.shape
         for value in cut.initializers.values():
@@ -268,41 +258,41 @@ class Graph:
         return ir.Model(cut, ir_version=self.model.ir_version, functions=[*self.model.functions.values()])
 
 
-def label(node: ir.Node) -> str:
+def label_node(node: ir.Node) -> str:
     """What a node is called: its name, or that of its first result."""
-    return node.name or (name_of(node.outputs[0]) if node.outputs else "")
+    return node.name or (read_name(node.outputs[0]) if node.outputs else "")
 
 
-def name_of(value: ir.Value | None) -> str:
+def read_name(value: ir.Value | None) -> str:
     """The name of a value; empty for one that is left out."""
     return value.name or "" if value is not None else ""
 
 
-def names(values: Sequence[ir.Value | None]) -> list[str]:
+def list_names(values: Sequence[ir.Value | None]) -> list[str]:
     """The names of values, without those that are left out."""
     return [value.name for value in values if value is not None and value.name]
 
 
-def subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
+def list_subgraphs(node: ir.Node) -> Iterator[ir.Graph]:
     """The graphs that a node holds: branches and bodies of loops."""
     for attribute in node.attributes.values():
-        yield from graphs_of(attribute)
+        yield from list_graphs(attribute)
 
 
-def taken(node: ir.Node) -> Iterator[ir.Value]:
+def list_taken(node: ir.Node) -> Iterator[ir.Value]:
     """What a node reads, its subgraphs included."""
     yield from (value for value in node.inputs if value is not None)
-    for graph in subgraphs(node):
+    for graph in list_subgraphs(node):
         for inner in graph:
-            yield from taken(inner)
+            yield from list_taken(inner)
 
 
-def dims(value: ir.Value) -> tuple[int | str | None, ...] | None:
+def read_dims(value: ir.Value) -> tuple[int | str | None, ...] | None:
     """A declared shape: numbers, names, and None for sizes without a name."""
     return None if value.shape is None else tuple(d if isinstance(d, int) else d.value for d in value.shape)
 
 
-def graphs_of(attribute: ir.Attr) -> Sequence[ir.Graph]:
+def list_graphs(attribute: ir.Attr) -> Sequence[ir.Graph]:
     """The graphs that an attribute holds."""
     if attribute.type == ir.AttributeType.GRAPH:
         return [attribute.value]
@@ -331,7 +321,7 @@ def _passed(value: ir.Value) -> tuple[ir.Value, ir.DataType | None] | None:
 
 def _from_mended(proto: onnx.ModelProto) -> ir.Model:
     try:
-        model: ir.Model = ir.from_proto(mended(proto))
+        model: ir.Model = ir.from_proto(mend(proto))
         return model
     except Exception as error:
         cause: BaseException = error

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnxproof.graph.lightening import HEAVY, LARGE, without_initializers
-from onnxproof.graph.widening import digest, in_float64
+from onnxproof.graph.lightening import HEAVY, LARGE, strip_initializers
+from onnxproof.graph.widening import digest_weight, widen_array
 from onnxproof.tensors.arrays import Array
 
 Change = Callable[[str, Array], Array]
@@ -35,12 +35,14 @@ class Weights(Mapping[str, Array]):
 
     def widened(self) -> Weights:
         """In float64."""
-        return Weights(self._tensors, lambda name, array: in_float64(self._change(name, array)))
+        return Weights(self._tensors, lambda name, array: widen_array(self._change(name, array)))
 
     def nudged(self, known: set[bytes], seed: int) -> Weights | None:
         """With those moved a little that are no parameter of the module's; None where all are. See `nudge_constants`."""
         derived = {
-            name for name in self if self[name].dtype.kind == "f" and digest(self[name].astype("f4")) not in known
+            name
+            for name in self
+            if self[name].dtype.kind == "f" and digest_weight(self[name].astype("f4")) not in known
         }
 
         def change(name: str, array: Array) -> Array:
@@ -65,7 +67,7 @@ def separate(proto: onnx.ModelProto, stored: Mapping[str, ir.TensorProtocol]) ->
     """A model without its large tensors, and those; small ones that lie in other files are brought in."""
     together = sum(tensor.nbytes for tensor in stored.values())
     apart = {name: tensor for name, tensor in stored.items() if together > HEAVY and tensor.nbytes >= LARGE}
-    light = without_initializers(proto)
+    light = strip_initializers(proto)
     for tensor in proto.graph.initializer:
         if tensor.name not in apart and tensor.name in stored:
             outside = tensor.data_location == onnx.TensorProto.EXTERNAL
@@ -77,7 +79,7 @@ def _brought(tensor: ir.TensorProtocol) -> onnx.TensorProto:
     return ir.to_proto(ir.tensor(read(tensor), dtype=tensor.dtype, name=tensor.name))
 
 
-def outside(model: ir.Model) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:
+def take_outside(model: ir.Model) -> tuple[onnx.ModelProto, dict[str, ir.TensorProtocol]]:
     """A model in memory as a protobuf whose large tensors are said to lie elsewhere, and these: a protobuf holds 2 GB at most."""
     values = model.graph.initializers.values()
     tensors = {value: value.const_value for value in values if value.const_value is not None}

@@ -23,11 +23,11 @@ EXPANDED = {"GroupNormalization", "HardSwish", "MeanVarianceNormalization", "Mis
 DTYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
 
 Part: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
+# Of a shape: relative steps in ulp.
 Steps = Callable[..., Any]
-"""Of a shape: relative steps in ulp."""
 
 
-def in_float64(array: Array) -> Array:
+def widen_array(array: Array) -> Array:
     """A float array in float64; any other as it is."""
     return array.astype(np.float64) if array.dtype.kind == "f" or "float" in array.dtype.name else array
 
@@ -113,14 +113,14 @@ def _widen_tensor(tensor: onnx.TensorProto) -> None:
         tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
 
 
-def digest(array: Array) -> bytes:
+def digest_weight(array: Array) -> bytes:
     """What a weight holds, whatever its name."""
     return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
 
 
-def digests(arrays: Iterable[Array]) -> set[bytes]:
+def digest_weights(arrays: Iterable[Array]) -> set[bytes]:
     """Digests of weights, and of their transposes: what an exporter may store without computing anything."""
-    return {digest(one) for array in arrays for one in ((array, array.T) if array.ndim == 2 else (array,))}
+    return {digest_weight(one) for array in arrays for one in ((array, array.T) if array.ndim == 2 else (array,))}
 
 
 def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx.ModelProto | None:
@@ -167,7 +167,7 @@ def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], steps: Steps) -> 
     array = onnx.numpy_helper.to_array(tensor)
     # Few digits are meant as they stand; a number beyond float32's integers was rounded to be stored.
     whole = array.size < 64 and np.all((array == np.round(array * 2.0**10) / 2.0**10) & (np.abs(array) < 2.0**24))
-    if not array.size or whole or digest(array.astype(np.float32)) in known or digest(array) in known:
+    if not array.size or whole or digest_weight(array.astype(np.float32)) in known or digest_weight(array) in known:
         return False
     moved = array * (1 + steps(array.shape) * 2.0**-24)
     tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(moved), tensor.name))

@@ -10,23 +10,23 @@ from statistics import median
 from timeit import timeit
 from typing import Any
 
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import open_timed
 from onnxproof.diagnosis.forms import suggest_line
 from onnxproof.errors import OnnxproofError
 from onnxproof.findings import Finding, found
-from onnxproof.heal.remedies import Remedy, options_of, remedies
+from onnxproof.heal.remedies import Remedy, list_options, list_remedies
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
 from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.healing import Cost, Healing, Tried
 from onnxproof.proof.proof import Proof
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
 
+# Calls of each session that are timed.
 ROUNDS = 60
-"""Calls of each session that are timed."""
 
 
 def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress | None = None) -> Proof:
@@ -34,7 +34,7 @@ def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress |
     if not _faults(proof):
         return proof
     tried: list[Tried] = []
-    for remedy in remedies(request, proof, candidate_of(request.verify.session)):
+    for remedy in list_remedies(request, proof, choose_candidate(request.verify.session)):
         if progress is not None:
             progress.stage(f"heal: {remedy.what}")
         out = Path(request.out) / "heal" / remedy.name
@@ -62,9 +62,6 @@ def _remaining(before: Proof, after: Proof) -> str | None:
     return f"{left[0].code}: {left[0].message[:200]}" if left else None
 
 
-# --- the outcome ----------------------------------------------------------------------------------------------------------
-
-
 def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried: Sequence[Tried]) -> Proof:
     """The proof of what passes; its artifact takes the place of the faulty one."""
     cost = _cost(before, after, request, remedy.apply(request))
@@ -77,7 +74,7 @@ def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried
     parts = [f"{ratio:.2f} times the {what}" for what, ratio in ratios.items() if ratio is not None]
     priced = f" ({', '.join(parts)})" if parts else ""
     message = f"healed by {remedy.what}{priced}; before: {wrong.message}"
-    note = found("OX008", message, evidence=plain(record), help=remedy.recipe())
+    note = found("OX008", message, evidence=to_plain(record), help=remedy.recipe())
     return replace(after, artifact=artifact, findings=(*after.findings, note), healing=record)
 
 
@@ -89,7 +86,7 @@ def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
     instead = f" ({advice})" if advice else ""
     message = f"none of {len(tried)} settings heals it: the model has to change{place}{instead}"
     record = Healing(False, tuple(tried))
-    note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=plain(record))
+    note = found("OX009", message, where=worst.where, stage=worst.stage, evidence=to_plain(record))
     return replace(proof, findings=(*(f.without_offer() for f in proof.findings), note), healing=record)
 
 
@@ -105,7 +102,7 @@ def _put_in_place(out: Path, artifact: Artifact) -> Artifact:
     return replace(artifact, path=str(out / source.name), sourcemap=side)
 
 
-def settings_of(proof: Proof, request: Request) -> dict[str, Any]:
+def list_settings(proof: Proof, request: Request) -> dict[str, Any]:
     """The options with which a run worked, where they are not the ones it was asked for."""
     made, export = proof.artifact, request.export
     changes: dict[str, Any] = {}
@@ -114,14 +111,11 @@ def settings_of(proof: Proof, request: Request) -> dict[str, Any]:
         changes |= {"exporter": "torchscript"} if torchscript else {}
         changes |= {"no_optimize": True} if made.optimized is False and export.optimize else {}
         changes |= {"strict": True} if made.strict and not export.strict else {}
-    changes |= options_of(proof.healing or Healing(False))
+    changes |= list_options(proof.healing or Healing(False))
     if "range" in changes:  # sizes join the ranges that were given
         given = [f"{name}:{ends.low:g},{ends.high:g}" for name, ends in request.ranges.items()]
         changes["range"] = [*given, *changes["range"]]
     return changes
-
-
-# --- the price --------------------------------------------------------------------------------------------------------------
 
 
 def _cost(before: Proof, after: Proof, old: Request, new: Request) -> Cost:
@@ -145,6 +139,6 @@ def _call(proof: Proof, request: Request) -> Callable[[], Any]:
     assert proof.artifact is not None  # else there is no session to time: the caller goes on without
     settings, path = request.verify.session, Path(proof.artifact.path)
     feed = {name: np.ones(facts.shape, facts.dtype) for name, facts in proof.subject.inputs.items()}
-    call = open_timed(candidate_of(settings), path, settings, {}).prepare(feed).run
+    call = open_timed(choose_candidate(settings), path, settings, {}).prepare(feed).run
     call()
     return call

@@ -14,14 +14,14 @@ from onnxproof.request.request import Request
 from onnxproof.request.session import CPU, LEVELS, SessionSettings
 from onnxproof.request.specs import ProviderSpec, Range
 
+# Opsets to try: attention became an operator in 23; older ones have other decompositions.
 OPSETS = (23, 25, 21, 20, 18)
-"""Opsets to try: attention became an operator in 23; older ones have other decompositions."""
+# Providers that a package lists and that run no node of their own accord.
 NEVER_RUNS = frozenset({"AzureExecutionProvider"})
-"""Providers that a package lists and that run no node of their own accord."""
+# The upper end of sizes that are bounded below only.
 LARGEST = 2**31 - 1
-"""The upper end of sizes that are bounded below only."""
+# Sizes that must have passed for an interval of them to be worth a try.
 FEWEST = 3
-"""Sizes that must have passed for an interval of them to be worth a try."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +66,14 @@ class Remedy:
         off = list(self.session.get("disabled_optimizers", ()))
         code = f" Serve it with `onnxruntime.InferenceSession(path, disabled_optimizers={off})`." if off else ""
         sizes = " The file itself accepts other sizes and answers them wrongly: refuse them before the session."
-        flags = " ".join(_flags(options_of(self.record(Healing(True)))))
+        flags = " ".join(_flags(list_options(self.record(Healing(True)))))
         return (
             f"`onnxproof prove … {flags}` gives the same; `--fix` writes it into the configuration."
             f"{code}{sizes if self.limits else ''}"
         )
 
 
-def options_of(healing: Healing) -> dict[str, Any]:
+def list_options(healing: Healing) -> dict[str, Any]:
     """What to ask for to get the same: the values of flags, by the names that they have in the configuration."""
     export, session = healing.export or {}, healing.session or {}
     asked = {
@@ -84,7 +84,7 @@ def options_of(healing: Healing) -> dict[str, Any]:
         "dynamic": "none" if healing.static else None,
         "range": [f"{name}:{low},{high}" for name, (low, high) in (healing.limits or {}).items()],
         "optimization": session.get("optimization"),
-        "provider": [short(name) for name in session.get("providers", ())[:1]],
+        "provider": [shorten_provider(name) for name in session.get("providers", ())[:1]],
         "disable": list(session.get("disabled_optimizers", ())),
     }
     return {name: value for name, value in asked.items() if value}
@@ -97,12 +97,12 @@ def _flags(options: Mapping[str, Any]) -> Iterator[str]:
             yield flag if one is True else f"{flag} {one}"
 
 
-def short(provider: str) -> str:
+def shorten_provider(provider: str) -> str:
     """A provider's name as one types it."""
     return provider.removesuffix("ExecutionProvider")
 
 
-def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remedy]:
+def list_remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remedy]:
     """What may remove the fault: first what fits the stage to blame, then everything else, the cheapest first."""
     blamed = {str(blame.stage) for blame in proof.blame.values()}
     exports = request.onnx is None
@@ -115,9 +115,6 @@ def remedies(request: Request, proof: Proof, candidate: Candidate) -> list[Remed
     ]
     useful = [remedy for remedy in every if remedy.apply(request) != request]
     return sorted(useful, key=lambda remedy: blamed.isdisjoint(remedy.stages))
-
-
-# --- the session --------------------------------------------------------------------------------------------------------
 
 
 def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) -> list[Remedy]:
@@ -140,11 +137,10 @@ def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
     for name in sorted(candidate.providers(), key=lambda name: name != CPU.name):
         if name not in NEVER_RUNS | {current}:
             session = {"providers": tuple(map(ProviderSpec, dict.fromkeys((name, CPU.name))))}
-            found.append(Remedy(f"the {short(name)} provider", session=session, stages=("provider", "kernel")))
+            found.append(
+                Remedy(f"the {shorten_provider(name)} provider", session=session, stages=("provider", "kernel"))
+            )
     return found
-
-
-# --- sizes --------------------------------------------------------------------------------------------------------------
 
 
 def _of_sizes(proof: Proof) -> list[Remedy]:
@@ -189,9 +185,6 @@ def _interval(
     if stated is not None and stated[1] is not None and end is not None and stated[1] < end:
         high = max(high, int(stated[1]))
     return (low, high) if len(passed) >= FEWEST and low < high else None
-
-
-# --- the export ---------------------------------------------------------------------------------------------------------
 
 
 def _of_export(proof: Proof) -> list[Remedy]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from onnxproof.data.arrays import ArraySource
 from onnxproof.data.opening import open_source
-from onnxproof.data.source import Source, length
+from onnxproof.data.source import Source, count_rows
 from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import Finding
 from onnxproof.quality.accumulate import Shard
@@ -19,13 +19,13 @@ from onnxproof.quality.shards import Piece, Work
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject
 
+# Times that a shard is run again because its worker or node was lost.
 RETRIES = 5
-"""Times that a shard is run again because its worker or node was lost."""
+# Shards of a stream that are under way at once.
 WAITING = 64
-"""Shards of a stream that are under way at once."""
 
+# The two sides in a worker process: built for its first shard, used for all others.
 _engines: dict[str, tuple[Engine, Rows | None]] = {}
-"""The two sides in a worker process: built for its first shard, used for all others."""
 
 
 def run_on_ray(
@@ -89,8 +89,8 @@ def _stream(source: Source, size: int) -> Iterator[tuple[Piece, Any]]:
     """Shards of a source that only this process can read: their rows travel with them."""
     start = 0
     for index, table in enumerate(source.read(0, None, size)):
-        yield Piece(index, start, start + length(table)), table
-        start += length(table)
+        yield Piece(index, start, start + count_rows(table)), table
+        start += count_rows(table)
 
 
 def _next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], None]) -> Shard:

@@ -21,39 +21,29 @@ from onnxproof.latency.contender_factory import Field
 from onnxproof.latency.contenders import CompiledContender, Contender, Unavailable
 from onnxproof.latency.harness import Harness, Measured, Need, Timed
 from onnxproof.latency.points import Point, Points
-from onnxproof.latency.profile import profile
-from onnxproof.latency.runs import offline_run, server_run, single_run, speedups
-from onnxproof.latency.scenarios import arrivals, burst, capacity, serve
-from onnxproof.latency.statistics import needed
+from onnxproof.latency.profile import profile_session
+from onnxproof.latency.runs import measure_speedups, run_offline, run_server, run_single
+from onnxproof.latency.scenarios import draw_arrivals, make_burst, measure_capacity, serve
+from onnxproof.latency.statistics import count_needed
 from onnxproof.parity.verification import Listener, Verifier
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
-from onnxproof.proof.latency import (
-    BASELINE,
-    SHIPPED,
-    Absent,
-    Latency,
-    LatencySettings,
-    Profile,
-    Run,
-    Speedup,
-    Tuned,
-)
-from onnxproof.request.benchmark import BenchSettings, levels
+from onnxproof.proof.latency import BASELINE, SHIPPED, Absent, Latency, LatencySettings, Profile, Run, Speedup, Tuned
+from onnxproof.request.benchmark import BenchSettings, list_levels
 from onnxproof.request.request import Request
-from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.mode import enter_eval, preserve_buffers
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array
 
+# Of what one worker can do: the default rate of arrivals.
 SERVER_SHARE = 0.7
-"""Of what one worker can do: the default rate of arrivals."""
+# Different outputs of one contender at one size that are looked at.
 KEPT_OUTPUTS = 3
-"""Different outputs of one contender at one size that are looked at."""
 
 Outputs = dict[str, Array]
+# Contender → a call of it.
 Calls = dict[str, Callable[[], Any]]
-"""Contender → a call of it."""
 
 
 @dataclass
@@ -89,7 +79,7 @@ class Bench:
         partial: Callable[[Latency], None] = lambda latency: None,
     ) -> None:
         self.settings: BenchSettings = request.bench or BenchSettings()
-        self.session = machine.with_threads(request.verify.session)
+        self.session = machine.set_threads(request.verify.session)
         self._verify = replace(request.verify, session=self.session)
         self.artifact, self._listener = artifact, listener
         self.tell, self._partial = tell, partial
@@ -121,12 +111,10 @@ class Bench:
                 self._absent.append(Absent(name, str(error)))
         return contenders
 
-    # --- the run
-
     def run(self) -> Latency:
         """Time everything that was asked for."""
         module, points = self._subject.module, self.points
-        with eval_mode(module), _torch_threads(self.session.threads or 1):
+        with enter_eval(module), _torch_threads(self.session.threads or 1):
             for i, point in enumerate(points):
                 self._time(point, (self._ended - time.perf_counter()) / (len(points) - i))
                 self._partial(self.latency())
@@ -163,7 +151,7 @@ class Bench:
             self._absent.append(Absent(point.label, "the time budget was spent", point.batch))
             return
         module = self._subject.module
-        with preserved(module):  # a forward may change buffers: what is compared starts from the same ones
+        with preserve_buffers(module):  # a forward may change buffers: what is compared starts from the same ones
             ready = self._prepare(point)
             if ready is None:
                 return
@@ -173,9 +161,9 @@ class Bench:
         compared = self._compare(point, sampled)
         for name, one in measured.items():
             differing = compared.get(name, ())
-            self._runs.append(single_run(self.contenders[name], point, one, sampled[name].count, differing))
-        self._speedups += speedups(point, measured, self._verify.seed)
-        with preserved(module):
+            self._runs.append(run_single(self.contenders[name], point, one, sampled[name].count, differing))
+        self._speedups += measure_speedups(point, measured, self._verify.seed)
+        with preserve_buffers(module):
             if self.settings.scenario == "server":
                 self._serve(point, calls, measured, seconds)
             elif self.settings.scenario == "offline":
@@ -196,7 +184,7 @@ class Bench:
 
     def need(self, seconds: float) -> Need:
         """When enough was timed; a percentile that a limit is given for must be supported."""
-        counts = [needed(share) for share in self.settings.percentiles]
+        counts = [count_needed(share) for share in self.settings.percentiles]
         return Need(self.settings.min_time, max([self.settings.min_count, *counts]), budget=max(seconds, 0.1))
 
     def _prepare(self, point: Point) -> tuple[Point, Calls] | None:
@@ -219,8 +207,6 @@ class Bench:
         why = f"{self._subject.baseline} rejects it: {reason.splitlines()[0][:300]}"
         self._absent.append(Absent(point.label, why, point.batch))
         return None
-
-    # --- what was timed is compared
 
     def _compare(self, point: Point, sampled: Mapping[str, Sampled]) -> dict[str, tuple[Comparison, ...]]:
         """The outputs of timed calls against PyTorch's own, with the noise known; the session's become cases of the proof."""
@@ -245,39 +231,35 @@ class Bench:
             outputs = {graph: outputs[own] for own, graph in self.verifier.output_pairs.items() if own in outputs}
         return self.verifier.evaluate(point.case, point.inputs, lambda: outputs)
 
-    # --- other scenarios
-
     def _serve(self, point: Point, calls: Calls, measured: Mapping[str, Measured], seconds: float) -> None:
         """Requests at one rate for every contender and every number of workers."""
         if SHIPPED not in measured:
             return
         typical = float(np.median(measured[SHIPPED].samples))
         around, need = self.contenders[SHIPPED].around, self.need(seconds)
-        rate = self.settings.rate or SERVER_SHARE * capacity(calls[SHIPPED], around, typical)
+        rate = self.settings.rate or SERVER_SHARE * measure_capacity(calls[SHIPPED], around, typical)
         count = min(max(need.min_count, int(rate * need.min_time)), max(20, int(rate * seconds)))
-        offsets = arrivals(rate, count, self._verify.seed)
-        for workers, (name, call) in product(levels(self.settings.concurrency), calls.items()):
+        offsets = draw_arrivals(rate, count, self._verify.seed)
+        for workers, (name, call) in product(list_levels(self.settings.concurrency), calls.items()):
             self.tell(f"serving {point.label}: {name} with {workers} workers")
             contender = self.contenders[name]
             served = serve(call, offsets, workers=workers, around=contender.around)
-            self._runs.append(server_run(contender, point, served, workers, rate=rate, least=need.min_count))
+            self._runs.append(run_server(contender, point, served, workers, rate=rate, least=need.min_count))
 
     def _offline(self, point: Point, calls: Calls, measured: Mapping[str, Measured], seconds: float) -> None:
         """All workers busy all the time."""
         seed = self._verify.seed
-        for workers in levels(self.settings.concurrency):
+        for workers in list_levels(self.settings.concurrency):
             self.tell(f"offline {point.label} with {workers} workers")
             with ThreadPoolExecutor(workers) as pool:
                 timed = [
-                    burst(pool, workers, n, call, self.contenders[n].around, float(np.median(measured[n].samples)))
+                    make_burst(pool, workers, n, call, self.contenders[n].around, float(np.median(measured[n].samples)))
                     for n, call in calls.items()
                 ]
                 results = Harness(timed, Need(self.settings.min_time, 0, budget=seconds), seed=seed).run()
             for one in timed:
-                self._runs.append(offline_run(self.contenders[one.name], point, results[one.name], workers, one.calls))
-            self._speedups += speedups(point, results, seed, "offline", workers)
-
-    # --- why
+                self._runs.append(run_offline(self.contenders[one.name], point, results[one.name], workers, one.calls))
+            self._speedups += measure_speedups(point, results, seed, "offline", workers)
 
     def _look_closer(self, points: Sequence[Point]) -> None:
         """The profile at the size where the session does worst against PyTorch, and other settings where asked for."""
@@ -287,7 +269,7 @@ class Bench:
         worst = min(ours, key=lambda one: one.ratio)
         point = next(p for p in points if dict(p.sizes) == dict(worst.sizes) and p.batch == worst.batch)
         self.tell("profiling")
-        self._profile = profile(self.candidate, self.artifact, self.session, self.field.renamed, point)
+        self._profile = profile_session(self.candidate, self.artifact, self.session, self.field.renamed, point)
 
 
 @contextmanager

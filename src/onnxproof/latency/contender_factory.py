@@ -10,13 +10,7 @@ from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.errors import FindingError, UserError
-from onnxproof.latency.contenders import (
-    CompiledContender,
-    Contender,
-    EagerContender,
-    SessionContender,
-    Unavailable,
-)
+from onnxproof.latency.contenders import CompiledContender, Contender, EagerContender, SessionContender, Unavailable
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import BASELINE, SHIPPED
 from onnxproof.request.benchmark import BenchSettings, Variant

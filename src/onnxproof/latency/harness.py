@@ -16,17 +16,18 @@ from typing import Any
 
 import numpy as np
 
+# Shortest block: long against the clock and short against drift. A slow contender's single call makes it longer.
 WINDOW_NS = 5_000_000
-"""Shortest block: long against the clock and short against drift. A slow contender's single call makes it longer."""
 STEADY_BLOCKS = 5
+# The warm-up ends when the last blocks are not faster than those before by more than this share.
 STEADY_WITHIN = 0.02
-"""The warm-up ends when the last blocks are not faster than those before by more than this share."""
 WARMUP_BLOCKS = 60
+# Seconds between blocks.
 PAUSE = 0.002
-"""Seconds between blocks."""
+# Idle worker threads of a contender spin for some milliseconds, on cores that the next one needs. It waits, in steps
+# (longer than the system's tick, at which it counts the time of running threads), until they use less than this share
+# of a core.
 SETTLE_STEP, SETTLE_STEPS, SETTLED = 0.005, 6, 0.2
-"""Idle worker threads of a contender spin for some milliseconds, on cores that the next one needs. It waits, in steps (longer than
-the system's tick, at which it counts the time of running threads), until they use less than this share of a core."""
 EMPTY_CALLS = 2000
 
 Clock = Callable[[], int]
@@ -71,12 +72,12 @@ class Measured:
     cut: bool = False
 
 
+# Takes a contender's name and the raw output of one of its timed calls.
 Sampled = Callable[[str, Any], None]
-"""Takes a contender's name and the raw output of one of its timed calls."""
 
 
 @contextmanager
-def collector_paused() -> Iterator[None]:
+def pause_collector() -> Iterator[None]:
     """No garbage collection meanwhile."""
     enabled = gc.isenabled()
     gc.collect()
@@ -98,14 +99,14 @@ def run_block(call: Callable[[], Any], samples: list[int], clock: Clock) -> Any:
     return value
 
 
-def overhead(clock: Clock = time.perf_counter_ns) -> float:
+def measure_overhead(clock: Clock = time.perf_counter_ns) -> float:
     """What timing a call costs, by timing one that does nothing."""
     samples = [0] * EMPTY_CALLS
     run_block(lambda: None, samples, clock)
     return float(np.median(samples))
 
 
-def resolution(clock: Clock = time.perf_counter_ns) -> float:
+def measure_resolution(clock: Clock = time.perf_counter_ns) -> float:
     """The smallest step of the clock that was seen."""
     seen = np.diff([clock() for _ in range(EMPTY_CALLS)])
     steps = seen[seen > 0]
@@ -133,21 +134,19 @@ class Harness:
 
     def run(self) -> dict[str, Measured]:
         """Warm up, then rounds until every contender has its minimum time and count."""
-        self._empty = overhead(self.clock)
+        self._empty = measure_overhead(self.clock)
         self._deadline = self.clock() + self.need.budget * 1e9
         typical = {contender.name: self._warm_up(contender) for contender in self.contenders}
         window = max(WINDOW_NS, *typical.values())
         for name, one in typical.items():
             self.measured[name].per_block = max(1, round(window / max(one, 1.0)))
-        with collector_paused():
+        with pause_collector():
             rounds = 0
             while not rounds or not self._enough():
                 self._round(keep=rounds & (rounds - 1) == 0)  # rounds 0, 1, 2, 4, 8 …
                 rounds += 1
                 self.tell(min(self._share(), 1.0))
         return self.measured
-
-    # --- before it counts
 
     def _warm_up(self, contender: Timed) -> float:
         """Blocks until times stop falling; the typical time of a call."""
@@ -173,8 +172,6 @@ class Harness:
             return False
         before, now = medians[-2 * STEADY_BLOCKS : -STEADY_BLOCKS], medians[-STEADY_BLOCKS:]
         return float(np.median(now)) >= (1 - STEADY_WITHIN) * float(np.median(before))
-
-    # --- what counts
 
     def _round(self, *, keep: bool) -> None:
         """One block of each contender, in random order."""

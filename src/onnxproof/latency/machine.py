@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from onnxproof.latency.harness import overhead, resolution
+from onnxproof.latency.harness import measure_overhead, measure_resolution
 from onnxproof.proof.latency import Machine
 from onnxproof.request.session import SessionSettings
 
@@ -32,7 +32,7 @@ class Look:
     throttled: int | None
 
 
-def cores() -> int:
+def count_cores() -> int:
     """Cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
@@ -40,9 +40,9 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def with_threads(session: SessionSettings) -> SessionSettings:
+def set_threads(session: SessionSettings) -> SessionSettings:
     """The session with its number of threads made explicit: all cores, unless something else is asked for."""
-    return replace(session, threads=session.threads or cores())
+    return replace(session, threads=session.threads or count_cores())
 
 
 def look() -> Look:
@@ -69,12 +69,12 @@ def describe(before: Look, after: Look) -> Machine:
     if before.throttled is not None and after.throttled is not None:
         throttled = after.throttled - before.throttled
     return Machine(
-        fingerprint=fingerprint(),
+        fingerprint=fingerprint_machine(),
         cpu=_cpu_name(),
-        cores=cores(),
+        cores=count_cores(),
         memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
-        clock_ns=resolution(),
-        overhead_ns=overhead(),
+        clock_ns=measure_resolution(),
+        overhead_ns=measure_overhead(),
         load_before=before.load,
         load_after=after.load,
         others=others,
@@ -85,10 +85,10 @@ def describe(before: Look, after: Look) -> Machine:
     )
 
 
-def fingerprint() -> str:
+def fingerprint_machine() -> str:
     """The same for machines on which times may be compared: processor, cores, memory (in GB), system."""
     memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9)
-    parts = (_cpu_name(), str(os.cpu_count()), str(cores()), str(memory), platform.machine(), platform.system())
+    parts = (_cpu_name(), str(os.cpu_count()), str(count_cores()), str(memory), platform.machine(), platform.system())
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 

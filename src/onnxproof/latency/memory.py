@@ -16,7 +16,7 @@ CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 RESET_PEAK = "5"
 
 
-def weights(subject: Subject) -> int:
+def weigh_parameters(subject: Subject) -> int:
     """Bytes of a module's parameters and buffers, shared ones once."""
     tensors = {t.data_ptr(): t for t in (*subject.module.parameters(), *subject.module.buffers())}
     return sum(t.numel() * t.element_size() for t in tensors.values())
@@ -28,12 +28,12 @@ def reset_peak() -> None:
         CLEAR.write_text(RESET_PEAK, encoding="ascii")
 
 
-def now() -> int:
+def read_memory() -> int:
     """Bytes used now."""
-    return _status("VmRSS") or peak()
+    return _status("VmRSS") or read_peak()
 
 
-def peak() -> int:
+def read_peak() -> int:
     """The most that was used since the last reset."""
     return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -52,9 +52,9 @@ def weigh(make: Callable[[], Contender], inputs: Sequence[Inputs], subject: Subj
     PyTorch's weights are there before it starts and are added; a session reads its own.
     """
     reset_peak()
-    before = now()
+    before = read_memory()
     contender = make()
-    there = weights(subject) if subject is not None else 0
+    there = weigh_parameters(subject) if subject is not None else 0
     grown: list[int | None] = []
     for one in inputs:
         try:
@@ -64,5 +64,5 @@ def weigh(make: Callable[[], Contender], inputs: Sequence[Inputs], subject: Subj
         except Rejected:
             grown.append(None)
         else:
-            grown.append(max(0, peak() - before) + there)
+            grown.append(max(0, read_peak() - before) + there)
     return grown

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.cases.supply import Supply
-from onnxproof.errors import InputError, listed
+from onnxproof.errors import InputError, list_names
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.benchmark import BATCHES, BenchSettings
 from onnxproof.request.request import VerifySettings
@@ -45,7 +45,7 @@ class Points:
         unknown = set(self._settings.lengths) - set(sizes)
         if unknown:
             raise InputError(
-                f"--lengths: no dynamic dimension is called {listed(sorted(unknown))}; there is {listed(sizes)}. "
+                f"--lengths: no dynamic dimension is called {list_names(sorted(unknown))}; there is {list_names(sizes)}. "
                 "Declare it with --dynamic NAME:DIM=size"
             )
         plain = [{**sizes, subject.batch: batch} if subject.batch else dict(sizes) for batch in self._batches()]

@@ -22,8 +22,8 @@ RUNS = 50
 SECONDS = 2.0
 KEPT_NODES = 20
 BLOCKED = "_nchwc"
+# Bytes of an artifact up to which the session's own graph is written out, to know what its nodes are made of.
 WRITTEN_UP_TO = 1_000_000_000
-"""Bytes of an artifact up to which the session's own graph is written out, to know what its nodes are made of."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Total:
         return statistics.median(self.durations) if self.durations else 0.0
 
 
-def profile(
+def profile_session(
     candidate: Candidate, artifact: Artifact, settings: SessionSettings, renamed: Mapping[str, str], point: Point
 ) -> Profile | None:
     """Run a session like the one that ships, with its profiler on; None where the candidate has none."""
@@ -114,4 +114,4 @@ class _Origins:
         for candidate in (name, *made_by):
             if candidate in self._known:
                 return self._known[candidate]
-        return sourcemap.origin_of_scope(next(iter(made_by), name))
+        return sourcemap.read_scope(next(iter(made_by), name))

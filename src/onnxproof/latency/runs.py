@@ -11,23 +11,23 @@ from onnxproof.latency.contenders import Contender
 from onnxproof.latency.harness import Measured
 from onnxproof.latency.points import Point
 from onnxproof.latency.scenarios import Served
-from onnxproof.latency.statistics import percentile, ratio_interval
+from onnxproof.latency.statistics import bound_ratio, find_percentile
 from onnxproof.proof.comparison import Comparison
-from onnxproof.proof.latency import BASELINE, Bound, Run, Speedup, thinned
+from onnxproof.proof.latency import BASELINE, Bound, Run, Speedup, thin_samples
 from onnxproof.request.benchmark import Scenario
 from onnxproof.request.thresholds import SHOWN_PERCENTILES
 
 
 def _make_run(contender: Contender, point: Point, scenario: Scenario, samples: Sequence[int], concurrency: int) -> Run:
     """A run with everything that follows from its samples."""
-    found = {key: percentile(samples, share) for key, share in SHOWN_PERCENTILES.items()}
+    found = {key: find_percentile(samples, share) for key, share in SHOWN_PERCENTILES.items()}
     mean = float(np.mean(samples)) / 1e6
     return Run(
         contender=contender.name,
         batch=point.batch,
         sizes=dict(point.sizes),
         scenario=scenario,
-        samples=thinned(samples),
+        samples=thin_samples(samples),
         count=len(samples),
         percentiles={key: Bound(*(ns / 1e6 for ns in one)) for key, one in found.items() if one is not None},
         min_ms=min(samples) / 1e6,
@@ -39,7 +39,7 @@ def _make_run(contender: Contender, point: Point, scenario: Scenario, samples: S
     )
 
 
-def single_run(
+def run_single(
     contender: Contender, point: Point, measured: Measured, compared: int, differing: tuple[Comparison, ...]
 ) -> Run:
     """One call after the other."""
@@ -57,7 +57,7 @@ def single_run(
     )
 
 
-def server_run(contender: Contender, point: Point, served: Served, workers: int, *, rate: float, least: int) -> Run:
+def run_server(contender: Contender, point: Point, served: Served, workers: int, *, rate: float, least: int) -> Run:
     """Requests at a rate; `least` is the count below which it was cut short."""
     count = len(served.latencies)
     return replace(
@@ -70,7 +70,7 @@ def server_run(contender: Contender, point: Point, served: Served, workers: int,
     )
 
 
-def offline_run(contender: Contender, point: Point, measured: Measured, workers: int, calls: int) -> Run:
+def run_offline(contender: Contender, point: Point, measured: Measured, workers: int, calls: int) -> Run:
     """Bursts of so many calls; a sample is the time per call, not a latency."""
     return replace(
         _make_run(contender, point, "offline", [round(sample / calls) for sample in measured.samples], workers),
@@ -81,13 +81,13 @@ def offline_run(contender: Contender, point: Point, measured: Measured, workers:
     )
 
 
-def speedups(
+def measure_speedups(
     point: Point, measured: Mapping[str, Measured], seed: int, scenario: Scenario = "single", concurrency: int = 1
 ) -> Iterator[Speedup]:
     """How much faster than PyTorch each contender is, where there are rounds enough to tell."""
     for name, one in measured.items():
         if name == BASELINE:
             continue
-        interval = ratio_interval(measured[BASELINE].blocks, one.blocks, seed=seed)
+        interval = bound_ratio(measured[BASELINE].blocks, one.blocks, seed=seed)
         if interval is not None:
             yield Speedup(point.batch, name, *interval, len(one.blocks), point.sizes, scenario, concurrency)

@@ -31,7 +31,7 @@ class Served:
     seconds: float
 
 
-def arrivals(rate: float, count: int, seed: int = 0) -> NDArray[np.int64]:
+def draw_arrivals(rate: float, count: int, seed: int = 0) -> NDArray[np.int64]:
     """When requests arrive, in nanoseconds from the start: independently of each other, at a mean rate per second."""
     return np.cumsum(np.random.default_rng(seed).exponential(1e9 / rate, count)).astype(np.int64)
 
@@ -75,13 +75,13 @@ def serve(
     return Served(latencies, waits, late, (clock() - start) / 1e9)
 
 
-def capacity(call: Callable[[], Any], around: Around, typical_ns: float) -> float:
+def measure_capacity(call: Callable[[], Any], around: Around, typical_ns: float) -> float:
     """Requests per second that one worker can answer when all are there at once: handing them out costs time too."""
     count = max(20, min(2000, round(0.2e9 / typical_ns)))
     return count / serve(call, [0] * count, around=around).seconds
 
 
-def burst(
+def make_burst(
     pool: ThreadPoolExecutor, workers: int, name: str, call: Callable[[], Any], around: Around, typical_ns: float
 ) -> Timed:
     """Calls by several workers at once, as something to time: each worker makes as many as fill a window."""

@@ -12,16 +12,16 @@ from numpy.typing import ArrayLike
 
 from onnxproof.tensors.arrays import Floats
 
+# Of the bounds of percentiles.
 CONFIDENCE = 0.99
-"""Of the bounds of percentiles."""
+# Shares of the rounds that are left out at each end. The first gives the ratio; the interval holds for all of them.
 TRIMS = (0.2, 0.1, 0.4)
-"""Shares of the rounds that are left out at each end. The first gives the ratio; the interval holds for all of them."""
+# Of each trimmed mean's bootstrap interval. The hull of all is reported as 95 %: rounds are few and not normal, and
+# an interval that promises 95 % and holds in 93 % is worse than one that is a little too wide.
 LEVEL = 0.99
-"""Of each trimmed mean's bootstrap interval. The hull of all is reported as 95 %: rounds are few and not normal, and an
-interval that promises 95 % and holds in 93 % is worse than one that is a little too wide."""
 RESAMPLES = 2000
+# Rounds below which no interval is given: a bootstrap of fewer knows too little.
 FEWEST_ROUNDS = 8
-"""Rounds below which no interval is given: a bootstrap of fewer knows too little."""
 
 
 class Interval(NamedTuple):
@@ -32,11 +32,8 @@ class Interval(NamedTuple):
     high: float
 
 
-# --- percentiles ----------------------------------------------------------------------------------------------------
-
-
 @cache
-def needed(share: float, confidence: float = CONFIDENCE) -> int:
+def count_needed(share: float, confidence: float = CONFIDENCE) -> int:
     """Samples with which the second largest is above the percentile with this confidence: one outlier alone is no tail."""
     count = 2
     # P(none above) + P(one above), of a binomial with `count` trials.
@@ -45,11 +42,11 @@ def needed(share: float, confidence: float = CONFIDENCE) -> int:
     return count
 
 
-def percentile(samples: ArrayLike, share: float, confidence: float = CONFIDENCE) -> Interval | None:
+def find_percentile(samples: ArrayLike, share: float, confidence: float = CONFIDENCE) -> Interval | None:
     """The percentile and its bounds; None where there are too few samples to support it."""
     values = np.sort(np.asarray(samples, np.float64))
     count = len(values)
-    if count < needed(share, confidence):
+    if count < count_needed(share, confidence):
         return None
     above = min(_rank_above(count, share, confidence), count)
     below = max(count + 1 - _rank_above(count, 1 - share, confidence), 1)
@@ -67,10 +64,7 @@ def _rank_above(count: int, share: float, confidence: float) -> int:
     return int(np.searchsorted(np.cumsum(np.exp(logs))[:-1], confidence)) + 1
 
 
-# --- ratios ---------------------------------------------------------------------------------------------------------
-
-
-def trimmed_mean(values: Floats, share: float) -> Floats:
+def trim_mean(values: Floats, share: float) -> Floats:
     """The mean over the last axis without this share at each end."""
     ordered = np.sort(values, axis=-1)
     count = ordered.shape[-1]
@@ -78,7 +72,7 @@ def trimmed_mean(values: Floats, share: float) -> Floats:
     return np.asarray(ordered[..., cut : count - cut].mean(axis=-1))
 
 
-def ratio_interval(slow: ArrayLike, fast: ArrayLike, *, seed: int = 0) -> Interval | None:
+def bound_ratio(slow: ArrayLike, fast: ArrayLike, *, seed: int = 0) -> Interval | None:
     """How many times longer `slow` takes than `fast`, from the mean time per call in paired blocks of equal length.
 
     Rounds are resampled whole, so what both blocks of a round share (load, frequency) stays in the pair and cancels. Block
@@ -93,10 +87,8 @@ def ratio_interval(slow: ArrayLike, fast: ArrayLike, *, seed: int = 0) -> Interv
     logs = np.log(a / b)
     drawn = np.random.default_rng(seed).integers(0, len(logs), (RESAMPLES, len(logs)))
     resampled = np.sort(logs[drawn], axis=-1)
-    ends = np.array(
-        [np.quantile(trimmed_mean(resampled, share), ((1 - LEVEL) / 2, (1 + LEVEL) / 2)) for share in TRIMS]
-    )
-    centre = float(trimmed_mean(logs, TRIMS[0]))
+    ends = np.array([np.quantile(trim_mean(resampled, share), ((1 - LEVEL) / 2, (1 + LEVEL) / 2)) for share in TRIMS])
+    centre = float(trim_mean(logs, TRIMS[0]))
     # Student's quantile over the normal one (first term of its expansion): a bootstrap of few rounds is too narrow.
     wider = 1 + (NormalDist().inv_cdf((1 + LEVEL) / 2) ** 2 + 1) / (4 * (len(logs) - 1))
     low, high = centre - wider * (centre - ends[:, 0].min()), centre + wider * (ends[:, 1].max() - centre)

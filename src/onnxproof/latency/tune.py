@@ -10,34 +10,34 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from onnxproof.errors import FindingError, Rejected, UserError
-from onnxproof.findings import Finding, verdict_of
+from onnxproof.findings import Finding, decide_verdict
 from onnxproof.latency import machine
 from onnxproof.latency.bench import Bench
 from onnxproof.latency.contenders import SessionContender, Unavailable
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.points import Point
-from onnxproof.latency.statistics import TRIMS, ratio_interval, trimmed_mean
+from onnxproof.latency.statistics import TRIMS, bound_ratio, trim_mean
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.policy.judgement import judge
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.latency import Tuned
-from onnxproof.request.benchmark import EXECUTIONS, Variant, levels
+from onnxproof.request.benchmark import EXECUTIONS, Variant, list_levels
 from onnxproof.request.request import VerifySettings
 from onnxproof.request.session import LEVELS, SessionSettings
 from onnxproof.request.thresholds import LatencyPolicy, Policy
 
 FIRST_ROUNDS = 8
+# Bytes of an artifact up to which a session of every combination is held at once.
 MANY_SESSIONS_UP_TO = 100_000_000
-"""Bytes of an artifact up to which a session of every combination is held at once."""
+# How many of the best are verified until one passes.
 TRIED = 3
-"""How many of the best are verified until one passes."""
 OURS = Variant()
 
+# Verdict and number of compared cases of a verification under some settings.
 Verify = Callable[[SessionSettings], tuple[str, int]]
-"""Verdict and number of compared cases of a verification under some settings."""
 
 
-def settings_to_try(bytes: int, cores: int) -> list[Variant]:
+def list_settings(bytes: int, cores: int) -> list[Variant]:
     """Every combination; for a large file only thread counts and binding."""
     small = bytes <= MANY_SESSIONS_UP_TO
     optimizations = LEVELS[::-1] if small else LEVELS[-1:]
@@ -45,7 +45,7 @@ def settings_to_try(bytes: int, cores: int) -> list[Variant]:
     return [
         Variant(threads=threads, optimization=level, execution=execution, binding=binding)
         for threads, level, execution, binding in itertools.product(
-            levels(cores), optimizations, executions, (False, True)
+            list_levels(cores), optimizations, executions, (False, True)
         )
     ]
 
@@ -60,7 +60,7 @@ def tune(bench: Bench, point: Point, check: Verify, seconds: float) -> list[Tune
         measured = Harness(_timed({v: made[v] for v in alive}, point), Need(0.0, 0, rounds, seconds / 8)).run()
         ranked = sorted(
             (v for v in alive if v != OURS),
-            key=lambda v: float(trimmed_mean(np.asarray(measured[v.name].blocks), TRIMS[0])),
+            key=lambda v: float(trim_mean(np.asarray(measured[v.name].blocks), TRIMS[0])),
         )
         alive, rounds = [OURS, *ranked[: max(TRIED, len(alive) // 2 - 1)]], 2 * rounds
     return _finish(bench, point, {v: made[v] for v in alive}, check, seconds)
@@ -72,7 +72,7 @@ def _finish(
     """The few that are left against the session that ships, with intervals; the best is verified, then the next."""
     measured = Harness(_timed(made, point), bench.need(seconds / 4), seed=1).run()
     ours = measured[OURS.name].blocks
-    ratios = {variant: ratio_interval(ours, measured[variant.name].blocks) for variant in made if variant != OURS}
+    ratios = {variant: bound_ratio(ours, measured[variant.name].blocks) for variant in made if variant != OURS}
     intervals = {variant: ratio for variant, ratio in ratios.items() if ratio is not None and ratio.low > 1.0}
     tuned: list[Tuned] = []
     for variant in sorted(intervals, key=lambda v: -intervals[v].value):
@@ -86,7 +86,7 @@ def _finish(
 
 def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
     made: dict[Variant, SessionContender] = {}
-    for variant in (OURS, *settings_to_try(bench.artifact.bytes, machine.cores())):
+    for variant in (OURS, *list_settings(bench.artifact.bytes, machine.count_cores())):
         with suppress(Unavailable, Rejected, UserError):  # a setting that does not run is not the best one
             contender = bench.field.session(variant)
             contender.prepare(point.inputs)
@@ -101,7 +101,7 @@ def _timed(made: Mapping[Variant, SessionContender], point: Point) -> list[Timed
     ]
 
 
-def verifier_of(bench: Bench, settings: VerifySettings, policy: Policy, stateful: bool) -> Verify:
+def make_verifier(bench: Bench, settings: VerifySettings, policy: Policy, stateful: bool) -> Verify:
     """Verification of the artifact under other session settings, judged by the policy."""
 
     def check(session: SessionSettings) -> tuple[str, int]:
@@ -122,6 +122,6 @@ def verifier_of(bench: Bench, settings: VerifySettings, policy: Policy, stateful
             findings.append(error.finding)
         compared = sum(1 for case in cases if case.outputs)
         judged = judge(findings, cases, replace(policy, latency=LatencyPolicy()))
-        return verdict_of(judged) if compared else "block", compared
+        return decide_verdict(judged) if compared else "block", compared
 
     return check

@@ -47,14 +47,14 @@ def read(function: object) -> Source | None:
     return Source(plain, inspect.getsourcefile(plain) or "", max(first, 1), tuple(lines), found[0])
 
 
-def own(source: Source) -> bool:
+def is_own(source: Source) -> bool:
     """Whether a function is the user's: neither of the standard library nor of an installed package."""
     file = str(Path(source.file).resolve())
     installed = "site-packages" in file or "dist-packages" in file or file.startswith((*FOREIGN, PACKAGE))
     return not installed and not file.startswith("<")
 
 
-def called(call: ast.Call, source: Source, owner: object) -> object:
+def find_called(call: ast.Call, source: Source, owner: object) -> object:
     """What a call calls, looked up as Python would, without running anything; None where that is not clear."""
     match call.func:
         case ast.Name(id=name):

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import onnx_ir as ir
 
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, found
-from onnxproof.graph.file import complaint
-from onnxproof.graph.view import Graph, label, name_of, names
-from onnxproof.lints.kernels import ill_typed, missing_kernels, unknown_operators
+from onnxproof.graph.file import find_complaint
+from onnxproof.graph.view import Graph, label_node, list_names, read_name
+from onnxproof.lints.kernels import find_ill_typed, find_missing_kernels, find_unknown_operators
 from onnxproof.lints.weights import lint_weights
 from onnxproof.lints.wiring import lint_wiring
 from onnxproof.request.session import SessionSettings
 
+# onnxruntime's release → the newest opset and IR version that it and those up to the next one here load; measured
+# with files of one Identity node, up to 1.31.
 RUNTIMES: Mapping[tuple[int, int], tuple[int, int]] = {
     (1, 15): (18, 9),
     (1, 16): (19, 9),
@@ -31,8 +33,6 @@ RUNTIMES: Mapping[tuple[int, int], tuple[int, int]] = {
     (1, 24): (25, 13),
     (1, 25): (26, 13),
 }
-"""onnxruntime's release → the newest opset and IR version that it and those up to the next one here load; measured with files of
-one Identity node, up to 1.31."""
 
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
@@ -47,23 +47,23 @@ def lint_graph(graph: Graph, providers: Sequence[str], runtime: str | None = Non
     return [
         *_versions(graph, runtime),
         *lint_wiring(graph),
-        *unknown_operators(graph),
-        *ill_typed(graph),
-        *missing_kernels(graph, providers),
+        *find_unknown_operators(graph),
+        *find_ill_typed(graph),
+        *find_missing_kernels(graph, providers),
         *_fixed(graph),
         *[_graver(finding) for finding in lint_content(graph)],
     ]
 
 
+# Complaints of the checker that onnxruntime has too: here no session is built that would tell.
 REFUSED = re.compile(
     r"single static assignment|stored externally but|TypeInferenceError|Incompatible dimensions|has inconsistent type|Mismatched attribute type|"
     r"Required attribute .{0,40}is missing|is marked single but|not in range \[min=|must not be recursive|is not an output of any node|"
     r"is too small for the declared shape|Inference error\(s\)"
 )
-"""Complaints of the checker that onnxruntime has too: here no session is built that would tell."""
+# Complaints that onnxruntime does not have: about an operator inside another, which it may run by a kernel of its
+# own, and about a declared shape that is not the inferred one.
 BORNE = re.compile(r"\(op_type:[^)]*\): \[\w+\] (?:Inference error\(s\): )?\(op_type:|existing shape differ")
-"""Complaints that onnxruntime does not have: about an operator inside another, which it may run by a kernel of its own, and about
-a declared shape that is not the inferred one."""
 
 
 def _graver(finding: Finding) -> Finding:
@@ -75,7 +75,7 @@ def _graver(finding: Finding) -> Finding:
 def lint_content(graph: Graph) -> list[Finding]:
     """What sessions and cases do not tell."""
     return [
-        *([remark] if (remark := complaint(graph.path)) is not None else []),
+        *([remark] if (remark := find_complaint(graph.path)) is not None else []),
         *_written_down(graph),
         *_randomness(graph),
         *_unused(graph),
@@ -84,11 +84,8 @@ def lint_content(graph: Graph) -> list[Finding]:
     ]
 
 
-# --- versions -----------------------------------------------------------------------------------------------------------
-
-
 def _versions(graph: Graph, runtime: str | None) -> Iterator[Finding]:
-    opset, newest_ir, name = newest(runtime)
+    opset, newest_ir, name = find_newest(runtime)
     written = int(graph.model.ir_version)
     problems = [f"opset {graph.opset} (it reads up to {opset})"] * (graph.opset > opset)
     problems += [f"IR version {written} (it reads up to {newest_ir})"] * (written > newest_ir)
@@ -97,10 +94,10 @@ def _versions(graph: Graph, runtime: str | None) -> Iterator[Finding]:
         yield found("OX310", f"{name} does not read {' or '.join(problems)}", evidence=evidence)
 
 
-def newest(runtime: str | None) -> tuple[int, int, str]:
+def find_newest(runtime: str | None) -> tuple[int, int, str]:
     """The newest opset and IR version of a release of onnxruntime; of the installed one by default."""
     if runtime is None:
-        runtime = candidate_of(SessionSettings()).versions()["onnxruntime"]
+        runtime = choose_candidate(SessionSettings()).versions()["onnxruntime"]
     try:
         major, minor = (int(part) for part in runtime.split(".")[:2])
     except ValueError:
@@ -113,11 +110,8 @@ def newest(runtime: str | None) -> tuple[int, int, str]:
     return opset, newest_ir, f"onnxruntime {runtime}"
 
 
-# --- dimensions ---------------------------------------------------------------------------------------------------------
-
-
 def _fixed(graph: Graph) -> Iterator[Finding]:
-    shapes = {name: graph.shapes.get(name, ()) for name in names(graph.inputs)}
+    shapes = {name: graph.shapes.get(name, ()) for name in list_names(graph.inputs)}
     if any(shapes.values()) and all(isinstance(size, int) for shape in shapes.values() for size in shape):
         told = ", ".join(f"{name} {list(shape)}" for name, shape in list(shapes.items())[:4])
         yield found("OX312", f"every dimension of every input is fixed: {told}", evidence={"inputs": shapes})
@@ -131,12 +125,12 @@ def _written_down(graph: Graph) -> Iterator[Finding]:
 
 def _constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
     """Reshape and Expand nodes that know their first size, though that of their data is a symbol of the inputs."""
-    shapes = [graph.shapes.get(name) for name in names(graph.inputs)]
+    shapes = [graph.shapes.get(name) for name in list_names(graph.inputs)]
     batches = {shape[0] for shape in shapes if shape and isinstance(shape[0], str)}
     for node in graph.nodes:
         if node.op_type not in ("Reshape", "Expand") or len(node.inputs) < 2:
             continue
-        shape = graph.shapes.get(name_of(node.inputs[0]))
+        shape = graph.shapes.get(read_name(node.inputs[0]))
         target = _stored_sizes(graph, node.inputs[1]) if shape and shape[0] in batches else None
         if not shape or not target:
             continue
@@ -147,8 +141,8 @@ def _constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
 
 
 SAME_NUMBERS = ("Identity", "Unsqueeze", "Squeeze")
+# Nodes that a shape is put together by at most: a file may write circles.
 DEEPEST = 64
-"""Nodes that a shape is put together by at most: a file may write circles."""
 
 
 def _stored_sizes(graph: Graph, value: ir.Value | None, deepest: int = DEEPEST) -> list[int] | None:
@@ -165,9 +159,6 @@ def _stored_sizes(graph: Graph, value: ir.Value | None, deepest: int = DEEPEST) 
     if node is None or node.op_type not in SAME_NUMBERS or not node.inputs:
         return None
     return _stored_sizes(graph, node.inputs[0], deepest - 1)
-
-
-# --- random, unused -------------------------------------------------------------------------------------------------------
 
 
 def _randomness(graph: Graph) -> Iterator[Finding]:
@@ -191,11 +182,11 @@ def _training(graph: Graph, node: ir.Node) -> bool:
 def _unused(graph: Graph) -> Iterator[Finding]:
     needed = graph.before(*graph.outputs)
     parts = {
-        "inputs": names([value for value in graph.inputs if _unread(value)]),
+        "inputs": list_names([value for value in graph.inputs if _unread(value)]),
         "stored tensors": [name for name, value in graph.main.initializers.items() if _unread(value)],
         "nodes": [node.name or node.op_type for node in reversed(graph.nodes) if node not in needed],
-        "Identity chains": [label(node) for node in graph.nodes if _chained(node)],
-        "branches that are never taken": [label(node) for node in graph.all_nodes if graph.never_taken(node)],
+        "Identity chains": [label_node(node) for node in graph.nodes if _chained(node)],
+        "branches that are never taken": [label_node(node) for node in graph.all_nodes if graph.never_taken(node)],
     }
     present = {what: unused for what, unused in parts.items() if unused}
     if present:
@@ -211,9 +202,6 @@ def _chained(node: ir.Node) -> bool:
     """An Identity of an Identity."""
     before = node.inputs[0].producer() if node.op_type == "Identity" and node.inputs and node.inputs[0] else None
     return before is not None and before.op_type == "Identity"
-
-
-# --- metadata ---------------------------------------------------------------------------------------------------------------
 
 
 def _metadata(graph: Graph) -> Iterator[Finding]:

@@ -11,12 +11,12 @@ import onnx
 import onnx_ir as ir
 
 from onnxproof.findings import Finding, found
-from onnxproof.graph.bodies import inlined
-from onnxproof.graph.view import Graph, name_of, names
+from onnxproof.graph.bodies import inline
+from onnxproof.graph.view import Graph, list_names, read_name
 
 CPU = "CPUExecutionProvider"
+# The last version of a kernel for which none is set: a later one of the operator may mean something else.
 OPEN = 2**31 - 1
-"""The last version of a kernel for which none is set: a later one of the operator may mean something else."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Kernel:
 
 
 @cache
-def registry() -> Mapping[tuple[str, str, str], tuple[Kernel, ...]]:
+def load_registry() -> Mapping[tuple[str, str, str], tuple[Kernel, ...]]:
     """(provider, domain, operator) → kernels. Providers that compile whole subgraphs have none in it."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_opkernel_def
 
@@ -49,9 +49,9 @@ def registry() -> Mapping[tuple[str, str, str], tuple[Kernel, ...]]:
     return {key: tuple(found) for key, found in kernels.items()}
 
 
-def missing_kernels(graph: Graph, providers: Sequence[str]) -> Iterator[Finding]:
+def find_missing_kernels(graph: Graph, providers: Sequence[str]) -> Iterator[Finding]:
     """Nodes that no provider can run, and nodes that the first provider leaves to another."""
-    known = {provider for provider, _, _ in registry()}
+    known = {provider for provider, _, _ in load_registry()}
     order = [*providers, *([] if CPU in providers else [CPU])]
     if not known.issuperset(order):
         return  # a provider that compiles subgraphs tells only when a session is built
@@ -78,7 +78,7 @@ def _nodes(groups: Mapping[str, Sequence[ir.Node]]) -> dict[str, dict[str, list[
 
 
 @cache
-def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
+def load_schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
     """(domain, operator) → the versions that onnxruntime knows with their attributes, oldest first; its own operators included."""
     from onnxruntime.capi.onnxruntime_pybind11_state import get_all_operator_schema
 
@@ -89,12 +89,12 @@ def schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
     return versions
 
 
-def unknown_operators(graph: Graph) -> Iterator[Finding]:
+def find_unknown_operators(graph: Graph) -> Iterator[Finding]:
     """Operators that onnxruntime does not have at all, or not in the opset of the file, or not with an attribute."""
     unknown: dict[str, list[ir.Node]] = {}
     for node in (node for node in graph.all_nodes if graph.function(node) is None):
         name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
-        lack = _unknown(node, schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
+        lack = _unknown(node, load_schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
         if lack is not None:
             unknown.setdefault(f"{name}{lack}", []).append(node)
     if unknown:
@@ -103,7 +103,7 @@ def unknown_operators(graph: Graph) -> Iterator[Finding]:
         yield found("OX311", message, where=where, evidence=_nodes(unknown))
 
 
-def ill_typed(graph: Graph) -> list[Finding]:
+def find_ill_typed(graph: Graph) -> list[Finding]:
     """Nodes that are given a type which the standard does not allow there: onnxruntime loads no such file."""
     for node in graph.running:
         schema = _standard(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
@@ -114,7 +114,7 @@ def ill_typed(graph: Graph) -> list[Finding]:
             kind, types = _kind(graph, value), allowed.get(formal.type_str)
             if kind and types and f"tensor({kind})" not in types:
                 message = f"node {node.name or '?'}: {node.op_type} does not take tensor({kind}) as {formal.name}"
-                evidence = {"value": name_of(value), "allowed": sorted(types)}
+                evidence = {"value": read_name(value), "allowed": sorted(types)}
                 return [found("OX307", message, where=graph.where(node), evidence=evidence)]
     return []
 
@@ -143,7 +143,7 @@ def _unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | 
 
 def _kind(graph: Graph, value: ir.Value | None) -> str:
     """The type of a value's elements; empty where nobody knows."""
-    kind = graph.types.get(name_of(value), 0)
+    kind = graph.types.get(read_name(value), 0)
     known = onnx.TensorProto.DataType.values()
     return "" if not kind else onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}"
 
@@ -154,9 +154,9 @@ def _lack(graph: Graph, node: ir.Node, provider: str) -> str | None:
         return None
     kinds = dict.fromkeys(_kind(graph, value) for value in node.inputs)
     told = f"{node.op_type} with {', '.join(filter(None, kinds)) or 'these types'}"
-    if not all(graph.types.get(name) for name in names(node.inputs)):
+    if not all(graph.types.get(name) for name in list_names(node.inputs)):
         return None  # without its types nobody can say
-    body = inlined(graph, node)
+    body = inline(graph, node)
     if body is None:
         return told
     lack = next(filter(None, (_lack(body, inner, provider) for inner in body.running)), None)
@@ -173,7 +173,7 @@ def _runs(graph: Graph, node: ir.Node, provider: str) -> bool:
     if schema is None:
         return True
     bound = _bound(graph, node, schema)
-    kernels = registry().get((provider, node.domain, node.op_type), ())
+    kernels = load_registry().get((provider, node.domain, node.op_type), ())
     if any(kernel.fits(schema.since_version, bound) for kernel in kernels):
         return True
     # onnxruntime puts casts around operators that the CPU has for float32 only.

@@ -14,14 +14,14 @@ import torch
 from torch import nn
 
 from onnxproof.findings import Finding, Where, found
-from onnxproof.findings.frames import running_line
-from onnxproof.lints.source import Spot, fixed_spots, preprocessing_spots
-from onnxproof.subject.mode import at_rest
-from onnxproof.subject.structure import dotted
+from onnxproof.findings.frames import find_running_line
+from onnxproof.lints.source import Spot, find_fixed_spots, find_preprocessing_spots
+from onnxproof.subject.mode import hold_at_rest
+from onnxproof.subject.structure import join_path
 from onnxproof.subject.subject import Subject
 
+# Attributes that every module has; what else is there is the user's.
 OWN_STATE = frozenset(nn.Module().__dict__)
-"""Attributes that every module has; what else is there is the user's."""
 SHOWN = 5
 
 
@@ -38,7 +38,7 @@ def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
     )
     kinds = {type(module).__name__ for module in subject.module.modules()}
     path = Path((target or "").rpartition(":")[0])
-    beside = _spotted("OX146", preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
+    beside = _spotted("OX146", find_preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
     return [*(finding for check in checks for finding in check(subject)), *beside]
 
 
@@ -76,7 +76,7 @@ def _normalised(subject: Subject) -> list[Where]:
 
     def noted(input: torch.Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, *rest: Any) -> Any:
         if training:
-            lines.append(running_line())
+            lines.append(find_running_line())
         return plain(input, weight, bias, mean, var, training, *rest)
 
     # A dispatch mode would see more, and torch.cond does not run under one.
@@ -127,16 +127,13 @@ def _fast_path(subject: Subject) -> Iterator[Finding]:
         yield found("OX147", message, where=Where(module=padded[0] or None), evidence={"modules": padded})
 
 
-# --- state that is neither parameter nor buffer -------------------------------------------------------------------------
-
-
 def _python_state(subject: Subject) -> Iterator[Finding]:
     """Attributes that a forward changes. The graph holds what they were when it was captured."""
     if isinstance(subject.module, torch.jit.ScriptModule):
         return
     kept = {module: dict(module.__dict__) for module in subject.module.modules()}
     try:
-        with at_rest(subject.module):
+        with hold_at_rest(subject.module):
             before = _attributes(subject.module)
             subject.call(subject.copies())
             after = _attributes(subject.module)
@@ -153,8 +150,8 @@ def _python_state(subject: Subject) -> Iterator[Finding]:
         yield found("OX144", message, evidence={"attributes": changed})
 
 
+# Where a forward writes into what the module, under the name that it has there, holds.
 FILLED = r"\b{}\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|setdefault)\()"
-"""Where a forward writes into what the module, under the name that it has there, holds."""
 
 
 def _of_hooks(module: nn.Module) -> set[str]:
@@ -165,7 +162,7 @@ def _of_hooks(module: nn.Module) -> set[str]:
         for hook in getattr(child, "_forward_pre_hooks", {}).values()
         if type(hook).__module__.startswith("torch.nn.utils")
     ]
-    return {dotted(path, name) for path, name in names if name}
+    return {join_path(path, name) for path, name in names if name}
 
 
 def _filled(module: nn.Module) -> set[str]:
@@ -179,13 +176,13 @@ def _filled(module: nn.Module) -> set[str]:
             continue
         held = {name: value for name, value in child.__dict__.items() if isinstance(value, (dict, list, set)) and value}
         names = [name for name in re.findall(FILLED.format(re.escape(me)), source) if name in held]
-        found |= {dotted(path, name) for name in names}
+        found |= {join_path(path, name) for name in names}
     return found
 
 
 def _attributes(module: nn.Module) -> dict[str, Any]:
     return {
-        dotted(path, name): _signature(value)
+        join_path(path, name): _signature(value)
         for path, child in module.named_modules()
         for name, value in child.__dict__.items()
         if name not in OWN_STATE
@@ -205,9 +202,6 @@ def _signature(value: Any, depth: int = 0) -> Any:
     return id(value)
 
 
-# --- the source -----------------------------------------------------------------------------------------------------------
-
-
 def _fixed_numbers(subject: Subject) -> Iterator[Finding]:
     batch = subject.sizes().get(subject.batch or "")
     owners = {
@@ -218,7 +212,9 @@ def _fixed_numbers(subject: Subject) -> Iterator[Finding]:
     spots = [
         spot
         for kind, owner in reversed(owners.items())
-        for spot in fixed_spots(kind.forward, owner, batch, subject.inputs.tensors if owner is subject.module else ())
+        for spot in find_fixed_spots(
+            kind.forward, owner, batch, subject.inputs.tensors if owner is subject.module else ()
+        )
     ]
     yield from _spotted("OX145", list(dict.fromkeys(spots)))  # what several modules call is told once
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.findings import Finding
-from onnxproof.graph.sourcemap import placed
+from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.lints.graph import lint_graph
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.session import SessionSettings
 
 
-def refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session: SessionSettings) -> Finding:
+def explain_refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session: SessionSettings) -> Finding:
     """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
-    where = placed(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
+    where = place_node(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
     adds = finding.entry.by_lint
     # The lint asks the libraries of this process about kernels and operators.
     enough = where.line is not None if adds == "node" else candidate.abilities.elsewhere

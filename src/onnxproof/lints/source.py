@@ -8,21 +8,21 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnxproof.lints.calls import Source, called, own, read
-from onnxproof.lints.tracking import Kind, Names, handed_over, inputs, name_of, track
+from onnxproof.lints.calls import Source, find_called, is_own, read
+from onnxproof.lints.tracking import Kind, Names, hand_over, list_inputs, read_name, track
 
 PREPROCESSING = re.compile(
     r"(^|_)(pre_?process(ing|or)?|transforms?|normali[sz]e|standardi[sz]e|tokeni[sz]e(r)?|featuri[sz]e)(_|$)", re.I
 )
+# Followed from one forward at most.
 FUNCTIONS = 50
-"""Followed from one forward at most."""
 REDUCTIONS = frozenset({"any", "all", "sum", "max", "min", "mean", "amax", "amin", "norm", "equal", "allclose"})
+# In a condition they say that the branch is not for the export.
 NOT_CAPTURED = frozenset(
     {"is_tracing", "is_exporting", "is_scripting", "is_compiling", "is_in_onnx_export", "training"}
 )
-"""In a condition they say that the branch is not for the export."""
+# Functions whose result for a size is a size again.
 WHOLE = frozenset({"prod", "floor", "ceil", "trunc", "gcd", "arange", "zeros", "ones"})
-"""Functions whose result for a size is a size again."""
 RESHAPES = frozenset({"view", "reshape"})
 PIPELINES = frozenset("Compose Normalize StandardScaler MinMaxScaler RobustScaler Pipeline make_pipeline".split())
 
@@ -37,7 +37,7 @@ class Spot:
     what: str
 
 
-def fixed_spots(forward: object, owner: object, batch: int | None, tensors: Collection[str] = ()) -> list[Spot]:
+def find_fixed_spots(forward: object, owner: object, batch: int | None, tensors: Collection[str] = ()) -> list[Spot]:
     """Lines of a forward, and of the user's functions that it calls, that turn a tensor's size or value into a Python number.
 
     `tensors`: parameters that are known to be tensors; others may be lists of them.
@@ -47,7 +47,7 @@ def fixed_spots(forward: object, owner: object, batch: int | None, tensors: Coll
         return []
     found: list[Spot] = []
     seen: set[object] = set()
-    waiting: list[tuple[Source, Mapping[str, Kind]]] = [(source, inputs(source.tree))]
+    waiting: list[tuple[Source, Mapping[str, Kind]]] = [(source, list_inputs(source.tree))]
     while waiting and len(seen) < FUNCTIONS:
         source, known = waiting.pop(0)
         if source.function.__code__ in seen:
@@ -56,8 +56,8 @@ def fixed_spots(forward: object, owner: object, batch: int | None, tensors: Coll
         seen.add(source.function.__code__)
         found += _spots(source, names, batch)
         calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
-        targets = [(call, read(called(call, source, owner))) for call in calls]
-        waiting += [(one, handed_over(call, one.tree, names)) for call, one in targets if one is not None and own(one)]
+        targets = [(call, read(find_called(call, source, owner))) for call in calls]
+        waiting += [(one, hand_over(call, one.tree, names)) for call, one in targets if one is not None and is_own(one)]
     return found
 
 
@@ -152,7 +152,7 @@ def _builtin(call: ast.Call, names: Names) -> str | None:
     return None
 
 
-def preprocessing_spots(file: Path, kinds: Collection[str]) -> list[Spot]:
+def find_preprocessing_spots(file: Path, kinds: Collection[str]) -> list[Spot]:
     """Functions and pipelines of a file that prepare inputs outside any module, and methods of these classes beside their forward."""
     try:
         text = file.read_text(encoding="utf-8")
@@ -182,6 +182,6 @@ def _prepares(node: ast.stmt) -> list[str]:
     match node:
         case ast.FunctionDef(name=name) if PREPROCESSING.search(name):
             return [f"{name}() prepares inputs outside the module"]
-        case ast.Assign(value=ast.Call(func=called)) if (name := name_of(called)) in PIPELINES:
+        case ast.Assign(value=ast.Call(func=called)) if (name := read_name(called)) in PIPELINES:
             return [f"{name} prepares inputs outside the module"]
     return []

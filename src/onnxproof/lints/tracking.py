@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+# `tensor`, `size` or `batch` (the size of dimension 0).
 Kind = str
-"""`tensor`, `size` or `batch` (the size of dimension 0)."""
 
+# Annotations of parameters that are no tensors.
 PLAIN = frozenset({"int", "float", "bool", "str", "list", "dict", "tuple", "set", "List", "Dict", "Tuple", "Sequence"})
-"""Annotations of parameters that are no tensors."""
+# What a tensor says about itself, and what is no tensor any more.
 ABOUT = frozenset(
     {"shape", "size", "ndim", "dtype", "device", "layout", "requires_grad", "is_cuda", "names", "training"}
 )
-"""What a tensor says about itself, and what is no tensor any more."""
 VALUES = frozenset({"dim", "numel", "nelement", "stride", "item", "tolist", "numpy", "type", "get_device", "data_ptr"})
 CONTAINER = frozenset({"append", "extend", "insert", "pop", "items", "keys", "get", "update", "setdefault", "copy"})
 BUILTINS = frozenset(
@@ -39,10 +39,10 @@ class Names:
             case ast.Name(id=name):
                 return self.kinds.get(name) == "tensor"
             case ast.Call(func=ast.Attribute(attr=name, value=inner)):
-                return name not in ABOUT | VALUES and any(map(self.tensor, [*arguments(node), inner]))
+                return name not in ABOUT | VALUES and any(map(self.tensor, [*list_arguments(node), inner]))
             case ast.Call(func=called):
                 builtin = isinstance(called, ast.Name) and called.id in BUILTINS
-                return not builtin and any(map(self.tensor, arguments(node)))
+                return not builtin and any(map(self.tensor, list_arguments(node)))
             case ast.Attribute(attr=name, value=inner):
                 return name not in ABOUT and self.tensor(inner)
             case ast.Subscript(value=inner) | ast.Starred(value=inner) | ast.NamedExpr(value=inner):
@@ -92,27 +92,24 @@ class Names:
         return "tensor" if self.tensor(node) else "batch" if self.batch(node) else "size" if self.size(node) else None
 
 
-def arguments(call: ast.Call) -> list[ast.expr]:
+def list_arguments(call: ast.Call) -> list[ast.expr]:
     """Everything that is given to a call."""
     return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
-# --- a function -------------------------------------------------------------------------------------------------------
-
-
-def parameters(function: Function) -> list[ast.arg]:
+def list_parameters(function: Function) -> list[ast.arg]:
     """The parameters of a function without `self`, in order."""
     given = [*function.args.posonlyargs, *function.args.args]
     return [*(given[1:] if given and given[0].arg in ("self", "cls") else given), *function.args.kwonlyargs]
 
 
-def inputs(function: Function) -> dict[str, Kind]:
+def list_inputs(function: Function) -> dict[str, Kind]:
     """The parameters of a forward that may be tensors: those that do not say that they are something else."""
     given = function.args
     late = zip(reversed([*given.posonlyargs, *given.args]), reversed(given.defaults), strict=False)
     named = zip(given.kwonlyargs, given.kw_defaults, strict=True)
     constants = {p.arg: d.value for p, d in (*late, *named) if isinstance(d, ast.Constant)}
-    unknown = [p.arg for p in parameters(function) if not _plain(p.annotation)]
+    unknown = [p.arg for p in list_parameters(function) if not _plain(p.annotation)]
     return {name: "tensor" for name in unknown if constants.get(name) is None}
 
 
@@ -123,10 +120,10 @@ def _plain(annotation: ast.expr | None) -> bool:
         return _plain(annotation.left) or _plain(annotation.right)
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return annotation.value.split("[")[0] in PLAIN
-    return name_of(annotation) in PLAIN
+    return read_name(annotation) in PLAIN
 
 
-def name_of(node: ast.expr | None) -> str:
+def read_name(node: ast.expr | None) -> str:
     """`name` of `name` and of `module.name`; empty for anything else."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
@@ -183,17 +180,17 @@ def _bound(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[st
 def _inner(call: ast.Call, names: Names) -> Iterator[tuple[str, Kind]]:
     """Parameters of functions inside that are called with a tensor, or handed over with one: `torch.cond(p, lambda t: …, …, (x,))`."""
     if isinstance(call.func, ast.Name) and call.func.id in names.local:
-        yield from handed_over(call, names.local[call.func.id], names).items()
-    mentioned = {part.id for given in arguments(call) for part in ast.walk(given) if isinstance(part, ast.Name)}
+        yield from hand_over(call, names.local[call.func.id], names).items()
+    mentioned = {part.id for given in list_arguments(call) for part in ast.walk(given) if isinstance(part, ast.Name)}
     if any(names.kinds.get(name) == "tensor" for name in mentioned):
-        for given in arguments(call):
+        for given in list_arguments(call):
             if isinstance(given, ast.Lambda):
-                yield from ((parameter.arg, "tensor") for parameter in parameters(given))
+                yield from ((parameter.arg, "tensor") for parameter in list_parameters(given))
 
 
-def handed_over(call: ast.Call, function: Function, names: Names) -> dict[str, Kind]:
+def hand_over(call: ast.Call, function: Function, names: Names) -> dict[str, Kind]:
     """What the parameters of a called function hold."""
-    wanted = parameters(function)
+    wanted = list_parameters(function)
     given = dict(zip((parameter.arg for parameter in wanted), call.args, strict=False))
     given |= {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
     kinds = {name: names.kind(value) for name, value in given.items() if not isinstance(value, ast.Starred)}

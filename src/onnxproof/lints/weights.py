@@ -14,14 +14,14 @@ from onnxproof.findings import Finding, Severity, found
 from onnxproof.graph.view import Graph
 from onnxproof.tensors.arrays import Array
 
+# Elements from which a stored tensor counts as a weight.
 MANY = 1024
-"""Elements from which a stored tensor counts as a weight."""
+# Bytes from which a repeated value is worth a word.
 GIANT = 1_000_000
-"""Bytes from which a repeated value is worth a word."""
 FLOATS = frozenset({ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE, ir.DataType.BFLOAT16})
 DENORMAL_SHARE = 0.01
+# Denormal numbers cost time, not truth.
 SLOW: Severity = "note"
-"""Denormal numbers cost time, not truth."""
 
 
 def lint_weights(graph: Graph) -> list[Finding]:

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from onnxproof.proof.comparison import Comparison, Element, Exactness, Kind, Noise, Pattern
 from onnxproof.tensors.arrays import Array, Floats, is_narrow_float
 
+# Relative tolerances at which the envelope is exact whatever tolerance the run was made with.
 SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
-"""Relative tolerances at which the envelope is exact whatever tolerance the run was made with."""
 SHOWN = 3
 BLOCK = 2048
+# Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it.
 TRIM = 0.99
-"""Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it."""
 
 
 @np.errstate(all="ignore")  # overflow and NaN are values in this module, not accidents
@@ -30,7 +30,7 @@ def compare(output: str, baseline: Array, candidate: Array, *, atol: float = 1e-
     """Set two arrays side by side."""
     form: dict[str, Any] = {
         "output": output,
-        "kind": kind_of(baseline),
+        "kind": classify_dtype(baseline),
         "baseline_dtype": str(baseline.dtype),
         "candidate_dtype": str(candidate.dtype),
         "baseline_shape": baseline.shape,
@@ -44,27 +44,24 @@ def compare(output: str, baseline: Array, candidate: Array, *, atol: float = 1e-
     return Comparison(**form, **_float_numbers(baseline, candidate, atol, rtol))
 
 
-def kind_of(array: Array) -> Kind:
+def classify_dtype(array: Array) -> Kind:
     """Whether values are compared by distance (floats, complex) or by equality."""
     return "float" if array.dtype.kind in "fc" or is_narrow_float(array.dtype) else "discrete"
 
 
-def unit_roundoff(dtype: np.dtype[Any]) -> float:
+def find_roundoff(dtype: np.dtype[Any]) -> float:
     """Half the distance from 1 to the next number of a float dtype (of its parts where it is complex)."""
     return float(ml_dtypes.finfo(dtype).eps) / 2
 
 
-def as_float64(array: Array) -> Floats:
+def to_float64(array: Array) -> Floats:
     """Widen to float64; a complex array becomes its real and imaginary parts in a last axis."""
     parts = np.stack([array.real, array.imag], axis=-1) if array.dtype.kind == "c" else array
     return parts.astype(np.float64)
 
 
-# --- side by side ---------------------------------------------------------------------------------------------------
-
-
 def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
-    b, c = as_float64(baseline), as_float64(candidate)
+    b, c = to_float64(baseline), to_float64(candidate)
     pattern, both = _pattern(b, c)
     difference = np.abs(c - b) if both is None else np.abs(np.subtract(c, b, out=np.zeros_like(b), where=both))
     magnitude = np.abs(b) if both is None else np.where(both, np.abs(b), 0.0)
@@ -116,15 +113,15 @@ def _pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_] | None]:
 def _max_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) -> float:
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
     if is_narrow_float(real):
-        return float((difference / (2 * unit_roundoff(real) * magnitude + np.finfo(np.float32).tiny)).max())
+        return float((difference / (2 * find_roundoff(real) * magnitude + np.finfo(np.float32).tiny)).max())
     return float((difference / np.spacing(magnitude.astype(real)).astype(np.float64)).max())
 
 
 def _cosine(b: Floats, c: Floats) -> float | None:
-    norms = rms(b) * rms(c)
+    norms = measure_rms(b) * measure_rms(c)
     if not norms or not np.isfinite(norms):
         return None
-    return _inner(b.ravel() / rms(b), c.ravel() / rms(c)) / b.size
+    return _inner(b.ravel() / measure_rms(b), c.ravel() / measure_rms(c)) / b.size
 
 
 def _envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
@@ -166,10 +163,10 @@ def _worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, 
 
 def _element(flat: int, baseline: Array, candidate: Array) -> Element:
     index = np.unravel_index(flat, baseline.shape) if baseline.ndim else ()
-    return Element(tuple(int(i) for i in index), plain(baseline[index]), plain(candidate[index]))
+    return Element(tuple(int(i) for i in index), to_plain(baseline[index]), to_plain(candidate[index]))
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """A numpy scalar as something JSON can hold (NaN and infinities by name)."""
     value = np.asarray(value).item()
     if isinstance(value, int):  # a bool is one too
@@ -204,15 +201,12 @@ def _distance(baseline: Array, candidate: Array) -> Floats:
     return (high.astype(wide).view(np.uint64) - low.astype(wide).view(np.uint64)).astype(np.float64)
 
 
-# --- noise ----------------------------------------------------------------------------------------------------------
-
-
 def _inner(a: Floats, b: Floats) -> float:
     """Σ a·b without BLAS, whose threads spin for a while after a call and slow down the forwards that follow."""
     return float(np.einsum("i,i->", a, b))
 
 
-def rms(values: Floats) -> float:
+def measure_rms(values: Floats) -> float:
     """Root mean square; 0 for nothing. Scaled where squares would overflow or vanish."""
     if not values.size:
         return 0.0
@@ -226,7 +220,7 @@ def rms(values: Floats) -> float:
     return top * float(np.sqrt(np.mean(np.square(flat / top))))
 
 
-def local_scale(truth: Floats) -> Floats:
+def measure_scale(truth: Floats) -> Floats:
     """|value| plus the rms of its row: what an element's error is measured against."""
     values = truth if np.isfinite(truth).all() else np.where(np.isfinite(truth), truth, 0.0)
     sizes = np.abs(values)
@@ -236,25 +230,25 @@ def local_scale(truth: Floats) -> Floats:
         row = np.sqrt(np.einsum("...i,...i->...", scaled, scaled) / values.shape[-1])[..., None]
         sizes += row * top if scaled is not values else row
     else:
-        sizes += rms(values)
+        sizes += measure_rms(values)
     return sizes + np.finfo(np.float64).tiny
 
 
 @np.errstate(all="ignore")
 def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, unit: float) -> Noise | None:
     """Distances from the truth, and their ratio; None where the truth has another shape or nothing is finite."""
-    b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
+    b, c, t = to_float64(baseline), to_float64(candidate), to_float64(truth)
     if t.shape != b.shape or c.shape != b.shape:
         return None
-    scale = local_scale(t)
+    scale = measure_scale(t)
     finite = np.isfinite(b + c + t)
     if not finite.any():
         return None
     if not finite.all():
         scale, b, c, t = scale[finite], b[finite], c[finite], t[finite]
     error_b, error_c = np.abs(b - t), np.abs(c - t)
-    rms_b, rms_c = rms(error_b), rms(error_c)
-    floor = 2 * unit * rms(t) + np.finfo(np.float64).tiny
+    rms_b, rms_c = measure_rms(error_b), measure_rms(error_c)
+    floor = 2 * unit * measure_rms(t) + np.finfo(np.float64).tiny
     worst = max(
         float(error_c.max()) / max(float(error_b.max()), 4 * unit * float(np.abs(t).max()), floor),
         float((error_c / scale).max()) / max(float((error_b / scale).max()), 4 * unit),
@@ -263,7 +257,7 @@ def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, 
 
 
 @np.errstate(all="ignore")
-def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: float) -> Floats:
+def measure_allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: float) -> Floats:
     """Per element: how far legal rounding may carry the value from the truth.
 
     Each sample is the truth with legal rounding errors injected. Four times the farthest sample at that element (this
@@ -275,45 +269,47 @@ def allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, unit: flo
     farthest = np.max(errors, axis=0)
     pooled = np.concatenate([(e / scale).ravel() for e in errors])
     keep = np.sort(pooled[np.isfinite(pooled)])[: max(1, int(np.ceil(TRIM * pooled.size)))]
-    return np.asarray(np.maximum(4 * farthest, (8 * rms(keep) + 4 * unit) * scale))
+    return np.asarray(np.maximum(4 * farthest, (8 * measure_rms(keep) + 4 * unit) * scale))
 
 
 @np.errstate(all="ignore")
-def unexplained_error(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> float:
+def measure_unexplained(
+    baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float
+) -> float:
     """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
-    b, c, t = as_float64(baseline), as_float64(candidate), as_float64(truth)
+    b, c, t = to_float64(baseline), to_float64(candidate), to_float64(truth)
     if t.shape != b.shape:
         return 0.0
     finite = np.isfinite(b) & np.isfinite(c)
     if not finite.any():
         return 0.0
     # Where the truth overflows and the baseline does not, the baseline is the best truth there is.
-    known, scale = np.isfinite(t), local_scale(t)
+    known, scale = np.isfinite(t), measure_scale(t)
     t = np.where(known, t, b)
     scale = np.where(known, scale, np.abs(t) + np.finfo(np.float64).tiny)
-    legal = [np.where(known, s, b) for s in map(as_float64, samples) if s.shape == t.shape]
-    allowed = allowance(legal, t, scale, unit)
+    legal = [np.where(known, s, b) for s in map(to_float64, samples) if s.shape == t.shape]
+    allowed = measure_allowance(legal, t, scale, unit)
     excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
     return float(np.nan_to_num(excess, nan=0.0).max())
 
 
-def credible(baseline: Array, truth: Array, samples: Sequence[Array], unit: float) -> bool:
+def is_credible(baseline: Array, truth: Array, samples: Sequence[Array], unit: float) -> bool:
     """Whether the baseline itself lies where legal rounding of the truth may lie: else it is no truth for it."""
-    return unexplained_error(baseline, baseline, truth, samples, unit) <= 4
+    return measure_unexplained(baseline, baseline, truth, samples, unit) <= 4
 
 
-def unexplained_pattern(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
+def count_unexplained_pattern(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
     """Of the NaN and infinities that differ, how many no sample shows."""
-    kinds_b, kinds_c = classify(as_float64(baseline)), classify(as_float64(candidate))
+    kinds_b, kinds_c = classify(to_float64(baseline)), classify(to_float64(candidate))
     differs = kinds_b != kinds_c
     for sample in samples:
-        kinds = classify(as_float64(sample))
+        kinds = classify(to_float64(sample))
         if kinds.shape == differs.shape:
             differs &= kinds == kinds_b
     return int(differs.sum())
 
 
-def unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
+def count_unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
     """Of the discrete values that differ, how many stay the same in every legal rounding."""
     differs = np.asarray(baseline != candidate)
     same_form = [sample for sample in samples if sample.shape == baseline.shape and sample.dtype == baseline.dtype]
@@ -335,11 +331,11 @@ def _reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -> N
 @np.errstate(all="ignore")
 def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
     """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element."""
-    e, t = as_float64(exact), as_float64(truth)
+    e, t = to_float64(exact), to_float64(truth)
     finite = np.isfinite(e) & np.isfinite(t)
     if not finite.any():
         return Exactness(0.0, 0.0, 0.0)
-    scale = local_scale(t)
+    scale = measure_scale(t)
     error = np.where(finite, np.abs(e - t), 0.0)
     ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.finfo(np.float64).max)
     place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 import torch
 
 from onnxproof.errors import Rejected
-from onnxproof.subject.mode import eval_mode, preserved
-from onnxproof.subject.structure import flatten, named
+from onnxproof.subject.mode import enter_eval, preserve_buffers
+from onnxproof.subject.structure import flatten, is_named
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
@@ -27,7 +27,7 @@ class EagerRunner:
         leaves = [to_torch(inputs[name]) for name in self._subject.inputs.tensors]
         module = self._subject.module
         try:
-            with eval_mode(module), preserved(module) if self._stateful else nullcontext(), torch.no_grad():
+            with enter_eval(module), preserve_buffers(module) if self._stateful else nullcontext(), torch.no_grad():
                 value = self._subject.call(leaves)
                 outputs = flatten(value)
         except (MemoryError, Rejected):
@@ -36,5 +36,5 @@ class EagerRunner:
             if "can't allocate memory" in str(error):
                 raise MemoryError(str(error)) from error
             raise Rejected(f"{type(error).__name__}: {error}") from error
-        self.named = named(value)
+        self.named = is_named(value)
         return {name: to_numpy(tensor) for name, tensor in outputs.tensors.items()}

@@ -17,10 +17,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from onnxproof.graph.widening import in_float64
-from onnxproof.parity.rounding import Injector, operations_of
+from onnxproof.graph.widening import widen_array
+from onnxproof.parity.rounding import Injector, count_operations
 from onnxproof.parity.work import UNKNOWN, Work
-from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.subject.mode import enter_eval, preserve_buffers
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.structure import flatten
@@ -36,8 +36,8 @@ WIDE = {
 }
 
 
+# Bytes of weights up to which there is a copy of them in float64.
 COPIED = 200_000_000
-"""Bytes of weights up to which there is a copy of them in float64."""
 
 
 class Unavailable(Exception):
@@ -49,7 +49,7 @@ class DoubleRunner:
 
     def __init__(self, subject: Subject) -> None:
         self._names = list(subject.inputs.tensors)
-        self.believed = believed_dtype(subject)
+        self.believed = find_believed_dtype(subject)
         self._module = self._wide_module(subject.module)
         self._subject = subject
         self.called: set[str] = set()
@@ -114,7 +114,7 @@ class DoubleRunner:
         """The truth with legal rounding errors; None if `constants_only` and the module computes no constants."""
         unit = self.unit if unit is None else unit
         if isinstance(self._module, GraphModule):
-            wide = {n: in_float64(a) for n, a in inputs.items()}
+            wide = {n: widen_array(a) for n, a in inputs.items()}
             return None if constants_only else self._module.rounded(wide, seed, unit)
         leaves = self._wide(inputs)
         injector = Injector(unit, self.narrowest, seed, tainted=leaves if constants_only else None)
@@ -138,7 +138,7 @@ class DoubleRunner:
 
     def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
         try:
-            with eval_mode(self._module), preserved(self._module), torch.no_grad(), modes:
+            with enter_eval(self._module), preserve_buffers(self._module), torch.no_grad(), modes:
                 outputs = flatten(self._subject.call(leaves, self._module))
         except MemoryError:
             raise
@@ -161,7 +161,7 @@ def _agree(a: Array, b: Array) -> bool:
     return np.allclose(a, b, rtol=1e-12, atol=1e-13 * scale, equal_nan=True)
 
 
-def believed_dtype(subject: Subject) -> torch.dtype:
+def find_believed_dtype(subject: Subject) -> torch.dtype:
     """The float dtype of the module: of its parameters, else of its inputs, else float32."""
     tensors = [*subject.module.parameters(), *subject.module.buffers(), *subject.inputs.tensors.values()]
     floats = [t.dtype for t in tensors if t.is_floating_point()]
@@ -229,7 +229,7 @@ class _Widening(TorchDispatchMode):
         out = func(*args, **kwargs)
         if self._counts:
             self.calls += 1
-            self.operations += operations_of(func, args, out)
+            self.operations += count_operations(func, args, out)
         return out
 
     def _wide(self, value: Any) -> Any:
@@ -254,12 +254,12 @@ def _widened(belief: _Belief | None, widening: _Widening) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def widened(believed: torch.dtype) -> AbstractContextManager[None]:
+def widen_inside(believed: torch.dtype) -> AbstractContextManager[None]:
     """Everything inside computes in float64 while it believes to be in its own dtype."""
     return _widened(_Belief(believed), _Widening())
 
 
-def nudged(inputs: Arrays, seed: int) -> dict[str, Array]:
+def nudge_inputs(inputs: Arrays, seed: int) -> dict[str, Array]:
     """Inputs moved by up to two ulp: the stand-in for rounding noise where there is no float64 truth."""
     generator = np.random.default_rng(seed)
     moved = dict(inputs)

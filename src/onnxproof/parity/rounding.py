@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 Amplitude = torch.Tensor | None
 
+# Operations whose results need no rounding: they move, choose or compare.
 EXACT = frozenset(
     """abs amax amin arange argmax argmin argsort bernoulli bitwise_and bitwise_not bitwise_or bitwise_xor
     bucketize cat ceil clamp clamp_max clamp_min clone constant_pad_nd contiguous copy copy_ detach diag_embed
@@ -36,11 +37,10 @@ EXACT = frozenset(
     zeros_ _local_scalar_dense _to_copy _unique2 native_dropout adaptive_max_pool2d unfold heaviside signbit
     channel_shuffle _embedding_bag_exact set_ resize_ random_ uniform_ normal_ rand randn""".split()
 )
-"""Operations whose results need no rounding: they move, choose or compare."""
 
 
+# IEEE operations: where the exact result is a number of the narrow dtype, every kernel gives that number. Ties stay ties.
 CORRECTLY_ROUNDED = frozenset("add add_ sub sub_ rsub mul mul_ div div_ sqrt reciprocal".split())
-"""IEEE operations: where the exact result is a number of the narrow dtype, every kernel gives that number. Ties stay ties."""
 
 
 @dataclass(frozen=True)
@@ -268,11 +268,11 @@ _RULES: dict[str, Rule] = {
     """scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_ _embedding_bag
     _embedding_bag_forward_only""": _scattered,
 }
+# Operation → what it may lose; any other loses a few u of its result.
 RULES = {name: rule for names, rule in _RULES.items() for name in names.split()}
-"""Operation → what it may lose; any other loses a few u of its result."""
 
 
-def operations_of(func: Any, args: Sequence[Any], out: Any) -> float:
+def count_operations(func: Any, args: Sequence[Any], out: Any) -> float:
     """Additions and multiplications behind a result; moving data is free."""
     results = [t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
     rule, size = _kind_of(func).rule, float(sum(t.numel() for t in results))

@@ -23,21 +23,21 @@ from onnxproof.errors import Rejected
 from onnxproof.graph.evaluator import ReferenceRunner
 from onnxproof.graph.operators import IMPRECISE
 from onnxproof.graph.view import Graph
-from onnxproof.graph.widening import digests, nudge_constants, widen
+from onnxproof.graph.widening import digest_weights, nudge_constants, widen
 from onnxproof.parity.comparison import (
-    allowance,
-    as_float64,
-    credible,
-    local_scale,
+    count_unexplained_mismatches,
+    count_unexplained_pattern,
+    find_roundoff,
+    is_credible,
+    measure_allowance,
     measure_exactness,
     measure_noise,
-    unexplained_error,
-    unexplained_mismatches,
-    unexplained_pattern,
-    unit_roundoff,
+    measure_scale,
+    measure_unexplained,
+    to_float64,
 )
 from onnxproof.parity.eager import EagerRunner
-from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
+from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudge_inputs
 from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.request.request import Limits
@@ -45,26 +45,26 @@ from onnxproof.tensors.arrays import Array, Arrays, Floats
 from onnxproof.tensors.conversion import to_numpy
 
 Outputs = Mapping[str, Array]
+# How many legal roundings are tried before a difference counts as unexplained.
 SAMPLES = (3, 8, 24)
-"""How many legal roundings are tried before a difference counts as unexplained."""
+# A difference this many times beyond the first samples is not explained by more of them.
 HOPELESS = 50.0
-"""A difference this many times beyond the first samples is not explained by more of them."""
 EXACT_ENOUGH = 1e-13
+# Rounding of float64 itself, with room for long sums.
 DOUBLE_UNIT = 2.0**-50
-"""Rounding of float64 itself, with room for long sums."""
+# Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples.
 ENOUGH = 2
-"""Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples."""
+# Share of the work of the forwards that the reference evaluator may do, and seconds of work it always has.
 EXACTNESS_SHARE = 0.04
-"""Share of the work of the forwards that the reference evaluator may do, and seconds of work it always has."""
 GRACE = 0.2
+# Seeds of the samples that excuse an inexact graph.
 NUDGES = (1, 2, 3)
-"""Seeds of the samples that excuse an inexact graph."""
+# Seconds of work beyond which one evaluation is not begun.
 LONGEST = 10.0
-"""Seconds of work beyond which one evaluation is not begun."""
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
+def limit_time(seconds: float) -> Iterator[None]:
     """Raise `Rejected` in the main thread after some time: the evaluator's Python loops can take for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -94,8 +94,8 @@ class Effort:
     """Whether the reference evaluator looks at every case, whatever that costs."""
 
 
+# What a planned case gets.
 PLANNED = Effort()
-"""What a planned case gets."""
 
 
 class Truth:
@@ -144,7 +144,7 @@ class Truth:
         with suppress(Unavailable, Rejected):
             if doubled and self._double is not None:
                 return self._double.sample(inputs, seed)
-            return self._eager.run(nudged(inputs, seed))
+            return self._eager.run(nudge_inputs(inputs, seed))
         return None
 
     def _with_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
@@ -156,7 +156,7 @@ class Truth:
         return replace(c, noise=measure_noise(b, k, b, "ulp", self._unit(b))) if c.compared else c
 
     def _unit(self, b: Array) -> float:
-        return max(unit_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
+        return max(find_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
 
     def _explained(
         self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples, group: str
@@ -224,7 +224,7 @@ def _explain_discrete(c: Comparison, b: Array, k: Array, samples: _Samples) -> C
     left = c.mismatched
     for count in samples.counts:
         legal = [*samples.take(count, c.output), samples.truth[c.output]]
-        left = unexplained_mismatches(b, k, legal)
+        left = count_unexplained_mismatches(b, k, legal)
         if not left:
             break
     return replace(c, unexplained_mismatches=left)
@@ -233,9 +233,9 @@ def _explain_discrete(c: Comparison, b: Array, k: Array, samples: _Samples) -> C
 def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: float) -> Comparison:
     first = samples.take(samples.counts[0], c.output)
     truth = samples.truth[c.output]
-    if samples.doubled and first and not credible(b, truth, first, unit):
+    if samples.doubled and first and not is_credible(b, truth, first, unit):
         more = samples.take(samples.counts[1], c.output)
-        if not credible(b, truth, more, unit):
+        if not is_credible(b, truth, more, unit):
             samples.distrust()
             truth = b
             c = replace(c, noise=measure_noise(b, k, b, "ulp", unit))
@@ -244,17 +244,17 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
         legal = samples.take(count, c.output)
         # The baseline is one legal rounding too, where the truth is another thing than the baseline.
         known = [*legal, b] if samples.doubled else legal
-        excess = unexplained_error(b, k, truth, known, unit)
-        pattern = unexplained_pattern(b, k, [*legal, truth]) if c.pattern.differing else 0
+        excess = measure_unexplained(b, k, truth, known, unit)
+        pattern = count_unexplained_pattern(b, k, [*legal, truth]) if c.pattern.differing else 0
         if (excess <= 1 and not pattern) or excess > HOPELESS:
             break
     noise = replace(c.noise, unexplained=float(excess)) if c.noise is not None else None
     return replace(c, noise=noise, pattern=replace(c.pattern, unexplained=int(pattern)))
 
 
+# A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves
+# no trace in the file: its weight is the module's own, and yet an epsilon is gone.
 HALVES = {ir.DataType.FLOAT16: 2.0**-13, ir.DataType.BFLOAT16: 2.0**-10}
-"""A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves no trace in
-the file: its weight is the module's own, and yet an epsilon is gone."""
 
 
 def _folding_unit(graph: Graph) -> float:
@@ -299,14 +299,14 @@ class GraphInFloat64:
     def _run(self, runner: ReferenceRunner, inputs: Arrays) -> Outputs:
         expected = self._double.work.evaluation(sum(array.size for array in inputs.values()))
         self._spent += expected
-        with time_limit(PATIENCE * max(LONGEST, expected)):
+        with limit_time(PATIENCE * max(LONGEST, expected)):
             return runner.run(inputs)
 
     def _measure_output(
         self, inputs: Arrays, truth: Array, exact: Array, name: str, graph: str, glance: bool
     ) -> Exactness:
-        t, e = as_float64(truth), as_float64(exact)
-        scale = local_scale(t)
+        t, e = to_float64(truth), to_float64(exact)
+        scale = measure_scale(t)
         result = measure_exactness(e, t, np.asarray(EXACT_ENOUGH * 100 * scale))
         if result.ratio <= 1 or glance:
             return result
@@ -320,7 +320,7 @@ class GraphInFloat64:
             partial(self._samples, inputs, name, unit=DOUBLE_UNIT),
         ):
             samples += more()
-            result = measure_exactness(e, t, allowance(samples, t, scale, self._unit))
+            result = measure_exactness(e, t, measure_allowance(samples, t, scale, self._unit))
             if result.ratio <= 1:
                 return result
         before.append(result.allowance)
@@ -328,7 +328,7 @@ class GraphInFloat64:
 
     def _constant_samples(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
-        moved = (as_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
+        moved = (to_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
         return [t + (m - e) for m in moved if m.shape == e.shape] + self._samples(inputs, name, constants_only=True)
 
     def _samples(self, inputs: Arrays, name: str, **how: Any) -> list[Floats]:
@@ -339,12 +339,12 @@ class GraphInFloat64:
                 if made is None:  # the module folds no constants
                     break
                 self._spent += self._double.work.sample(sum(array.size for array in inputs.values()))
-                samples.append(as_float64(made[name]))
+                samples.append(to_float64(made[name]))
         return samples
 
     @cached_property
     def _nudged_runners(self) -> list[ReferenceRunner]:
-        known = digests(to_numpy(tensor) for tensor in (*self._module.parameters(), *self._module.buffers()))
+        known = digest_weights(to_numpy(tensor) for tensor in (*self._module.parameters(), *self._module.buffers()))
         runners = []
         for seed in NUDGES:
             model, large = nudge_constants(self._wide, known, seed), self._large.nudged(known, seed)

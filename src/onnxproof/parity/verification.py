@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Candidate, Session
-from onnxproof.candidates.roles import BASELINE, CANDIDATE, TRUTH, told
+from onnxproof.candidates.roles import BASELINE, CANDIDATE, TRUTH, name_stage
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.cases.supply import Supply
-from onnxproof.diagnosis.failures import named_node
-from onnxproof.errors import FindingError, Rejected, listed
+from onnxproof.diagnosis.failures import find_named_node
+from onnxproof.errors import FindingError, Rejected, list_names
 from onnxproof.findings import Finding, Severity, Where, found
-from onnxproof.graph.sourcemap import placed
+from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
@@ -38,8 +38,8 @@ from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 
+# How many times the budget the core of the plan may take: without it there is no answer.
 CORE = 4.0
-"""How many times the budget the core of the plan may take: without it there is no answer."""
 
 
 @dataclass(frozen=True)
@@ -94,9 +94,9 @@ class Verifier:
         stateful: bool = False,
         effort: Effort = PLANNED,
     ) -> None:
-        self.candidate = candidate or candidate_of(settings.session)
+        self.candidate = candidate or choose_candidate(settings.session)
         self._effort = effort
-        self.subject = with_symbols(subject, artifact)
+        self.subject = add_symbols(subject, artifact)
         self._artifact = artifact
         self._settings = settings
         self._listener = listener
@@ -110,7 +110,7 @@ class Verifier:
             listener.finding(placement)
         self._double = self._make_double()
         self._truth = Truth(self.eager, self._double, settings.limits, effort)
-        self.work = self._double.work if self._double is not None else expected(subject)
+        self.work = self._double.work if self._double is not None else expect_work(subject)
         self._outputs: Pairing | None = None
         self._memory = Memory()
         self.stage, self._forwards = "start", 0.0
@@ -126,8 +126,6 @@ class Verifier:
         """Module's output → graph's output, once a case was run."""
         return self._outputs.pairs if self._outputs is not None else {}
 
-    # --- before the first case
-
     def _pair_inputs(self) -> Pairing:
         dtypes = {d.name: d.dtype.name for d in self.supply.domains}
         pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
@@ -140,7 +138,7 @@ class Verifier:
     def _make_double(self) -> DoubleRunner | None:
         try:
             double = DoubleRunner(self.subject)
-            with expected(self.subject).threads(0):
+            with expect_work(self.subject).threads(0):
                 double.run(self.supply.example())
         except Unavailable as error:
             self._listener.finding(
@@ -170,8 +168,6 @@ class Verifier:
         names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
         return self.supply.plan(asks_for_nan=bool(self._double is not None and self._double.called & names))
 
-    # --- one case
-
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
         self._listener.stage(case.name, "inputs")
@@ -184,12 +180,7 @@ class Verifier:
         return self.evaluate(case, inputs)
 
     def evaluate(
-        self,
-        case: Case,
-        inputs: Inputs,
-        answer: Callable[[], dict[str, Array]] | None = None,
-        *,
-        glance: bool = False,
+        self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, Array]] | None = None, *, glance: bool = False
     ) -> CaseResult:
         """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already.
 
@@ -215,12 +206,12 @@ class Verifier:
         try:
             raw = self._timed(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
         except Rejected as error:
-            where = placed(named_node(str(error)), self._artifact.sourcemap)
+            where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
             return replace(result, status="failed", message=str(error)[:1000], where=where)
         outputs = self._pair_outputs(baseline)
         missing = [graph for graph in outputs.pairs.values() if graph not in raw]
         if missing and answer is None:
-            message = f"{self.candidate.name} does not answer {listed(missing)}; it answers {listed(raw)}"
+            message = f"{self.candidate.name} does not answer {list_names(missing)}; it answers {list_names(raw)}"
             return replace(result, status="failed", message=message)
         candidate = {name: raw[graph] for name, graph in outputs.pairs.items() if graph in raw}
         limits = self._settings.limits
@@ -255,7 +246,7 @@ class Verifier:
         try:
             return work()
         finally:
-            seconds[told(stage)] = time.perf_counter() - began
+            seconds[name_stage(stage)] = time.perf_counter() - began
 
     def _pair_outputs(self, baseline: Arrays) -> Pairing:
         if self._outputs is None:
@@ -312,8 +303,8 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         except MemoryError as error:
             # Only the candidate's own lack of memory is held against it.
             severity: Severity = "block" if verifier.stage == CANDIDATE else "note"
-            message = f"out of memory in case {case.name}, stage {told(verifier.stage)}"
-            evidence = {"error": str(error)[:300], "stage": told(verifier.stage)}
+            message = f"out of memory in case {case.name}, stage {name_stage(verifier.stage)}"
+            evidence = {"error": str(error)[:300], "stage": name_stage(verifier.stage)}
             listener.finding(found("OX003", message, where=Where(case=case.name), severity=severity, evidence=evidence))
             continue
         if result is None:
@@ -350,7 +341,7 @@ def _try_example(verifier: Verifier, case: Case, listener: Listener, done: froze
         listener.case(result)
 
 
-def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
+def add_symbols(subject: Subject, artifact: Artifact) -> Subject:
     """Dims that the artifact leaves open join the sweep, under the artifact's names."""
     pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
     ports = {port.name: port for port in artifact.inputs}
@@ -365,7 +356,7 @@ def with_symbols(subject: Subject, artifact: Artifact) -> Subject:
     return replace(subject, dynamic=dynamic)
 
 
-def expected(subject: Subject) -> Work:
+def expect_work(subject: Subject) -> Work:
     """A first guess, before a forward was counted: every weight is used once for each row."""
     tensors = subject.inputs.tensors.values()
     rows = max((tensor.shape[0] for tensor in tensors if tensor.ndim), default=1)

@@ -12,20 +12,20 @@ from dataclasses import dataclass
 
 import torch
 
+# Seconds for calling an operation, whatever its size.
 CALL = 2e-5
-"""Seconds for calling an operation, whatever its size."""
+# Additions and multiplications of a product in a second; what goes through memory instead counts for more of them.
 RATE = 4e10
-"""Additions and multiplications of a product in a second; what goes through memory instead counts for more of them."""
+# How many times a forward the evaluation of the graph, node by node, takes.
 EVALUATED = 4.0
-"""How many times a forward the evaluation of the graph, node by node, takes."""
+# Forwards in a case: the module, its float64 copy (which takes two), the candidate.
 SIDES = 4.0
-"""Forwards in a case: the module, its float64 copy (which takes two), the candidate."""
+# How many times a forward a legal rounding of it takes.
 SAMPLED = 8.0
-"""How many times a forward a legal rounding of it takes."""
+# Seconds of work up to which a forward has one thread: more would wait for each other, and on a busy machine for a long time.
 CALM = 0.003
-"""Seconds of work up to which a forward has one thread: more would wait for each other, and on a busy machine for a long time."""
+# How many times what was planned the clock may show before it ends the work: a ceiling, which is said when it cuts.
 PATIENCE = 5.0
-"""How many times what was planned the clock may show before it ends the work: a ceiling, which is said when it cuts."""
 
 
 @dataclass(frozen=True)
@@ -64,5 +64,5 @@ class Work:
             torch.set_num_threads(before)
 
 
+# Where nothing could be counted.
 UNKNOWN = Work(100, 1e7, 1_000_000)
-"""Where nothing could be counted."""

@@ -9,25 +9,25 @@ from pathlib import Path
 from typing import Any
 
 from onnxproof.artifact.pairing import pair_inputs
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.errors import FindingError
 from onnxproof.latency import machine
 from onnxproof.latency.bench import Bench
 from onnxproof.latency.contender_factory import Field
-from onnxproof.lints.refusal import refusal
+from onnxproof.lints.refusal import explain_refusal
 from onnxproof.pipeline.events import Emit, Entered, Timed, ToWeigh, Weighed
 from onnxproof.pipeline.loading import check_weights, load_anew
-from onnxproof.pipeline.verifying import listener_of
+from onnxproof.pipeline.verifying import make_listener
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import BASELINE
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
-from onnxproof.subject.mode import eval_mode
+from onnxproof.subject.mode import enter_eval
 from onnxproof.subject.subject import Subject
 
+# Seconds between two reports of progress.
 TOLD_EVERY = 0.5
-"""Seconds between two reports of progress."""
 INPUTS = "inputs.pickle"
 
 
@@ -51,7 +51,7 @@ def run_bench(
         load_ms = (time.perf_counter() - began) * 1e3
         check_weights(subject, request, weights)
 
-    listener = replace(listener_of(emit), plan=lambda cases, coverage: None)
+    listener = replace(make_listener(emit), plan=lambda cases, coverage: None)
     try:
         bench = Bench(
             subject,
@@ -70,7 +70,9 @@ def run_bench(
             _tune(bench, request, policy, stateful)
             emit(Timed(bench.latency()))
     except FindingError as error:
-        listener.finding(refusal(error.finding, artifact, candidate_of(request.verify.session), request.verify.session))
+        listener.finding(
+            explain_refusal(error.finding, artifact, choose_candidate(request.verify.session), request.verify.session)
+        )
 
 
 def _teller(emit: Emit) -> Any:
@@ -95,10 +97,10 @@ def _tell_weights(bench: Bench, folder: Path, emit: Emit) -> None:
 
 
 def _tune(bench: Bench, request: Request, policy: Policy, stateful: bool) -> None:
-    from onnxproof.latency.tune import tune, verifier_of
+    from onnxproof.latency.tune import make_verifier, tune
 
-    check = verifier_of(bench, request.verify, policy, stateful)
-    with eval_mode(bench.verifier.subject.module):
+    check = make_verifier(bench, request.verify, policy, stateful)
+    with enter_eval(bench.verifier.subject.module):
         for point in bench.points:
             bench.tell(f"tuning {point.label}")
             bench.tuned += tune(bench, point, check, bench.settings.budget / 4 / len(bench.points))
@@ -113,9 +115,9 @@ def run_weigh(emit: Emit, request: Request, artifact: Artifact, contender: str, 
     subject = load_anew(request)
     settings: BenchSettings = request.bench or BenchSettings()
     pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
-    session = machine.with_threads(request.verify.session)
-    field = Field(subject, artifact, candidate_of(session), session, settings, pairs)
+    session = machine.set_threads(request.verify.session)
+    field = Field(subject, artifact, choose_candidate(session), session, settings, pairs)
     own = contender == BASELINE or contender.startswith("torch")
-    with eval_mode(subject.module):
+    with enter_eval(subject.module):
         grown = weigh(field.makers[contender], inputs, subject if own else None)
     emit(Weighed(contender, grown))

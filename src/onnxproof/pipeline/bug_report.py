@@ -11,7 +11,7 @@ from typing import Any
 
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.environment import Environment
 
 FOLDER = "bug-report"
@@ -34,7 +34,7 @@ def write_bundle(
     return folder
 
 
-def bundled(error: FindingError, out: Path, subject: Any, environment: Environment) -> Finding:
+def add_bundle(error: FindingError, out: Path, subject: Any, environment: Environment) -> Finding:
     """The finding; where it is not explained, with the folder that holds the evidence."""
     finding = error.finding
     if finding.entry.explained:
@@ -43,7 +43,7 @@ def bundled(error: FindingError, out: Path, subject: Any, environment: Environme
         out,
         message=finding.message,
         trace="".join(traceback.format_exception(error)),
-        environment=plain(environment),
+        environment=to_plain(environment),
         program=_program(subject),
     )
     evidence = {**finding.evidence, "bundle": str(folder)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from onnxproof.candidates.roles import CANDIDATE, told
+from onnxproof.candidates.roles import CANDIDATE, name_stage
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline import events
 from onnxproof.process.supervisor import End
@@ -114,7 +114,7 @@ class Collected:
 
     def death(self, end: End, severity: Severity | None = None) -> Finding:
         """What it means that a child died: a finding about its case, or about the stage."""
-        case, stage = self.at[0], told(self.at[1])
+        case, stage = self.at[0], name_stage(self.at[1])
         place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
         evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
         finding = _ended(end, place)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from onnxproof.errors import NothingToVerify, UserError, listed
+from onnxproof.errors import NothingToVerify, UserError, list_names
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected, Progress
 from onnxproof.pipeline.executors import NotPortable, run_here, run_in_children
-from onnxproof.pipeline.stages import Run, Stage, stages_of
-from onnxproof.policy.asked import limits_of
+from onnxproof.pipeline.stages import Run, Stage, list_stages
+from onnxproof.policy.asked import find_limits
 from onnxproof.policy.judgement import judge_proof
 from onnxproof.policy.quality import check_gates
 from onnxproof.proof.environment import Timing
@@ -27,15 +27,15 @@ def conduct(request: Request, policy: Policy, *, progress: Progress | None = Non
     """Do what is asked, and judge it."""
     if request.verb != "lint":
         _make_folder(request.out)
-    collected = Collected(progress or Progress(), earlier=earlier_of(request.bench))
-    request = replace(request, verify=replace(request.verify, limits=limits_of(policy)))
+    collected = Collected(progress or Progress(), earlier=read_earlier(request.bench))
+    request = replace(request, verify=replace(request.verify, limits=find_limits(policy)))
     run = Run(request, policy, collected)
     began = time.perf_counter()
     _carry_out(run, began)
     return _judged(run, time.perf_counter() - began)
 
 
-def earlier_of(settings: BenchSettings | None) -> Earlier | None:
+def read_earlier(settings: BenchSettings | None) -> Earlier | None:
     """What the proof of `--baseline` measured."""
     if settings is None or settings.baseline is None:
         return None
@@ -49,7 +49,7 @@ def earlier_of(settings: BenchSettings | None) -> Earlier | None:
 
 
 def _carry_out(run: Run, began: float) -> None:
-    stages = stages_of(run.request)
+    stages = list_stages(run.request)
 
     def announce(stage: Stage) -> None:
         if stage.explains and not run.request.steps.heal:
@@ -105,7 +105,7 @@ def _check_promises(run: Run) -> None:
     unknown = set(policy.outputs) - known
     if known and unknown and (request.steps.cases or request.bench is not None):
         raise UserError(
-            f"a tolerance was given for {listed(sorted(unknown))}, which is no output; outputs are {listed(sorted(known))}"
+            f"a tolerance was given for {list_names(sorted(unknown))}, which is no output; outputs are {list_names(sorted(known))}"
         )
     measured = proof.quality is not None or request.evaluate is None or request.steps.cases
     if proof.artifact is not None and measured:
@@ -116,7 +116,7 @@ def _missing(run: Run) -> list[Finding]:
     """What was not compared. Nothing compared is never a pass, whatever else is accepted."""
     request, proof = run.request, run.collected.proof
     if request.steps.cases or request.bench is not None:
-        return uncompared(proof)
+        return judge_uncompared(proof)
     if proof.artifact is None:
         return [found("OX004", "nothing was exported")]
     if request.evaluate is not None and proof.quality is None:
@@ -124,7 +124,7 @@ def _missing(run: Run) -> list[Finding]:
     return []
 
 
-def uncompared(proof: Proof) -> list[Finding]:
+def judge_uncompared(proof: Proof) -> list[Finding]:
     """Cases that PyTorch itself rejects, and that there is no fair one in which anything was compared."""
     findings = []
     rejected = [case for case in proof.cases if case.status == "rejected"]

@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.candidates import candidate_of
-from onnxproof.cases.coverage import cover, spread
+from onnxproof.candidates import choose_candidate
+from onnxproof.cases.coverage import cover, sort_finite
 from onnxproof.cases.supply import Supply
 from onnxproof.data.opening import open_source
 from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import found
-from onnxproof.lints.refusal import refusal
+from onnxproof.lints.refusal import explain_refusal
 from onnxproof.pipeline.events import Emit, Entered, Measured, Observed
 from onnxproof.pipeline.loading import load_anew
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.codec import settled
+from onnxproof.proof.codec import settle
 from onnxproof.proof.search import Coverage
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.assemble import assemble
 from onnxproof.quality.engine import Engine
-from onnxproof.quality.flips import changed
+from onnxproof.quality.flips import find_changed
 from onnxproof.quality.preprocessing import COMPARED_ROWS
 from onnxproof.quality.rows import Rows
 from onnxproof.quality.task import contradicts
@@ -50,7 +50,13 @@ def run_evaluate(
         for finding in engine.findings:
             emit(Observed(finding))
     except FindingError as error:
-        emit(Observed(refusal(error.finding, artifact, candidate_of(request.verify.session), request.verify.session)))
+        emit(
+            Observed(
+                explain_refusal(
+                    error.finding, artifact, choose_candidate(request.verify.session), request.verify.session
+                )
+            )
+        )
     except UserError as error:
         if settings.required:
             raise
@@ -91,7 +97,7 @@ def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> N
         where=shared[1],
         baseline=engine.subject.baseline,
     )
-    emit(Measured(settled(quality)))
+    emit(Measured(settle(quality)))
 
 
 def _traps(request: Request, engine: Engine, rows: Rows, scores: Scores) -> Traps:
@@ -117,8 +123,8 @@ def _served(scores: Scores) -> dict[str, Any]:
     if not scores.plan.classification:
         apart = np.abs(served.astype(np.float64) - candidate.astype(np.float64))
         return {"served_difference": {"max_abs": float(apart.max()), "mean_abs": float(apart.mean())}}
-    flipped = changed(served, candidate)
-    right = {name: ~changed(d, scores.labels) for name, d in (("served", served), ("candidate", candidate))}
+    flipped = find_changed(served, candidate)
+    right = {name: ~find_changed(d, scores.labels) for name, d in (("served", served), ("candidate", candidate))}
     return {
         "flips": int(flipped.sum()),
         "of": len(flipped),
@@ -157,7 +163,7 @@ def _coverage(request: Request, engine: Engine, scores: Scores) -> dict[str, Cov
     except (UserError, ValueError):
         return {}  # a subject for which no case can be made; `prove` says why
     return {
-        d.name: cover(scores.columns[f"sample/{d.name}"], spread(inputs[d.name] for inputs in made))
+        d.name: cover(scores.columns[f"sample/{d.name}"], sort_finite(inputs[d.name] for inputs in made))
         for d in supply.domains
         if d.is_float and d.shape and f"sample/{d.name}" in scores.columns
     }

@@ -15,11 +15,11 @@ from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.events import decode
 from onnxproof.pipeline.stages import Run, Stage
 from onnxproof.process.orders import Order
-from onnxproof.process.supervisor import End, InternalError, prepared, supervise
+from onnxproof.process.supervisor import End, InternalError, prepare, supervise
 from onnxproof.request.request import Request
 
+# Seconds that a child has in any case until it comes to its first case: a limit for cases says nothing about imports and weights.
 SETTING_UP = 60.0
-"""Seconds that a child has in any case until it comes to its first case: a limit for cases says nothing about imports and weights."""
 PRELOADED = "onnxproof.pipeline.preload"
 PRELOADED_TO_EXPORT = "onnxproof.pipeline.preload_exporter"
 
@@ -38,8 +38,8 @@ class Executor(Protocol):
     def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None: ...
 
 
+# Hears which stage is about to begin.
 Announce = Callable[[Stage], None]
-"""Hears which stage is about to begin."""
 
 
 def run_stages(run: Run, stages: Sequence[Stage], executor: Executor, announce: Announce) -> None:
@@ -111,16 +111,16 @@ def run_here(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
 
 def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
     """All stages in supervised children."""
-    with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, forking(run.request):
+    with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, fork_children(run.request):
         request = _portable(run.request, Path(folder))
         verify = replace(request.verify, isolated=True)
         run = replace(run, request=replace(request, verify=verify), folder=folder)
         run_stages(run, stages, Children(lambda exporting: request.silence(exporting=exporting)), announce)
 
 
-def forking(request: Request) -> AbstractContextManager[None]:
+def fork_children(request: Request) -> AbstractContextManager[None]:
     """Children are forked from one process; it is worth starting before anything else is done."""
-    return prepared([PRELOADED, *[PRELOADED_TO_EXPORT] * (request.onnx is None)])
+    return prepare([PRELOADED, *[PRELOADED_TO_EXPORT] * (request.onnx is None)])
 
 
 def _portable(request: Request, folder: Path) -> Request:

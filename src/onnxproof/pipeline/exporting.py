@@ -8,16 +8,16 @@ from pathlib import Path
 
 from onnxproof.artifact.earlier import export_once
 from onnxproof.artifact.file import read_artifact
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import require_timed
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding, found
 from onnxproof.graph.view import Graph
 from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
-from onnxproof.pipeline.bug_report import bundled
+from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Emit, Entered, Exported, Observed, SubjectRead
-from onnxproof.pipeline.loading import describe_subject, environment, fingerprint, load_anew
+from onnxproof.pipeline.loading import describe_environment, describe_subject, fingerprint_weights, load_anew
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.subject.examination import examine
@@ -30,7 +30,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, subje
     `killed_by` says how the default exporter killed its process before: then the other one is used.
     """
     if request.bench is not None:
-        require_timed(candidate_of(request.verify.session))
+        require_timed(choose_candidate(request.verify.session))
     subject = _begin(emit, request, subject)
 
     def report(finding: Finding) -> None:
@@ -45,7 +45,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, subje
             artifact = _export(subject, request, killed_by, report)
         _read_through(Path(artifact.path), report)
     except FindingError as error:
-        report(bundled(error, Path(request.out), subject, environment(request)))
+        report(add_bundle(error, Path(request.out), subject, describe_environment(request)))
         return
     emit(Exported(artifact))
 
@@ -60,7 +60,7 @@ def run_lint(emit: Emit, request: Request, subject: Subject | None = None) -> No
 def _begin(emit: Emit, request: Request, subject: Subject | None) -> Subject:
     emit(Entered("import"))
     subject = subject or load_anew(request)
-    emit(SubjectRead(describe_subject(subject, request), environment(request)))
+    emit(SubjectRead(describe_subject(subject, request), describe_environment(request)))
     return subject
 
 
@@ -72,7 +72,7 @@ def _given(request: Request) -> Artifact:
 
 def _export(subject: Subject, request: Request, killed_by: str | None, report: Callable[[Finding], None]) -> Artifact:
     options = request.export if killed_by is None else replace(request.export, exporter="torchscript")
-    artifact = export_once(subject, Path(request.out) / "model.onnx", options, fingerprint(subject), report)
+    artifact = export_once(subject, Path(request.out) / "model.onnx", options, fingerprint_weights(subject), report)
     if killed_by is not None:
         message = f"the default exporter killed its process ({killed_by}); TorchScript was used"
         report(found("OX107", message, evidence={"signal": killed_by}))

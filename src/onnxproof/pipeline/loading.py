@@ -11,7 +11,7 @@ import numpy
 import onnx
 import torch
 
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.errors import TargetError
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
@@ -29,7 +29,7 @@ def seed_everything() -> None:
     torch.manual_seed(0)
 
 
-def fingerprint(subject: Subject) -> str:
+def fingerprint_weights(subject: Subject) -> str:
     """A hash of all weights: two children must have built the same module."""
     digest = hashlib.blake2b(digest_size=16)
     for name, tensor in sorted(subject.module.state_dict().items()):
@@ -79,15 +79,15 @@ def describe_subject(subject: Subject, request: Request) -> SubjectFacts:
         },
         constants={name: repr(value) for name, value in subject.inputs.constants.items()},
         dynamic={name: {str(d): size for d, size in dims.items()} for name, dims in subject.dynamic.items()},
-        weights=fingerprint(subject),
+        weights=fingerprint_weights(subject),
         ranges={name: (r.low, r.high) for name, r in subject.ranges.items()},
         limits=dict(subject.limits),
     )
 
 
-def environment(request: Request) -> Environment:
+def describe_environment(request: Request) -> Environment:
     """What the answer depends on besides the model."""
-    versions = candidate_of(request.verify.session).versions()
+    versions = choose_candidate(request.verify.session).versions()
     return Environment(
         onnxproof=__version__,
         python=platform.python_version(),
@@ -105,7 +105,7 @@ def environment(request: Request) -> Environment:
 
 def check_weights(subject: Subject, request: Request, weights: str | None) -> None:
     """Raise where this process built another module than the one that was exported."""
-    if weights is not None and fingerprint(subject) != weights:
+    if weights is not None and fingerprint_weights(subject) != weights:
         raise TargetError(
             f"{request.target} builds a module with other weights each time it is called: load fixed weights, or seed the generator it uses"
         )

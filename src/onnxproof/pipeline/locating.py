@@ -21,8 +21,8 @@ from onnxproof.search.look import Look
 from onnxproof.search.script import Sides
 from onnxproof.subject.subject import Subject
 
+# Who looks long enough sees outliers: a difference that was searched for is held against more legal roundings.
 SEARCHED = Effort(samples=(8, 32, 96), settles=False)
-"""Who looks long enough sees outliers: a difference that was searched for is held against more legal roundings."""
 SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
 
 

@@ -11,12 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.data.opening import MEMORY, open_source
-from onnxproof.data.source import file_fingerprint
+from onnxproof.data.source import fingerprint_files
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import Finding
 from onnxproof.pipeline.events import AtShard, Emit, Evaluated, Observed, decode
-from onnxproof.pipeline.executors import forking
-from onnxproof.pipeline.loading import fingerprint, load_anew
+from onnxproof.pipeline.executors import fork_children
+from onnxproof.pipeline.loading import fingerprint_weights, load_anew
 from onnxproof.process.lanes import Lane, run_lanes
 from onnxproof.process.orders import Order
 from onnxproof.quality.accumulate import Scores, Shard, merge
@@ -30,8 +30,8 @@ from onnxproof.request.request import Request
 
 SHARD_ROWS = 65_536
 MOST_SHARDS = 256
+# Rows from which several processes are started without being asked.
 PROCESSES_FROM = 200_000
-"""Rows from which several processes are started without being asked."""
 MOST_PROCESSES = 8
 TELL_EVERY = 0.2
 
@@ -93,12 +93,12 @@ def _mark(request: Request, engine: Engine, plan: Plan, data: str, per_shard: in
     parts = [
         data,
         engine.artifact.sha256,
-        fingerprint(engine.subject),
+        fingerprint_weights(engine.subject),
         repr(plan),
         repr(request.verify.session),
         f"{engine.batch} {per_shard} {settings.train_data is not None} {settings.ids} {settings.labels}",
         f"{settings.preprocess} {settings.serve_preprocess} {settings.with_preprocess}",
-        *(file_fingerprint(Path(path)) for path in files if Path(path).is_file()),
+        *(fingerprint_files(Path(path)) for path in files if Path(path).is_file()),
     ]
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
@@ -171,9 +171,6 @@ def _here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: _Pro
         index += 1
 
 
-# --- processes ----------------------------------------------------------------------------------------------------
-
-
 def run_shards(emit: Emit, work: Work, pieces: Sequence[Piece]) -> None:
     """The order of a worker process: run pieces and write them down."""
     engine = work.engine(load_anew(work.request))
@@ -198,7 +195,7 @@ def _in_processes(
     todo = [piece for piece in pieces if piece.index not in kept]
     work = replace(work, threads=max(1, (os.cpu_count() or 1) // workers))
     lanes = [_lane(work, todo[i::workers], progress) for i in range(min(workers, len(todo)))]
-    with forking(work.request):
+    with fork_children(work.request):
         run_lanes(lanes)
     lost = [piece for lane in lanes for piece in lane.lost]
     fresh = [Shard.load(work.file(p.index), work.mark) for p in todo if p not in lost]

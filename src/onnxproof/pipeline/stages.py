@@ -19,8 +19,8 @@ from onnxproof.request.thresholds import Policy
 from onnxproof.search.look import TRYING, Look
 
 Arguments = Mapping[str, Any]
+# Deaths after which verifying is given up.
 MAX_CHILDREN = 20
-"""Deaths after which verifying is given up."""
 
 
 @dataclass(frozen=True)
@@ -241,10 +241,10 @@ class Weigh(Stage):
             }
 
 
+# The run, in order.
 STAGES: tuple[Stage, ...] = (Export(), Verify(), Search(), Locate(), Evaluate(), Bench(), Weigh())
-"""The run, in order."""
 
 
-def stages_of(request: Request) -> tuple[Stage, ...]:
+def list_stages(request: Request) -> tuple[Stage, ...]:
     """What a request runs through."""
     return (Lint(),) if request.verb == "lint" else STAGES

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.errors import FindingError
-from onnxproof.lints.refusal import refusal
+from onnxproof.lints.refusal import explain_refusal
 from onnxproof.parity.verification import Listener, Verifier, verify
-from onnxproof.pipeline.bug_report import bundled
+from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paired, Planned
-from onnxproof.pipeline.loading import check_weights, environment, load_anew
+from onnxproof.pipeline.loading import check_weights, describe_environment, load_anew
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject
@@ -31,17 +31,19 @@ def run_verify(
     if subject is None:
         subject = load_anew(request)
         check_weights(subject, request, weights)
-    listener = listener_of(emit)
+    listener = make_listener(emit)
     try:
         emit(Entered("session"))
         verifier = Verifier(subject, artifact, request.verify, listener, stateful=stateful)
         verify(verifier, listener, done, request.verify.budget)
     except FindingError as error:
-        finding = refusal(error.finding, artifact, candidate_of(request.verify.session), request.verify.session)
-        listener.finding(bundled(FindingError(finding), Path(request.out), subject, environment(request)))
+        finding = explain_refusal(
+            error.finding, artifact, choose_candidate(request.verify.session), request.verify.session
+        )
+        listener.finding(add_bundle(FindingError(finding), Path(request.out), subject, describe_environment(request)))
 
 
-def listener_of(emit: Emit) -> Listener:
+def make_listener(emit: Emit) -> Listener:
     """What a verifier hears and says, as events."""
     return Listener(
         finding=lambda finding: emit(Observed(finding)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from onnxproof.request.option import options_of
+from onnxproof.request.option import list_options
 from onnxproof.request.request import Limits
 from onnxproof.request.thresholds import Judgement, Policy, Tolerance
 
@@ -33,7 +33,7 @@ def make_policy(asked: Judgement, base: Policy | None = None) -> Policy:
 
 def _options(group: Any) -> dict[str, Any]:
     """The fields that a user may set, and what stands there."""
-    return {name: getattr(group, name) for name in options_of(type(group))}
+    return {name: getattr(group, name) for name in list_options(type(group))}
 
 
 def _tolerance(asked: Judgement, start: Tolerance) -> Tolerance:
@@ -54,7 +54,7 @@ def _outputs(asked: Judgement, start: Policy, tolerance: Tolerance) -> dict[str,
     return outputs
 
 
-def limits_of(policy: Policy) -> Limits:
+def find_limits(policy: Policy) -> Limits:
     """The tightest thresholds of a policy: what is beyond them is looked at more closely."""
     tolerances = [policy.tolerance, *policy.outputs.values()]
     return Limits(policy.noise, *(min(getattr(one, name) for one in tolerances) for name in NAMES))

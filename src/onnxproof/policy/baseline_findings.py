@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from onnxproof.findings import Finding, entry_of
+from onnxproof.findings import Finding, look_up
 from onnxproof.findings.finding import WEIGHT
 from onnxproof.request.thresholds import Known
 
+# How many times larger a known difference may be before it counts as a worse one: retraining moves it a little.
 WORSE = 3.0
-"""How many times larger a known difference may be before it counts as a worse one: retraining moves it a little."""
 
 
 def covers(known: Known, finding: Finding) -> bool:
@@ -17,7 +17,7 @@ def covers(known: Known, finding: Finding) -> bool:
     if WEIGHT[finding.severity] > WEIGHT[known.severity] or not _same_place(known, finding):
         return False
     if finding.code != known.code:
-        same = finding.entry.family == entry_of(known.code).family
+        same = finding.entry.family == look_up(known.code).family
         return same and WEIGHT[finding.severity] < WEIGHT[known.severity]
     today = finding.measure
     return today is None or known.measure is None or today <= WORSE * known.measure
@@ -37,7 +37,7 @@ def _agree(one: str | None, other: str | None) -> bool:
     return one is None or other is None or one == other
 
 
-def known_of(findings: Iterable[Finding]) -> tuple[Known, ...]:
+def list_known(findings: Iterable[Finding]) -> tuple[Known, ...]:
     """What a proof's findings say to a later one; what can never be accepted is never known either."""
     return tuple(
         Known(f.code, f.severity, f.where.output, f.where.module, f.where.node, f.stage, f.measure)

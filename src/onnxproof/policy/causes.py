@@ -8,11 +8,11 @@ from dataclasses import replace
 from onnxproof.diagnosis.forms import suggest_line
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.search import Counterexample
 
 
-def with_causes(
+def add_causes(
     findings: Sequence[Finding], blames: Mapping[str, Blame], counterexamples: Sequence[Counterexample]
 ) -> list[Finding]:
     """The findings with what is known about their causes."""
@@ -34,7 +34,7 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
         blame = replace(blame, culprits=mine) if mine else None  # found for another output of the same case
     if not finding.entry.locatable or blame is None:
         return finding
-    evidence = {**finding.evidence, "culprits": plain(blame.culprits), "rewrite": blame.rewrite}
+    evidence = {**finding.evidence, "culprits": to_plain(blame.culprits), "rewrite": blame.rewrite}
     where, help = finding.where, finding.help
     if blame.culprits:
         top = blame.culprits[0]
@@ -68,5 +68,5 @@ def _shown(finding: Finding, counterexamples: Sequence[Counterexample]) -> Findi
     """The finding with the smallest input that shows it."""
     for one in counterexamples:
         if (one.code, one.output) == (finding.code, finding.where.output):
-            return replace(finding, evidence={**finding.evidence, "counterexample": plain(one)})
+            return replace(finding, evidence={**finding.evidence, "counterexample": to_plain(one)})
     return finding

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable
 
 from onnxproof.findings import Finding, Severity, found
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.traps import InputFacts, Ring, TrainingFacts
 
+# Strength from which a single feature gives the label away.
 LEAK = 0.99
-"""Strength from which a single feature gives the label away."""
+# By how much it must be stronger than the next one; several such features are a task that is easy.
 LEAK_LEAD = 0.05
-"""By how much it must be stronger than the next one; several such features are a task that is easy."""
 GAP = 0.1
 SHIFT, LARGE_SHIFT = 0.1, 0.3
 SCALE = 20.0
@@ -35,7 +35,7 @@ def judge_data(q: Quality) -> list[Finding]:
 def _values(name: str, f: InputFacts) -> Iterable[Finding]:
     if f.nonfinite_rows:
         message = f"{f.nonfinite_rows} of {f.rows} rows of {name} hold NaN or infinities"
-        yield found("OX604", message, evidence={"input": name, **plain(f)})
+        yield found("OX604", message, evidence={"input": name, **to_plain(f)})
     constant, features = f.constant_count, f.features
     if features and constant == features and f.rows > 1:
         # A mask or a type that no row needs is the same everywhere; numbers that are say that something was lost.
@@ -44,7 +44,7 @@ def _values(name: str, f: InputFacts) -> Iterable[Finding]:
     elif constant and f.constant and f.rank == 2:
         told = ", ".join(map(str, f.constant[:5]))
         message = f"{constant} of {features} columns of {name} never change: {told}"
-        yield found("OX605", message, severity="note", evidence={"input": name, "columns": plain(f.constant)})
+        yield found("OX605", message, severity="note", evidence={"input": name, "columns": to_plain(f.constant)})
     if f.declared and f.low is not None and f.high is not None and (f.low < f.declared[0] or f.high > f.declared[1]):
         message = f"{name} goes from {f.low:.4g} to {f.high:.4g}; declared is {f.declared[0]:g} to {f.declared[1]:g}"
         evidence = {"input": name, "low": f.low, "high": f.high, "declared": list(f.declared)}
@@ -87,17 +87,17 @@ def _leaks(q: Quality) -> Iterable[Finding]:
         message = f"value {leak.feature} of {leak.input} alone tells the label ({leak.strength:.1%} sorted by it)"
         if not alone:
             message += "; others do too, so the task may just be easy"
-        yield found("OX610", message, severity="review" if alone else "note", evidence=plain(leak))
+        yield found("OX610", message, severity="review" if alone else "note", evidence=to_plain(leak))
 
 
 def _coverage(q: Quality) -> Iterable[Finding]:
     for name, cover in q.traps.coverage.items():
         if cover.share < COVERED:
             message = f"only {cover.share:.0%} of {name} lies where generated parity cases have been"
-            yield found("OX609", message, evidence={"input": name, **plain(cover)})
+            yield found("OX609", message, evidence={"input": name, **to_plain(cover)})
 
 
-def beyond_chance(count: int, of: int, share: float, smoothing: float) -> bool:
+def exceeds_chance(count: int, of: int, share: float, smoothing: float) -> bool:
     """Whether a count is more than twice what a share makes natural, and more than chance."""
     expected = 2.0 * share * of + smoothing * of
     return count > expected + 4.0 * math.sqrt(expected) + (1.0 if share else 0.0) and count > 0
@@ -105,22 +105,22 @@ def beyond_chance(count: int, of: int, share: float, smoothing: float) -> bool:
 
 def _duplicates(t: TrainingFacts) -> Iterable[Finding]:
     exact, near, ids = t.duplicates, t.near, t.ids
-    if beyond_chance(exact.count, exact.of, exact.train_twins or 0.0, 0.0):
+    if exceeds_chance(exact.count, exact.of, exact.train_twins or 0.0, 0.0):
         share = f"{exact.count} of {exact.of} test rows ({exact.count / exact.of:.1%})"
-        yield found("OX601", f"{share} are training rows, such as row {exact.rows[0]}", evidence=plain(exact))
+        yield found("OX601", f"{share} are training rows, such as row {exact.rows[0]}", evidence=to_plain(exact))
     closest = near and next((ring for ring in near.by_radius if _too_near(ring, near.probes)), None)
     if near and closest:
         share = f"{closest.count} of {closest.of} test rows looked at"
         distance = f"{closest.radius:g} times the usual distance"
         message = f"{share} are nearer to a training row than {distance}, such as row {near.rows[0]}"
-        yield found("OX602", message, evidence=plain(near))
+        yield found("OX602", message, evidence=to_plain(near))
     if ids is not None and ids.count:
         message = f"{ids.count} of {ids.of} ids are in the training data too, such as that of row {ids.rows[0]}"
-        yield found("OX603", message, evidence=plain(ids))
+        yield found("OX603", message, evidence=to_plain(ids))
 
 
 def _too_near(ring: Ring, probes: int) -> bool:
-    return ring.count > 1 and beyond_chance(ring.count, ring.of, ring.train_share, 0.25 / max(probes, 1))
+    return ring.count > 1 and exceeds_chance(ring.count, ring.of, ring.train_share, 0.25 / max(probes, 1))
 
 
 def _gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
@@ -137,7 +137,7 @@ def _gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
     if wide:
         metric = f"{gap.metric} is {gap.train:.4g} on the training data and {test:.4g} on the test data"
         message = f"{metric}: learnt by heart, or the test data are prepared differently"
-        yield found("OX611", message, evidence={**plain(gap), "test": test})
+        yield found("OX611", message, evidence={**to_plain(gap), "test": test})
 
 
 def _shift(t: TrainingFacts) -> Iterable[Finding]:
@@ -148,7 +148,7 @@ def _shift(t: TrainingFacts) -> Iterable[Finding]:
                 f"{s.features} of {s.of} values differ"
             )
             severity: Severity = "review" if s.distance > LARGE_SHIFT else "note"
-            yield found("OX612", message, severity=severity, evidence=plain(s))
+            yield found("OX612", message, severity=severity, evidence=to_plain(s))
 
 
 def _channels(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
@@ -177,4 +177,4 @@ def _preprocessing(q: Quality) -> Iterable[Finding]:
     elif p.refused is not None:
         message += "; the model cannot take it"
     severity: Severity = "block" if p.flips or p.refused is not None else "review"
-    yield found("OX613", message, severity=severity, evidence=plain(p))
+    yield found("OX613", message, severity=severity, evidence=to_plain(p))

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from onnxproof.findings import Finding
-from onnxproof.policy.baseline_findings import known_of, recognise
-from onnxproof.policy.causes import with_causes
+from onnxproof.policy.baseline_findings import list_known, recognise
+from onnxproof.policy.causes import add_causes
 from onnxproof.policy.latency import judge_latency
-from onnxproof.policy.merging import merged
-from onnxproof.policy.parity import nothing_finite, objection, remarks
+from onnxproof.policy.merging import merge_findings
+from onnxproof.policy.parity import find_nothing_finite, find_objection, list_remarks
 from onnxproof.policy.quality import judge_quality
-from onnxproof.policy.refusals import refusals
+from onnxproof.policy.refusals import judge_refusals
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.proof import Proof
@@ -30,11 +30,11 @@ def judge_proof(proof: P, policy: Policy) -> P:
     findings = [
         *observed,
         *_of_cases(proof.cases, policy, baseline, random),
-        *nothing_finite(proof.cases),
-        *judge_latency(proof.latency, policy.latency, lambda c: objection(c, policy, baseline), baseline),
+        *find_nothing_finite(proof.cases),
+        *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
         *(judge_quality(proof.quality, policy.quality, baseline) if proof.quality is not None else ()),
     ]
-    caused = with_causes(findings, proof.blame, proof.counterexamples)
+    caused = add_causes(findings, proof.blame, proof.counterexamples)
     return replace(proof, policy=policy, findings=tuple(_excused(caused, policy)))
 
 
@@ -51,7 +51,7 @@ def judge_case(case: CaseResult, policy: Policy, baseline: str = "PyTorch") -> l
 
 def judge_against(proof: P, baseline: Proof) -> P:
     """The same facts where only what is worse than in the baseline gates."""
-    return judge_proof(proof, replace(proof.policy, known=known_of(baseline.findings)))
+    return judge_proof(proof, replace(proof.policy, known=list_known(baseline.findings)))
 
 
 def _of_cases(
@@ -59,8 +59,8 @@ def _of_cases(
 ) -> list[Finding]:
     """What is to be said about outputs and refusals; of an output that is random, nothing."""
     compared = [(case, c) for case in cases for c in case.outputs if c.output not in random]
-    told = merged(one for case, c in compared for one in remarks(case, c, policy, baseline))
-    return [*told, *refusals(cases, baseline)]
+    told = merge_findings(one for case, c in compared for one in list_remarks(case, c, policy, baseline))
+    return [*told, *judge_refusals(cases, baseline)]
 
 
 def _excused(findings: Iterable[Finding], policy: Policy) -> list[Finding]:

@@ -7,17 +7,17 @@ from dataclasses import asdict
 from typing import Any, TypeVar
 
 from onnxproof.findings import Finding, Severity, Where, found
-from onnxproof.policy.reliability import doubts, place
-from onnxproof.policy.slow_reasons import likely_reasons
+from onnxproof.policy.reliability import find_doubts, name_place
+from onnxproof.policy.slow_reasons import guess_reasons
 from onnxproof.proof.comparison import Comparison
-from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup, load_of
+from onnxproof.proof.latency import SHIPPED, Latency, Run, Speedup, read_load
 from onnxproof.request.thresholds import SHOWN_PERCENTILES, LatencyPolicy
 
+# What is wrong with a comparison, if it would gate.
 Gate = Callable[[Comparison], str | None]
-"""What is wrong with a comparison, if it would gate."""
 T = TypeVar("T", Run, Speedup)
+# Share of requests still waiting when the last one came from which the queue counts as growing.
 QUEUE_GROWS = 0.2
-"""Share of requests still waiting when the last one came from which the queue counts as growing."""
 
 
 def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, baseline: str) -> list[Finding]:
@@ -25,7 +25,7 @@ def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, ba
     if latency is None:
         untold = [found("OX402", "a limit was given and nothing was timed: it is not shown to hold")]
         return untold if policy.promised else []
-    runs = judged_runs(latency)
+    runs = choose_runs(latency)
     return [
         *_limits(runs, policy),
         *_slow(runs, policy),
@@ -36,18 +36,15 @@ def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, ba
         *_tuned(latency),
         *_absent(latency),
         *_wrong_contenders(latency, gate),
-        *doubts(latency),
+        *find_doubts(latency),
     ]
 
 
-def judged_runs(latency: Latency) -> list[Run]:
+def choose_runs(latency: Latency) -> list[Run]:
     """The runs that limits speak of: the session that ships, alone or, in the server scenario, with all its workers."""
     server = latency.of(SHIPPED, "server")
     workers = max((run.concurrency for run in server), default=0)
     return [run for run in server if run.concurrency == workers] or latency.of(SHIPPED, "single")
-
-
-# --- limits -----------------------------------------------------------------------------------------------------------
 
 
 def _limits(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
@@ -56,11 +53,11 @@ def _limits(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
         for run in runs:
             bound = run.percentiles.get(name)
             if bound is None:
-                unknown.append(f"{place(run)}: {run.count} samples do not support {name}")
+                unknown.append(f"{name_place(run)}: {run.count} samples do not support {name}")
             elif bound.value_ms > limit and bound.low_ms > limit:
                 broken.append(run)
             elif bound.high_ms > limit:
-                unknown.append(f"{place(run)}: {name} is between {bound.low_ms:.4g} and {bound.high_ms:.4g} ms")
+                unknown.append(f"{name_place(run)}: {name} is between {bound.low_ms:.4g} and {bound.high_ms:.4g} ms")
         if broken:
             yield _broken(name, limit, broken)
         elif unknown or not runs:
@@ -72,7 +69,7 @@ def _broken(name: str, limit: float, runs: Sequence[Run]) -> Finding:
     worst = max(runs, key=lambda run: run.percentiles[name].value_ms)
     bound = worst.percentiles[name]
     interval = f"[{bound.low_ms:.4g}, {bound.high_ms:.4g}]"
-    message = f"{name} of {place(worst)} is {bound.value_ms:.4g} ms {interval}, over the limit of {limit:g} ms"
+    message = f"{name} of {name_place(worst)} is {bound.value_ms:.4g} ms {interval}, over the limit of {limit:g} ms"
     evidence = {"limit_ms": limit, **asdict(bound), "batches": [run.batch for run in runs]}
     return found("OX401", message, evidence=evidence)
 
@@ -86,14 +83,14 @@ def _slow(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
     if slow:
         first = slow[0]
         severity: Severity = "review" if first.batch == smallest else "note"
-        message = f"p50 of {place(first)} is {first.milliseconds('p50'):.4g} ms, over {policy.bad_ms:g} ms"
+        message = f"p50 of {name_place(first)} is {first.milliseconds('p50'):.4g} ms, over {policy.bad_ms:g} ms"
         yield found("OX403", message, severity=severity, evidence={"batches": [run.batch for run in slow]})
 
 
 def _memory(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
     if policy.max_memory is None:
         return
-    known = [(run.memory, place(run)) for run in latency.of(SHIPPED) if run.memory is not None]
+    known = [(run.memory, name_place(run)) for run in latency.of(SHIPPED) if run.memory is not None]
     memory, worst = max(known, key=lambda one: one[0], default=(None, ""))
     if memory is None:
         why = "memory is measured in processes of its own, which did not run here"
@@ -103,16 +100,13 @@ def _memory(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
         yield found("OX407", message, evidence={"bytes": memory, "limit": policy.max_memory})
 
 
-# --- against the baseline --------------------------------------------------------------------------------------------------
-
-
-def shipped_speedups(latency: Latency) -> list[Speedup]:
+def choose_speedups(latency: Latency) -> list[Speedup]:
     """Those of the session that ships, smallest batch first."""
     return sorted((one for one in latency.speedup if one.contender == SHIPPED), key=lambda one: one.batch)
 
 
 def _speedups(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
-    ours = shipped_speedups(latency)
+    ours = choose_speedups(latency)
     if policy.min_speedup is not None:
         yield from _gain(ours, policy.min_speedup, baseline)
     slower = [one for one in ours if one.high < 1]
@@ -122,18 +116,18 @@ def _speedups(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterato
         yield _slower(latency, slower, None if policy.min_speedup is None else "note", baseline)
     if same:
         batches = ", ".join(str(one.batch) for one in same)
-        message = f"not distinguishable from {baseline} at batch {batches}: {shown(same[0])}"
+        message = f"not distinguishable from {baseline} at batch {batches}: {show_interval(same[0])}"
         yield found("OX405", message, evidence={"speedup": [_plain(one) for one in same]})
 
 
 def _slower(latency: Latency, slower: Sequence[Speedup], severity: Severity | None, baseline: str) -> Finding:
     worst = min(slower, key=lambda one: one.ratio)
-    reasons = likely_reasons(latency, worst)
+    reasons = guess_reasons(latency, worst)
     likely = f"; likely: {reasons[0].text}" if reasons else ""
     top = latency.profile.nodes[0] if latency.profile and latency.profile.nodes else None
     return found(
         "OX404",
-        f"onnxruntime is slower than {baseline}: {shown(worst)}{likely}",
+        f"onnxruntime is slower than {baseline}: {show_interval(worst)}{likely}",
         severity=severity,
         where=Where(node=top.node, module=top.module, file=top.file, line=top.line) if top else None,
         evidence={"speedup": [_plain(one) for one in slower], "reasons": [reason.text for reason in reasons]},
@@ -147,13 +141,19 @@ def _gain(ours: Sequence[Speedup], wanted: float, baseline: str) -> Iterator[Fin
     if below:
         worst = min(below, key=lambda one: one.ratio)
         evidence = {"speedup": [_plain(one) for one in below], "wanted": wanted}
-        yield found("OX406", f"the speed-up is {shown(worst)}, below the promised {wanted:g}", evidence=evidence)
+        yield found(
+            "OX406", f"the speed-up is {show_interval(worst)}, below the promised {wanted:g}", evidence=evidence
+        )
     elif unsure or not ours:
-        is_ = f"it is {shown(min(unsure, key=lambda one: one.low))}" if unsure else f"there is no ratio to {baseline}"
+        is_ = (
+            f"it is {show_interval(min(unsure, key=lambda one: one.low))}"
+            if unsure
+            else f"there is no ratio to {baseline}"
+        )
         yield found("OX402", f"a speed-up of {wanted:g} is not shown: {is_}", evidence={"wanted": wanted})
 
 
-def shown(one: Speedup) -> str:
+def show_interval(one: Speedup) -> str:
     """`1.52 [1.48, 1.57] at batch 8`."""
     return f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}] at batch {one.batch}"
 
@@ -162,15 +162,12 @@ def _plain(one: Speedup) -> dict[str, Any]:
     return {"batch": one.batch, "ratio": one.ratio, "low": one.low, "high": one.high}
 
 
-# --- against an earlier proof -----------------------------------------------------------------------------------------
-
-
 def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
     earlier = latency.baseline
     if earlier is None:
         return
     runs = _common(earlier.runs, latency.of(SHIPPED))
-    speedups = _common(earlier.speedup, shipped_speedups(latency))
+    speedups = _common(earlier.speedup, choose_speedups(latency))
     if earlier.fingerprint == latency.machine.fingerprint:
         compared, slower = bool(runs), list(_slower_runs(runs, policy))
     else:
@@ -187,8 +184,8 @@ def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iter
 
 def _common(then: Iterable[T], now: Iterable[T]) -> list[tuple[T, T]]:
     """What was measured of the session that ships both times, under the same load and at the same sizes."""
-    earlier = {load_of(one): one for one in then if one.contender == SHIPPED}
-    return [(earlier[load_of(one)], one) for one in now if load_of(one) in earlier]
+    earlier = {read_load(one): one for one in then if one.contender == SHIPPED}
+    return [(earlier[read_load(one)], one) for one in now if read_load(one) in earlier]
 
 
 def _slower_runs(runs: Iterable[tuple[Run, Run]], policy: LatencyPolicy) -> Iterator[str]:
@@ -196,23 +193,20 @@ def _slower_runs(runs: Iterable[tuple[Run, Run]], policy: LatencyPolicy) -> Iter
         for name in SHOWN_PERCENTILES:
             before, now = old.percentiles.get(name), new.percentiles.get(name)
             if before and now and now.low_ms > before.high_ms and now.value_ms > policy.regression * before.value_ms:
-                yield f"{name} of {place(new)} was {before.value_ms:.4g} ms and is {now.value_ms:.4g} ms"
+                yield f"{name} of {name_place(new)} was {before.value_ms:.4g} ms and is {now.value_ms:.4g} ms"
                 break
 
 
 def _lost_speedup(speedups: Iterable[tuple[Speedup, Speedup]], policy: LatencyPolicy) -> Iterator[str]:
     for old, new in speedups:
         if new.high < old.low and new.ratio * policy.regression < old.ratio:
-            yield f"the speed-up was {shown(old)} and is {shown(new)}"
-
-
-# --- the rest ---------------------------------------------------------------------------------------------------------
+            yield f"the speed-up was {show_interval(old)} and is {show_interval(new)}"
 
 
 def _overloaded(latency: Latency) -> Iterator[Finding]:
-    for run in judged_runs(latency):
+    for run in choose_runs(latency):
         if run.scenario == "server" and (run.backlog or 0.0) > QUEUE_GROWS:
-            message = f"{run.rate:.4g} requests per second are too many for {place(run)}: {run.backlog:.0%} were still waiting when the last came"
+            message = f"{run.rate:.4g} requests per second are too many for {name_place(run)}: {run.backlog:.0%} were still waiting when the last came"
             yield found("OX419", message, evidence={"rate": run.rate, "backlog": run.backlog})
             return
 

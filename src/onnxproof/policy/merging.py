@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from onnxproof.findings import Finding, entry_of
+from onnxproof.findings import Finding, look_up
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -20,7 +20,7 @@ class Remark:
     weight: float
 
 
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """The items by their key, in the order in which the keys come."""
     groups: dict[K, list[T]] = {}
     for item in items:
@@ -28,13 +28,13 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def merged(remarks: Iterable[Remark]) -> list[Finding]:
+def merge_findings(remarks: Iterable[Remark]) -> list[Finding]:
     """The worst case speaks and the others are counted; what is said better by another code is not said."""
-    groups = grouped(remarks, lambda remark: (remark.finding.code, remark.finding.where.output))
+    groups = group_by(remarks, lambda remark: (remark.finding.code, remark.finding.where.output))
     return [
         _speaker(group)
         for (code, output), group in groups.items()
-        if not any((better, output) in groups for better in entry_of(code).gives_way_to)
+        if not any((better, output) in groups for better in look_up(code).gives_way_to)
     ]
 
 

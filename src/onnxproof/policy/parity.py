@@ -7,20 +7,20 @@ from dataclasses import replace
 from typing import Any
 
 from onnxproof.findings import Finding, Severity, Stage, Where, found
-from onnxproof.policy.merging import Remark, grouped
+from onnxproof.policy.merging import Remark, group_by
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.comparison import Comparison
 from onnxproof.request.thresholds import Policy, Tolerance
 
 
-def objection(comparison: Comparison, policy: Policy, baseline: str) -> str | None:
+def find_objection(comparison: Comparison, policy: Policy, baseline: str) -> str | None:
     """What is wrong with an output, if it would gate the verdict in a case of its own."""
     remarks = _of_output(comparison, policy, baseline)
     return next((remark.finding.message for remark in remarks if remark.finding.weight), None)
 
 
-def remarks(case: CaseResult, c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:
+def list_remarks(case: CaseResult, c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:
     """What is to be said about one output in one case."""
     for remark in _of_output(c, policy, baseline):
         yield from _of_case(case, c, remark)
@@ -84,15 +84,15 @@ def _discrete(c: Comparison, baseline: str) -> Remark | None:
     return _swapped(c, baseline) or _remark("OX207", message, c, float(c.mismatched), evidence)
 
 
+# Differences of this size are denormal numbers, which kernels may take for zero.
 FLUSHED = 4 * 1.1754944e-38
-"""Differences of this size are denormal numbers, which kernels may take for zero."""
 
 
 def _float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
     tolerance = policy.for_output(c.output)
     evidence = _evidence(c, tolerance)
     broken = c.max_abs is not None and (c.excess(tolerance.atol, tolerance.rtol) > 0 or c.max_abs > tolerance.max_abs)
-    noisy = beyond_noise(c, policy.noise) and (c.max_abs is None or c.max_abs > FLUSHED)
+    noisy = exceeds_noise(c, policy.noise) and (c.max_abs is None or c.max_abs > FLUSHED)
     if broken and noisy:
         message = f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c, baseline)}): more than the tolerance, and not rounding"
         return _swapped(c, baseline) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
@@ -117,7 +117,7 @@ def _explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any],
     return _remark("OX204", message, c, c.max_abs or 0.0, evidence, severity="review" if tolerance.promised else "note")
 
 
-def beyond_noise(c: Comparison, threshold: float) -> bool:
+def exceeds_noise(c: Comparison, threshold: float) -> bool:
     """Whether the candidate is farther from the truth than rounding explains; unknown noise explains nothing."""
     if c.noise is None:
         return bool(c.max_abs)
@@ -157,7 +157,7 @@ def _evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
     if c.noise is not None:
         evidence |= {"worst_ratio": c.noise.worst_ratio, "unexplained": c.noise.unexplained, "truth": c.noise.method}
     if c.exactness is not None:
-        evidence["exactness"] = plain(c.exactness)
+        evidence["exactness"] = to_plain(c.exactness)
     return evidence
 
 
@@ -171,15 +171,15 @@ def _remark(
     severity: Severity | None = None,
     stage: Stage | None = None,
 ) -> Remark:
-    shown = {**(evidence or {}), "worst": plain(c.worst)}
+    shown = {**(evidence or {}), "worst": to_plain(c.worst)}
     return Remark(found(code, message, severity=severity, stage=stage, evidence=shown), weight)
 
 
-def nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
+def find_nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
     """Outputs of which all cases together leave nothing to compare."""
     alike = [c for case in cases if case.fair for c in case.outputs if c.same_form and not c.pattern.differing]
     findings = []
-    for output, seen in grouped(alike, lambda c: c.output).items():
+    for output, seen in group_by(alike, lambda c: c.output).items():
         if not any(c.size for c in seen):
             message = f"{output} is empty in every case: its shape and dtype were compared, and there is nothing else"
             findings.append(found("OX206", message, severity="note", where=Where(output=output)))

@@ -6,10 +6,10 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from onnxproof.errors import UserError, listed
+from onnxproof.errors import UserError, list_names
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.data import judge_data
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.quality import Quality
 from onnxproof.request.thresholds import QualityPolicy
 
@@ -24,7 +24,7 @@ def check_gates(policy: QualityPolicy, quality: Quality | None) -> None:
             raise UserError(f"{flag} needs an evaluation: give --data with labels (`onnxproof evaluate`)")
         if quality.value(metric) is None:
             known = [*quality.candidate, *(f"recall[{name}]" for name in list(quality.per_class)[:5])]
-            raise UserError(f"{flag} {metric}: no such metric was measured; there are {listed(known)}")
+            raise UserError(f"{flag} {metric}: no such metric was measured; there are {list_names(known)}")
 
 
 def judge_quality(quality: Quality, policy: QualityPolicy, baseline: str = "PyTorch") -> list[Finding]:
@@ -49,7 +49,7 @@ def _nan(q: Quality, baseline: str) -> Iterable[Finding]:
     lost = q.unanswered
     if not lost.candidate and not lost.baseline:
         return
-    where, evidence = Where(output=q.output), plain(lost)
+    where, evidence = Where(output=q.output), to_plain(lost)
     if lost.candidate == lost.baseline == lost.both:
         message = f"both sides answer NaN for {lost.both} of {q.n} examples, which are in no metric"
         yield found("OX516", message, where=where, severity="review", evidence=evidence)
@@ -69,7 +69,7 @@ def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
         f"the scores differ by up to {q.score_difference.max_abs:.3g}, which rounding does not explain: example {worst.id} by "
         f"{worst.difference:.3g}, {worst.times_rounding:.3g} times what rounding may do"
     )
-    yield found("OX517", message, where=Where(output=q.output), evidence={"examples": plain(far)})
+    yield found("OX517", message, where=Where(output=q.output), evidence={"examples": to_plain(far)})
 
 
 def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
@@ -84,12 +84,12 @@ def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
             f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id} is "
             f"{_told(worst.baseline)} in {baseline} and {_told(worst.candidate)} in onnxruntime (margin {margin})"
         )
-        evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": plain(unexplained[:5])}
+        evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": to_plain(unexplained[:5])}
         yield found("OX502", message, where=where, evidence=evidence)
     elif q.flip_count:
         more = f" ({seen} of them were examined)" if seen < q.flip_count else ""
         message = f"{changed} where the margin is within rounding{more}"
-        yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": plain(q.flips[:5])})
+        yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": to_plain(q.flips[:5])})
 
 
 def _told(decision: Any) -> str:
@@ -154,7 +154,7 @@ def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     other = q.baseline.get(metric)
     message = f"{metric.replace('_', ' ')} is {value:.1%}, below {policy.accuracy:.0%}"
     if q.guessed:
-        order = f"guessed from the alphabet ({listed(q.classes[:6])})"
+        order = f"guessed from the alphabet ({list_names(q.classes[:6])})"
         message += f"; the order of the classes is {order}: give it with --classes"
     yield found("OX506", message, evidence={"accuracy": value, "baseline": other, "limit": policy.accuracy})
 
@@ -197,7 +197,7 @@ def _thresholds(q: Quality, baseline: str) -> Iterable[Finding]:
         if goal.candidate is None:
             curve = q.thresholds.candidate
             best = max(curve.precision if goal.metric == "precision" else curve.recall, default=0.0)
-            yield found("OX511", f"no threshold reaches {goal.goal}: the best is {best:.4g}", evidence=plain(goal))
+            yield found("OX511", f"no threshold reaches {goal.goal}: the best is {best:.4g}", evidence=to_plain(goal))
             continue
         moved = goal.transferred
         if moved is None or goal.baseline is None:
@@ -208,7 +208,7 @@ def _thresholds(q: Quality, baseline: str) -> Iterable[Finding]:
                 f"the threshold for {goal.goal} is {goal.baseline.threshold:.6g} in {baseline} and {goal.candidate.threshold:.6g} "
                 f"in onnxruntime: {baseline}'s changes {moved.flips} decisions there"
             )
-            yield found("OX510", message, evidence=plain(goal))
+            yield found("OX510", message, evidence=to_plain(goal))
 
 
 def _sameness(q: Quality) -> Iterable[Finding]:
@@ -222,7 +222,7 @@ def _sameness(q: Quality) -> Iterable[Finding]:
         f"{q.n} examples cannot show that accuracies are within ±{test.delta:g}: the difference lies between "
         f"{test.low:+.4f} and {test.high:+.4f}; {more}"
     )
-    yield found("OX508", message, evidence=plain(test))
+    yield found("OX508", message, evidence=to_plain(test))
 
 
 def _balance(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
@@ -240,6 +240,6 @@ def _balance(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
         yield found("OX512", message, evidence={"shares": dict(list(shares.items())[:20])})
 
 
-def imbalanced(q: Quality) -> bool:
+def is_imbalanced(q: Quality) -> bool:
     """Whether accuracy should not lead."""
     return q.task == "binary" and max(q.shares().values(), default=0.0) > QualityPolicy().imbalanced

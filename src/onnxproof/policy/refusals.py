@@ -6,15 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from onnxproof.diagnosis.failures import diagnose_running, refused_size
+from onnxproof.diagnosis.failures import diagnose_running, find_refused_size
 from onnxproof.findings import Finding, found
-from onnxproof.policy.merging import grouped
+from onnxproof.policy.merging import group_by
 from onnxproof.proof.case_result import CaseResult
 
 
-def refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[Finding]:
+def judge_refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[Finding]:
     """Findings about the cases that only onnxruntime refused."""
-    groups = grouped((one for one in results if one.status == "failed"), lambda one: _reason(one.message))
+    groups = group_by((one for one in results if one.status == "failed"), lambda one: _reason(one.message))
     answered = any(result.status == "compared" for result in results)
     return [_refusal(group, answered, baseline) for group in groups.values()]
 
@@ -22,7 +22,7 @@ def refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[F
 def _reason(message: str) -> tuple[str, ...]:
     """What cases refused for the same reason have in common."""
     line = message.splitlines()[0] if message else ""
-    return refused_size(message) or (re.sub(r"\d+", "#", line)[:200],)
+    return find_refused_size(message) or (re.sub(r"\d+", "#", line)[:200],)
 
 
 def _refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Finding:
@@ -39,7 +39,7 @@ def _refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Find
 
 def _told(error: str, count: int, baseline: str) -> Finding:
     """What an error of onnxruntime's says that so many cases have in common."""
-    fixed = refused_size(error)
+    fixed = find_refused_size(error)
     if fixed is not None:
         name, dim, size = fixed
         refused = f"onnxruntime refuses {count} cases of other sizes that {baseline} answers"

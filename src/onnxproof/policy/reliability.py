@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from onnxproof.findings import Finding, found
 from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run
 
+# p90 over p50 from which times count as unstable.
 SPREAD = 1.5
-"""p90 over p50 from which times count as unstable."""
+# Cores that other processes may use.
 OTHERS = 0.25
-"""Cores that other processes may use."""
 STEAL = 0.02
 CLOCK_STEPS = 100
+# Frequency after over frequency before.
 SLOWED = 0.9
-"""Frequency after over frequency before."""
 
 
-def doubts(latency: Latency) -> list[Finding]:
+def find_doubts(latency: Latency) -> list[Finding]:
     """All of them, one per kind."""
     watched = [run for run in latency.runs if run.contender in (BASELINE, SHIPPED)]
     return [
@@ -31,14 +31,14 @@ def doubts(latency: Latency) -> list[Finding]:
     ]
 
 
-def place(run: Run) -> str:
+def name_place(run: Run) -> str:
     """`onnxruntime at batch 8`."""
     workers = f" with {run.concurrency} workers" if run.scenario != "single" else ""
     return f"{run.contender} at batch {run.batch}{workers}"
 
 
 def _spread(runs: list[Run]) -> Iterator[Finding]:
-    alone = {place(run): (run.p50_ms, run.p90_ms) for run in runs if run.scenario == "single"}
+    alone = {name_place(run): (run.p50_ms, run.p90_ms) for run in runs if run.scenario == "single"}
     spreads = {name: p90 / p50 for name, (p50, p90) in alone.items() if p50 and p90 and p90 / p50 > SPREAD}
     if spreads:
         worst = max(spreads, key=lambda name: spreads[name])
@@ -47,7 +47,7 @@ def _spread(runs: list[Run]) -> Iterator[Finding]:
 
 
 def _few(runs: list[Run]) -> Iterator[Finding]:
-    cut = {place(run): run.count for run in runs if run.cut}
+    cut = {name_place(run): run.count for run in runs if run.cut}
     if cut:
         name = min(cut, key=lambda name: cut[name])
         yield found("OX411", f"the budget ended it early: {name} has {cut[name]} samples", evidence={"samples": cut})
@@ -69,7 +69,9 @@ def _coarse(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
     for run in runs:
         p50 = run.milliseconds("p50")
         if p50 is not None and p50 * 1e6 < CLOCK_STEPS * step:
-            message = f"the clock moves in steps of {step:.0f} ns and a call of {place(run)} takes {p50 * 1e6:.0f} ns"
+            message = (
+                f"the clock moves in steps of {step:.0f} ns and a call of {name_place(run)} takes {p50 * 1e6:.0f} ns"
+            )
             yield found("OX413", message, evidence={"clock_ns": step, "p50_ms": p50})
             return
 
@@ -98,6 +100,6 @@ def _slowed(latency: Latency) -> Iterator[Finding]:
 
 
 def _cold(runs: list[Run]) -> Iterator[Finding]:
-    cold = [place(run) for run in runs if not run.steady and run.scenario == "single"]
+    cold = [name_place(run) for run in runs if not run.steady and run.scenario == "single"]
     if cold:
         yield found("OX416", f"times of {cold[0]} were still falling when the warm-up ended", evidence={"runs": cold})

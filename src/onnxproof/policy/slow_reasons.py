@@ -7,19 +7,19 @@ from typing import NamedTuple
 
 from onnxproof.proof.latency import SHIPPED, Latency, Profile, Run, Speedup
 
+# Share of the time from which something counts as a reason.
 WORTH = 0.1
-"""Share of the time from which something counts as a reason."""
 MOVING = "Transpose Cast MemcpyToHost MemcpyFromHost ReorderInput ReorderOutput Expand Concat Gather".split()
+# A call this short is mostly the cost of calling.
 TINY_MS = 0.05
-"""A call this short is mostly the cost of calling."""
+# Work this short does not feed several threads.
 SMALL_MS = 1.0
-"""Work this short does not feed several threads."""
+# What onnxruntime could fuse: the pattern's name, operators that show that it is there in pieces, the fused operator.
 PIECES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("GELU", ("Erf",), "BiasGelu"),
     ("layer normalisation", ("ReduceMean", "Sqrt", "Div"), "LayerNormalization"),
     ("attention", ("Softmax", "MatMul", "Transpose"), "MultiHeadAttention"),
 )
-"""What onnxruntime could fuse: the pattern's name, operators that show that it is there in pieces, the fused operator."""
 
 
 class Reason(NamedTuple):
@@ -29,7 +29,7 @@ class Reason(NamedTuple):
     help: str
 
 
-def likely_reasons(latency: Latency, speedup: Speedup) -> list[Reason]:
+def guess_reasons(latency: Latency, speedup: Speedup) -> list[Reason]:
     """The likeliest first."""
     profile = latency.profile
     runs = [r for r in latency.of(SHIPPED, "single") if r.batch == speedup.batch]

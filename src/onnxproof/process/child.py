@@ -9,7 +9,7 @@ import sys
 import traceback
 
 from onnxproof.errors import UserError
-from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, frame, write_all
+from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, make_frame, write_all
 
 
 def main() -> None:
@@ -22,10 +22,10 @@ def attend(page: int, events: int) -> None:
     try:
         with os.fdopen(page, "rb") as file:
             order: Order = pickle.load(file)
-        order.carry_out(lambda value: write_all(events, frame(SAID, value)))
-        last = frame(DONE)
+        order.carry_out(lambda value: write_all(events, make_frame(SAID, value)))
+        last = make_frame(DONE)
     except BaseException as error:
-        last = frame(FAILED, _failure(error))
+        last = make_frame(FAILED, _failure(error))
     write_all(events, last)
     _leave()
 

@@ -20,10 +20,10 @@ from typing import Any
 
 MAGIC = b"oxp1"
 PREFIX = struct.Struct(">4sIQ")
+# Bytes of a header beyond which it is nobody's answer.
 LONGEST = 1 << 28
-"""Bytes of a header beyond which it is nobody's answer."""
+# Characters of the log that are told.
 SHOWN = 2000
-"""Characters of the log that are told."""
 
 
 class Lost(Exception):
@@ -85,8 +85,6 @@ class Dialogue:
             self._process.kill()
         self._end()
 
-    # --- frames
-
     def _send(self, data: bytes | memoryview, silence: float) -> None:
         left = memoryview(data)
         while left:
@@ -125,8 +123,6 @@ class Dialogue:
             left = left[got:]
         return data
 
-    # --- ends
-
     def _died(self) -> Died:
         """It closed its pipe: how it ended, where it ends at all."""
         try:
@@ -134,7 +130,7 @@ class Dialogue:
         except subprocess.TimeoutExpired:
             self._process.kill()
         code = self._process.wait()
-        name = signal_name(code)
+        name = name_signal(code)
         return Died(f"was killed by {name}" if name else f"ended with exit code {code}", self._end(), name)
 
     def _stopped(self, kind: type[Lost], how: str) -> Lost:
@@ -155,7 +151,7 @@ class Dialogue:
             return log.read()[-SHOWN:].decode("utf-8", "replace").strip()
 
 
-def signal_name(code: int) -> str | None:
+def name_signal(code: int) -> str | None:
     """SIGSEGV and the like; None where a process ended by itself."""
     if code >= 0:
         return None

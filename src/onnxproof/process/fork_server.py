@@ -21,8 +21,8 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+# What a request carries: the order, the pipe for events, the log, the pipe for the child's number and end.
 FDS = 4
-"""What a request carries: the order, the pipe for events, the log, the pipe for the child's number and end."""
 
 
 def main() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
+# What a frame is (said, done, failed), and how long.
 HEADER = struct.Struct("<cI")
-"""What a frame is (said, done, failed), and how long."""
 SAID, DONE, FAILED = b"s", b"d", b"f"
+# How work reports: any value that msgspec writes.
 Say = Callable[[Any], None]
-"""How work reports: any value that msgspec writes."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Failure:
     traceback: str = ""
 
 
-def frame(kind: bytes, value: Any = None) -> bytes:
+def make_frame(kind: bytes, value: Any = None) -> bytes:
     """One frame."""
     body = b"" if value is None else msgspec.msgpack.encode(value, enc_hook=_plain)
     return HEADER.pack(kind, len(body)) + body

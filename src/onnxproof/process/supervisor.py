@@ -20,11 +20,11 @@ import msgspec
 
 from onnxproof import errors
 from onnxproof.errors import OnnxproofError, UserError
-from onnxproof.process.dialogue import signal_name
+from onnxproof.process.dialogue import name_signal
 from onnxproof.process.orders import FAILED, SAID, Failure, Frames, Order
 
+# Elsewhere system libraries may not survive a fork: every child is started anew.
 FORKS = sys.platform == "linux"
-"""Elsewhere system libraries may not survive a fork: every child is started anew."""
 
 
 class InternalError(OnnxproofError):
@@ -44,7 +44,7 @@ class End:
     @property
     def signal_name(self) -> str | None:
         """SIGSEGV and the like, where it was killed."""
-        return signal_name(self.returncode)
+        return name_signal(self.returncode)
 
 
 def supervise(order: Order, receive: Callable[[bytes], Any], limit: Callable[[], float]) -> End | None:
@@ -147,7 +147,7 @@ _server: _ForkServer | None = None
 
 
 @contextlib.contextmanager
-def prepared(preload: Sequence[str]) -> Iterator[None]:
+def prepare(preload: Sequence[str]) -> Iterator[None]:
     """Children that are started within are forked from one process that has imported these. Within another one nothing changes."""
     global _server
     if _server is not None or not FORKS:

@@ -11,8 +11,8 @@ from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.subject import TensorFacts
 
 Status = Literal["compared", "rejected", "failed"]
+# Profiles of inputs that come as they are: nobody chose a size for them.
 ORIGINS = ("data", "kept", "search")
-"""Profiles of inputs that come as they are: nobody chose a size for them."""
 
 
 @dataclass(frozen=True)

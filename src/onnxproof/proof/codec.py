@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 LARGEST = 1.7976931348623157e308
+# What JSON has; numpy's floats and torch's version are kinds of them.
 LEAVES: tuple[type[bool | int | float | str], ...] = (bool, int, float, str)
-"""What JSON has; numpy's floats and torch's version are kinds of them."""
 T = TypeVar("T")
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ class Sparse:
 
 def encode(record: Any) -> str:
     """The record as JSON text, every number finite."""
-    return msgspec.json.format(msgspec.json.encode(finite(plain(record))), indent=1).decode()
+    return msgspec.json.format(msgspec.json.encode(make_finite(to_plain(record))), indent=1).decode()
 
 
 def decode(data: Any, kind: type[T]) -> T:
     """A record from plain data; fields of a later version are ignored, what does not fit is a `msgspec.ValidationError`."""
-    return msgspec.convert(renamed(data, kind), kind, dec_hook=read_number)
+    return msgspec.convert(rename(data, kind), kind, dec_hook=read_number)
 
 
 def read_number(kind: type, value: Any) -> Any:
@@ -64,32 +64,32 @@ def check_integers(value: Any, path: str = "$") -> None:
             check_integers(item, f"{path}[{index}]")
 
 
-def settled(record: T) -> T:
+def settle(record: T) -> T:
     """The record as it will be read back: what is not known is None or NaN as its field wants, infinities are finite."""
-    return decode(finite(plain(record)), type(record))
+    return decode(make_finite(to_plain(record)), type(record))
 
 
-def renamed(data: Any, kind: Any) -> Any:
+def rename(data: Any, kind: Any) -> Any:
     """The data of a record with the names that its fields have in Python."""
-    own = {key: name for key, name, _ in layout(kind) if key != name}
+    own = {key: name for key, name, _ in read_layout(kind) if key != name}
     return {own.get(key, key): value for key, value in data.items()} if own and isinstance(data, Mapping) else data
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """The same data as JSON will have it: records with what they publish, no tuples."""
     if is_dataclass(value) and not isinstance(value, type):
-        written = ((key, getattr(value, name), omitted) for key, name, omitted in layout(type(value)))
-        return {key: plain(item) for key, item, omitted in written if item is not None or not omitted}
+        written = ((key, getattr(value, name), omitted) for key, name, omitted in read_layout(type(value)))
+        return {key: to_plain(item) for key, item, omitted in written if item is not None or not omitted}
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return [plain(item) for item in value]
+        return [to_plain(item) for item in value]
     kind = next((kind for kind in LEAVES if isinstance(value, kind)), None)
     return value if kind is None else kind(value)
 
 
 @cache
-def layout(kind: Any) -> tuple[tuple[str, str, bool], ...]:
+def read_layout(kind: Any) -> tuple[tuple[str, str, bool], ...]:
     """(Key in the JSON, attribute, whether it is left out where it is None), what is derived first."""
     omitted = [f.name for f in fields(kind) if f.default is None] if issubclass(kind, Sparse) else ()
     omitted = getattr(kind, "OMITTED", omitted)
@@ -97,14 +97,14 @@ def layout(kind: Any) -> tuple[tuple[str, str, bool], ...]:
     return (*derived, *((f.name.rstrip("_"), f.name, f.name in omitted) for f in fields(kind)))
 
 
-def finite(value: Any) -> Any:
+def make_finite(value: Any) -> Any:
     """The same data with NaN as null, infinities as the largest float and half characters as `?`: JSON has none of them."""
     if isinstance(value, float):
         if math.isnan(value):
             return None
         return math.copysign(LARGEST, value) if math.isinf(value) else value
     if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): make_finite(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
-        return [finite(item) for item in value]
+        return [make_finite(item) for item in value]
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value

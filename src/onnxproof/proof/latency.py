@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from onnxproof.proof.comparison import Comparison
 from onnxproof.request.benchmark import Scenario
 
+# Samples of a run that stay in the proof. Of n more, every ⌈n/2000⌉-th in order of time stays; numbers come from all.
 KEPT_SAMPLES = 2000
-"""Samples of a run that stay in the proof. Of n more, every ⌈n/2000⌉-th in order of time stays; numbers come from all."""
 BASELINE, SHIPPED = "pytorch", "onnxruntime"
 
 
@@ -259,12 +259,12 @@ class Latency:
         return replace(self, runs=tuple(runs))
 
 
-def load_of(one: Run | Speedup) -> tuple[Any, ...]:
+def read_load(one: Run | Speedup) -> tuple[Any, ...]:
     """What was asked of a contender: a run and its speed-up have it in common, and so have two proofs."""
     return (one.scenario, one.batch, one.concurrency, *sorted(one.sizes.items()))
 
 
-def thinned(samples: Sequence[int]) -> tuple[int, ...]:
+def thin_samples(samples: Sequence[int]) -> tuple[int, ...]:
     """At most KEPT_SAMPLES of them, evenly spread over time."""
     step = -(-len(samples) // KEPT_SAMPLES) or 1
     return tuple(int(sample) for sample in samples[::step])

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, TypeVar
 import msgspec
 
 from onnxproof.errors import UserError
-from onnxproof.findings import Finding, Verdict, verdict_of
+from onnxproof.findings import Finding, Verdict, decide_verdict
 from onnxproof.proof import codec
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
@@ -19,7 +19,7 @@ from onnxproof.proof.environment import Environment, Timing
 from onnxproof.proof.healing import Healing
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
-from onnxproof.proof.released import upgraded
+from onnxproof.proof.released import upgrade
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.request.thresholds import Policy
@@ -63,7 +63,7 @@ class Proof:
     @property
     def verdict(self) -> Verdict:
         """SHIP, REVIEW or BLOCK, in lower case."""
-        return verdict_of(self.findings)
+        return decide_verdict(self.findings)
 
     @property
     def compared(self) -> int:
@@ -91,7 +91,7 @@ class Proof:
             raise UserError(f"{source} is not a proof: expected an object with schema {SCHEMA!r}, got {came!r}")
         try:
             codec.check_integers(data)
-            return codec.decode(upgraded(data), cls)
+            return codec.decode(upgrade(data), cls)
         except (msgspec.ValidationError, RecursionError) as error:
             raise UserError(f"{source} is not a proof as {SCHEMA} has it: {error}") from None
         except UserError as error:  # a value that its record does not take

@@ -12,11 +12,11 @@ from onnxproof.proof.thresholds import Thresholds
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 
 Ends = tuple[Number, Number]
+# Metric → value.
 Metrics = Mapping[str, Number]
-"""Metric → value."""
 Matrix = tuple[tuple[int, ...], ...]
+# A class, the labels of a multilabel task, or none.
 Decision = str | list[str] | None
-"""A class, the labels of a multilabel task, or none."""
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from onnxproof.proof.codec import renamed
+from onnxproof.proof.codec import rename
 from onnxproof.proof.subject import SubjectFacts
 
 SIZES = re.compile(r"(\w[^=,]*)=(\d+)")
 
 
-def upgraded(data: Mapping[str, Any]) -> dict[str, Any]:
+def upgrade(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a proof as this version's fields want them; what has another form is left for the reader to refuse."""
-    changed = {**data, "subject": renamed(data.get("subject"), SubjectFacts)}
+    changed = {**data, "subject": rename(data.get("subject"), SubjectFacts)}
     if isinstance(data.get("cases"), list):
         changed["cases"] = [_with_sizes(case) for case in data["cases"]]
     return changed

@@ -11,14 +11,14 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from onnxproof.proof.codec import layout
+from onnxproof.proof.codec import read_layout
 from onnxproof.proof.proof import SCHEMA, Proof
 
 Schema = dict[str, Any]
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema() -> Schema:
+def read_schema() -> Schema:
     """The schema that the package publishes."""
     text = resources.files("onnxproof.proof").joinpath("proof.schema.json").read_text(encoding="utf-8")
     data: Schema = json.loads(text)
@@ -56,7 +56,7 @@ def _described(kind: Any, part: Schema) -> Schema:
     """The part of one record with what it publishes, what is always there, and what its docstrings say."""
     texts, added = _texts(kind), getattr(kind, "ADDED", ())
     properties, required = {}, []
-    for key, name, omitted in layout(kind):
+    for key, name, omitted in read_layout(kind):
         form = dict(part["properties"][name] if name in part["properties"] else _derived(kind, name))
         form.pop("default", None)
         properties[key] = {"description": texts[name], **form} if name in texts else form

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.quality.task import UNKNOWN, Plan, decide, probabilities
+from onnxproof.quality.task import UNKNOWN, Plan, decide, to_probabilities
 from onnxproof.tensors.arrays import Array
 
 SIDES = ("baseline", "candidate")
+# What is kept of a side where its scores are not.
 SUMMARY = ("decision", "true", "confidence", "square")
-"""What is kept of a side where its scores are not."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Scores:
     seconds: Mapping[str, float]
 
 
-def summary_columns(raw: Array, codes: Array, plan: Plan) -> dict[str, Array]:
+def summarise_columns(raw: Array, codes: Array, plan: Plan) -> dict[str, Array]:
     """What is kept of a row with very many classes."""
-    p = probabilities(raw, plan)
+    p = to_probabilities(raw, plan)
     rows = np.arange(len(p))
     known = np.where(codes >= 0, codes, 0)
     with np.errstate(invalid="ignore"):
@@ -128,7 +128,7 @@ def merge(shards: Sequence[Shard], plan: Plan) -> Scores:
     )
 
 
-def missing_labels(scores: Scores) -> NDArray[np.bool_]:
+def find_missing_labels(scores: Scores) -> NDArray[np.bool_]:
     """Examples without a label, or with one of several missing."""
     labels = scores.labels.reshape(scores.n, -1) if len(scores.labels) else scores.labels.reshape(0, 1)
     if scores.plan.task == "multilabel":
@@ -138,7 +138,7 @@ def missing_labels(scores: Scores) -> NDArray[np.bool_]:
     return np.asarray(~np.isfinite(labels).all(axis=1)) if labels.dtype.kind == "f" else np.zeros(scores.n, bool)
 
 
-def missing_answers(side: Side, plan: Plan) -> NDArray[np.bool_]:
+def find_missing_answers(side: Side, plan: Plan) -> NDArray[np.bool_]:
     """Examples for which a side gives no usable score: NaN, and for a number that is wanted infinity too."""
     if side.scores is None:
         return np.asarray(side.decisions < 0)
@@ -149,13 +149,13 @@ def missing_answers(side: Side, plan: Plan) -> NDArray[np.bool_]:
     return np.asarray(wrong.any(axis=1))
 
 
-def measurable(scores: Scores) -> Scores:
+def choose_measurable(scores: Scores) -> Scores:
     """The examples that have a label and an answer on every side; metrics of both sides are about these."""
     if scores.plan.task == "custom":
         return scores
-    lost = missing_labels(scores)
+    lost = find_missing_labels(scores)
     for side in scores.sides.values():
-        lost = lost | missing_answers(side, scores.plan)
+        lost = lost | find_missing_answers(side, scores.plan)
     if not lost.any():
         return scores
     kept = ~lost

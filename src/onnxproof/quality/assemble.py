@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from onnxproof.errors import FindingError, InputError
 from onnxproof.findings import found
-from onnxproof.proof.codec import decode, plain
+from onnxproof.proof.codec import decode, to_plain
 from onnxproof.proof.quality import (
     ClassFacts,
     Equivalence,
@@ -28,17 +28,24 @@ from onnxproof.proof.quality import (
 )
 from onnxproof.proof.thresholds import Chosen, Current, Curve, GoalResult, Thresholds
 from onnxproof.proof.traps import PreprocessingFacts, Traps
-from onnxproof.quality.accumulate import SIDES, Scores, measurable, missing_answers, missing_labels
-from onnxproof.quality.flips import changed
-from onnxproof.quality.intervals import clean_examples_needed, examples_needed, mcnemar, tango, upper_bound, wilson
+from onnxproof.quality.accumulate import SIDES, Scores, choose_measurable, find_missing_answers, find_missing_labels
+from onnxproof.quality.flips import find_changed
+from onnxproof.quality.intervals import (
+    bound_above,
+    bound_difference,
+    bound_proportion,
+    compute_mcnemar,
+    count_clean_examples,
+    count_examples_needed,
+)
 from onnxproof.quality.metrics import measure
-from onnxproof.quality.metrics.own import custom
-from onnxproof.quality.task import Plan, raw_threshold
+from onnxproof.quality.metrics.own import measure_custom
+from onnxproof.quality.task import Plan, scale_threshold
 from onnxproof.quality.thresholds import Sweep
 from onnxproof.request.evaluation import EvaluateSettings, Goal
 
+# Flips that a proof lists.
 MOST_FLIPS = 10_000
-"""Flips that a proof lists."""
 
 
 def assemble(
@@ -53,12 +60,12 @@ def assemble(
     baseline: str = "PyTorch",
 ) -> Quality:
     """Everything about a data set."""
-    plan, answered = scores.plan, measurable(scores)
-    unlabelled, unanswered = missing_labels(scores), _unanswered(scores)
+    plan, answered = scores.plan, choose_measurable(scores)
+    unlabelled, unanswered = find_missing_labels(scores), _unanswered(scores)
     if scores.n and not answered.n:
         _explain_nothing(scores, unlabelled, unanswered, baseline)
     measured = measure(answered, settings.seed)
-    custom(settings.metrics, answered, measured, settings.seed)
+    measure_custom(settings.metrics, answered, measured, settings.seed)
     if not measured.values.get("candidate"):
         raise InputError("nothing could be measured: give a metric of your own with --metric file.py:function")
     apart = scores.facts.get("apart", {})
@@ -114,7 +121,7 @@ def _unanswered(scores: Scores) -> Unanswered:
     """Examples without a usable answer: on each side, on both, and the first that only one side has."""
     if scores.plan.task == "custom":
         return Unanswered()
-    baseline, candidate = (missing_answers(scores.sides[side], scores.plan) for side in SIDES)
+    baseline, candidate = (find_missing_answers(scores.sides[side], scores.plan) for side in SIDES)
     if not baseline.any() and not candidate.any():
         return Unanswered()
     rows = np.flatnonzero(baseline != candidate)[:5].tolist()
@@ -126,13 +133,17 @@ def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Unanswered, ba
         raise InputError("no example of the data has a label: all of them are missing (NaN or empty)")
     told = f"{unanswered.baseline} by {baseline} and {unanswered.candidate} by onnxruntime"
     message = f"of {scores.n} examples none could be measured: NaN is answered {told}"
-    raise FindingError(found("OX518", message, evidence=plain(unanswered)))
+    raise FindingError(found("OX518", message, evidence=to_plain(unanswered)))
 
 
 def _flip_rate(scores: Scores) -> Rate | None:
     if not scores.plan.classification:
         return None
-    return Rate(*wilson(scores.flipped, scores.n)) if scores.flipped else Rate(0.0, 0.0, upper_bound(0, scores.n))
+    return (
+        Rate(*bound_proportion(scores.flipped, scores.n))
+        if scores.flipped
+        else Rate(0.0, 0.0, bound_above(0, scores.n))
+    )
 
 
 def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
@@ -140,13 +151,13 @@ def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
     n = scores.n
     if not n or not scores.plan.classification:
         return Tests()
-    right = {side: ~changed(answers.decisions, scores.labels) for side, answers in scores.sides.items()}
+    right = {side: ~find_changed(answers.decisions, scores.labels) for side, answers in scores.sides.items()}
     gained = int((right["candidate"] & ~right["baseline"]).sum())
     lost = int((right["baseline"] & ~right["candidate"]).sum())
-    low, high = tango(gained, lost, n, 0.90)
+    low, high = bound_difference(gained, lost, n, 0.90)
     same = -delta < low and high < delta
     return Tests(
-        McNemar(gained, lost, mcnemar(lost, gained)),
+        McNemar(gained, lost, compute_mcnemar(lost, gained)),
         Equivalence(
             delta=delta,
             difference=(gained - lost) / n,
@@ -155,13 +166,10 @@ def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
             confidence=0.90,
             method="tango",
             within=same,
-            needed=None if same else examples_needed(gained, lost, n, delta),
+            needed=None if same else count_examples_needed(gained, lost, n, delta),
         ),
-        FlipBound(upper_bound(every.flipped, every.n), 0.95, clean_examples_needed(delta)),
+        FlipBound(bound_above(every.flipped, every.n), 0.95, count_clean_examples(delta)),
     )
-
-
-# --- thresholds ---------------------------------------------------------------------------------------------------
 
 
 def find_thresholds(scores: Scores, settings: EvaluateSettings) -> Thresholds | None:
@@ -175,7 +183,7 @@ def find_thresholds(scores: Scores, settings: EvaluateSettings) -> Thresholds | 
             )
         return None
     sweeps = {side: Sweep.of(values, scores.labels == plan.positive) for side, values in sided.items()}
-    cut = raw_threshold(plan.cut, plan)
+    cut = scale_threshold(plan.cut, plan)
     return Thresholds(
         scale="probability",
         current=Current(plan.cut, cut, sweeps["baseline"].at(cut), sweeps["candidate"].at(cut)),

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from onnxproof.artifact.pairing import pair_inputs, pair_outputs
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Candidate
-from onnxproof.data.fields import told_columns
-from onnxproof.data.source import Kind, Source, Table, length
+from onnxproof.data.fields import describe_columns
+from onnxproof.data.source import Kind, Source, Table, count_rows
 from onnxproof.errors import FindingError, InputError, Rejected
 from onnxproof.findings import Finding, found
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
 from onnxproof.quality.preprocessing import Preprocessing
-from onnxproof.quality.rows import Rows, layout_finding
+from onnxproof.quality.rows import Rows, judge_layout
 from onnxproof.quality.task import Plan, make_plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.session import SessionSettings
@@ -51,7 +51,7 @@ class Engine:
         self.inputs = pair_inputs(dtypes, artifact.inputs, subject.shapes())
         if self.inputs.blocking is not None:
             raise FindingError(self.inputs.blocking)
-        self.session = (candidate or candidate_of(session)).open(Path(artifact.path), session, self.inputs.reverse)
+        self.session = (candidate or choose_candidate(session)).open(Path(artifact.path), session, self.inputs.reverse)
         self.eager = EagerRunner(subject, stateful=stateful)
         self.fixed = self._fixed_batch()
         self.batch = self._batch_size()
@@ -76,8 +76,6 @@ class Engine:
         row = max((a.size // max(1, len(a)) for a in self.examples.values() if a.ndim), default=1)
         return int(min(LARGEST_BATCH, max(1, BATCH_ELEMENTS // max(1, row))))
 
-    # --- rows of the data → inputs of the model
-
     def open(self, source: Source, *, training: bool = False) -> Rows:
         """The fields of a source that are inputs, labels and ids; `training` data need not have the labels that were named."""
         labels = self.settings.labels
@@ -86,9 +84,9 @@ class Engine:
     def check_layout(self, inputs: Table, columns: Mapping[str, Kind]) -> None:
         """Refuse rows that are not of the model's shape; `columns`: what the data have for them."""
         for name, array in inputs.items():
-            finding = layout_finding(name, array.shape[1:], self._expected(name)) if array.ndim else None
+            finding = judge_layout(name, array.shape[1:], self._expected(name)) if array.ndim else None
             if finding is not None:
-                told = "" if name in columns else told_columns(columns)
+                told = "" if name in columns else describe_columns(columns)
                 raise FindingError(replace(finding, message=finding.message + told))
 
     def _expected(self, name: str) -> tuple[int | None, ...]:
@@ -97,8 +95,6 @@ class Engine:
         if port is None or port.shape is None or len(port.shape) != self.examples[name].ndim:
             return self.examples[name].shape[1:]
         return tuple(size if isinstance(size, int) else None for size in port.shape[1:])
-
-    # --- running
 
     def baseline(self, inputs: Table) -> dict[str, Array]:
         """PyTorch's outputs, cut to the rows."""
@@ -118,7 +114,7 @@ class Engine:
 
     def _padded(self, run: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
         """A batch of the artifact's fixed size; the last row fills up."""
-        rows = length({name: a for name, a in inputs.items() if a.ndim})
+        rows = count_rows({name: a for name, a in inputs.items() if a.ndim})
         missing = 0 if self.fixed is None else self.fixed - rows
         if missing <= 0:
             return run(inputs)
@@ -150,8 +146,6 @@ class Engine:
         except Unavailable:
             return None
         return double
-
-    # --- shards
 
     def plan(self, rows: Rows, labels: Array | None) -> Plan:
         """How scores and labels are read, from the first rows and all labels that are known."""

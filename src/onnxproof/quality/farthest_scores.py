@@ -14,12 +14,12 @@ from onnxproof.quality.flips import Explainer
 from onnxproof.quality.rows import Batch
 from onnxproof.tensors.arrays import Array
 
+# Examples of a shard that are examined.
 EXAMINED = 4
-"""Examples of a shard that are examined."""
+# Units in the last place of an example's largest score below which a difference is rounding, whatever the model.
 NOTABLE = 64.0
-"""Units in the last place of an example's largest score below which a difference is rounding, whatever the model."""
+# Scores of one example up to which they are looked at.
 LARGEST_ROW = 100_000
-"""Scores of one example up to which they are looked at."""
 
 
 @dataclass(frozen=True)

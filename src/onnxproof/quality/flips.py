@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from onnxproof.errors import Rejected
 from onnxproof.parity.eager import EagerRunner
-from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudged
+from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudge_inputs
 from onnxproof.quality.accumulate import SIDES
-from onnxproof.quality.task import Plan, margins, score_columns
+from onnxproof.quality.task import Plan, measure_margins, select_scores
 from onnxproof.tensors.arrays import Array, Arrays, Floats
 
 SAMPLES = 8
+# Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed.
 FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
-"""Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed."""
+# A baseline this many times farther from the truth than legal roundings are has another truth.
 INCREDIBLE = 50.0
-"""A baseline this many times farther from the truth than legal roundings are has another truth."""
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Explained:
         return {name: values[row].item() for name, values in vars(self).items()}
 
 
-def changed(baseline: Array, candidate: Array) -> NDArray[np.bool_]:
+def find_changed(baseline: Array, candidate: Array) -> NDArray[np.bool_]:
     """Rows whose decision differs, in any label."""
     different = baseline != candidate
     return np.asarray(different.any(axis=1) if different.ndim == 2 else different)
 
 
-def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> Floats:
+def measure_margin(scores: Array, plan: Plan, decided: Array, other: Array) -> Floats:
     """How far scores prefer the first decision to the second; of several labels the one that is surest."""
     wide = np.asarray(scores, np.float64)
     if plan.scale == "decision":
@@ -51,7 +51,7 @@ def margin(scores: Array, plan: Plan, decided: Array, other: Array) -> Floats:
     if plan.task == "multiclass":
         rows = np.arange(len(wide))
         return np.asarray(wide[rows, decided] - wide[rows, other])
-    distance = margins(scores, plan)
+    distance = measure_margins(scores, plan)
     toward = np.where(decided == plan.positive, distance, -distance)
     return np.where(decided != other, toward, -np.inf).max(axis=1) if plan.task == "multilabel" else toward
 
@@ -65,19 +65,19 @@ class Explainer:
     def explain(self, inputs: Arrays, sides: Mapping[str, Array], decisions: Mapping[str, Array]) -> Explained:
         """Some rows: the inputs, kept scores and decisions of both sides."""
         b, c = decisions["baseline"], decisions["candidate"]
-        own = margin(sides["baseline"], self._plan, b, c)
-        theirs = margin(sides["candidate"], self._plan, b, c)
+        own = measure_margin(sides["baseline"], self._plan, b, c)
+        theirs = measure_margin(sides["candidate"], self._plan, b, c)
         lost = ((b == -1) | (c == -1)).reshape(len(b), -1).any(axis=1)
         truth = self._scores(inputs)
         samples = self._samples(inputs, doubled=truth is not None)
-        centre = own if truth is None else margin(truth, self._plan, b, c)
+        centre = own if truth is None else measure_margin(truth, self._plan, b, c)
         if self._plan.scale == "decision":
-            legal = [centre, *(margin(s, self._plan, c, b) * -1 for s in samples)]
+            legal = [centre, *(measure_margin(s, self._plan, c, b) * -1 for s in samples)]
             explained = np.any([m <= 0 for m in legal], axis=0) & ~lost
             return Explained(own, centre, np.where(explained, 1.0, 0.0), explained)
 
         def allowance() -> Floats:
-            spread = np.array([margin(s, self._plan, b, c) - centre for s in samples]).reshape(len(samples), -1)
+            spread = np.array([measure_margin(s, self._plan, b, c) - centre for s in samples]).reshape(len(samples), -1)
             return self._allowance(sides, spread, len(own))
 
         allowed = allowance()
@@ -126,7 +126,7 @@ class Explainer:
         if self._double is None:
             return None
         try:
-            return score_columns(self._double.run(inputs)[self._plan.output], self._plan)
+            return select_scores(self._double.run(inputs)[self._plan.output], self._plan)
         except (Unavailable, KeyError):
             return None
 
@@ -134,9 +134,11 @@ class Explainer:
         made, double = [], self._double if doubled else None
         for seed in range(1, SAMPLES + 1):
             try:
-                outputs = double.sample(inputs, seed) if double is not None else self._eager.run(nudged(inputs, seed))
+                outputs = (
+                    double.sample(inputs, seed) if double is not None else self._eager.run(nudge_inputs(inputs, seed))
+                )
             except (Unavailable, Rejected):
                 break
             if outputs is not None:
-                made.append(score_columns(outputs[self._plan.output], self._plan))
+                made.append(select_scores(outputs[self._plan.output], self._plan))
         return made

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from onnxproof.quality.accumulate import merge_facts
 from onnxproof.tensors.arrays import Array
 
+# Input values that a shard keeps as its sample.
 SAMPLE_VALUES = 1_000_000
-"""Input values that a shard keeps as its sample."""
 SAMPLE_ROWS = 4096
+# Values of a row that are kept in the sample: a fixed random choice of them where there are more.
 FEATURES = 1024
-"""Values of a row that are kept in the sample: a fixed random choice of them where there are more."""
 MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def features_of(array: Array) -> Array:
+def extract_features(array: Array) -> Array:
     """Rows as float32 vectors of at most FEATURES values, always the same ones."""
     flat = array.reshape(len(array), -1)
     width = flat.shape[1]
@@ -79,7 +79,7 @@ class Sampler:
     def see(self, inputs: Mapping[str, Array], rows: int, start: int) -> Array:
         """Take some of these rows; the places that were taken."""
         chosen = {name: a for name, a in inputs.items() if a.ndim and a.dtype.kind in "fiub"}
-        width = max((features_of(a[:1]).shape[1] for a in chosen.values() if len(a)), default=0)
+        width = max((extract_features(a[:1]).shape[1] for a in chosen.values() if len(a)), default=0)
         limit = int(min(SAMPLE_ROWS, max(64, SAMPLE_VALUES // max(1, width))))
         while len(taken := self._places(rows)) + sum(map(len, self.parts["sample_rows"])) > limit:
             # Thinned before the rows are copied, most of which would be thrown away again.
@@ -89,7 +89,7 @@ class Sampler:
         self._seen += rows
         self.parts["sample_rows"].append(taken + start)
         for name, array in chosen.items():
-            self.parts[f"sample/{name}"].append(features_of(array[taken]))
+            self.parts[f"sample/{name}"].append(extract_features(array[taken]))
         return taken
 
     def _places(self, rows: int) -> Array:

@@ -15,10 +15,10 @@ from onnxproof.tensors.arrays import Array, Floats
 
 CONFIDENCE = 0.95
 REPLICATES = 1000
+# Blocks that a bootstrap draws from: single examples up to this many, random groups of equal size beyond.
 BLOCKS = 2000
-"""Blocks that a bootstrap draws from: single examples up to this many, random groups of equal size beyond."""
+# More examples than this are never asked for.
 MOST_EXAMPLES = 1 << 40
-"""More examples than this are never asked for."""
 
 Sums = Floats
 
@@ -31,7 +31,7 @@ class Interval(NamedTuple):
     high: float
 
 
-def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
+def bound_proportion(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Wilson's score interval of a proportion; from 0 to 1 where there is no example."""
     if n == 0:
         return Interval(math.nan, 0.0, 1.0)
@@ -39,7 +39,7 @@ def wilson(successes: int, n: int, confidence: float = CONFIDENCE) -> Interval:
     return Interval(successes / n, float(ends.low), float(ends.high))
 
 
-def upper_bound(events: int, n: int, confidence: float = CONFIDENCE) -> float:
+def bound_above(events: int, n: int, confidence: float = CONFIDENCE) -> float:
     """The exact one-sided upper bound (Clopper and Pearson) of a rate; zero events in n still leave a rate."""
     if n == 0:
         return 1.0
@@ -47,13 +47,10 @@ def upper_bound(events: int, n: int, confidence: float = CONFIDENCE) -> float:
     return float(ends.high)
 
 
-def mcnemar(lost: int, gained: int) -> float:
+def compute_mcnemar(lost: int, gained: int) -> float:
     """Exact McNemar: the p-value of the discordant pairs being even. It shows difference, never sameness."""
     n = lost + gained
     return 1.0 if n == 0 else float(stats.binomtest(int(lost), int(n), 0.5).pvalue)
-
-
-# --- Tango (1998): the score interval of a difference of paired proportions -------------------------------------------
 
 
 def _score(difference: float, gained: float, lost: float, n: float) -> float:
@@ -69,7 +66,7 @@ def _score(difference: float, gained: float, lost: float, n: float) -> float:
     return top / math.sqrt(variance)
 
 
-def tango(gained: float, lost: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def bound_difference(gained: float, lost: float, n: float, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """Tango's interval of (gained − lost) / n; it is meaningful without a single discordant pair too."""
     z = float(stats.norm.ppf(0.5 + confidence / 2))
     centre = (gained - lost) / n
@@ -85,13 +82,13 @@ def tango(gained: float, lost: float, n: float, confidence: float = CONFIDENCE) 
     return low, high
 
 
-def examples_needed(gained: int, lost: int, n: int, delta: float) -> int | None:
+def count_examples_needed(gained: int, lost: int, n: int, delta: float) -> int | None:
     """How many examples, with discordant pairs in the same shares, put the interval within ±delta; None where none do."""
     if n == 0 or abs(gained - lost) / n >= delta:
         return None
 
     def settled(size: int) -> bool:
-        low, high = tango(gained * size / n, lost * size / n, size, 0.90)
+        low, high = bound_difference(gained * size / n, lost * size / n, size, 0.90)
         return -delta < low and high < delta
 
     high = max(n, 2)
@@ -106,12 +103,9 @@ def examples_needed(gained: int, lost: int, n: int, delta: float) -> int | None:
     return high
 
 
-def clean_examples_needed(rate: float, confidence: float = CONFIDENCE) -> int:
+def count_clean_examples(rate: float, confidence: float = CONFIDENCE) -> int:
     """How many examples without a single event bound its rate at `rate`."""
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-rate))
-
-
-# --- the paired bootstrap -----------------------------------------------------------------------------------------
 
 
 class Bootstrap:
@@ -148,8 +142,8 @@ class Bootstrap:
         return (self._light @ sums.astype(np.float32)).astype(np.float64)
 
 
+# Rows of sums → one number per row.
 Statistic = Callable[[Sums], Floats]
-"""Rows of sums → one number per row."""
 
 
 class Resampled:
@@ -160,7 +154,7 @@ class Resampled:
         self.replicates = {side: bootstrap.totals(mine) for side, mine in sums.items()}
 
 
-def percentile(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
+def bound_middle(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
     """The interval that holds the middle of some replicates; NaN where none is finite."""
     finite = values[np.isfinite(values)]
     if not finite.size:
@@ -170,9 +164,9 @@ def percentile(values: Floats, confidence: float = CONFIDENCE) -> tuple[float, f
     return float(low), float(high)
 
 
-def paired(replicates: Mapping[str, Floats]) -> dict[str, tuple[float, float]]:
+def bound_paired(replicates: Mapping[str, Floats]) -> dict[str, tuple[float, float]]:
     """Intervals of a statistic on each side and of their difference (candidate − baseline)."""
-    found = {side: percentile(values) for side, values in replicates.items()}
+    found = {side: bound_middle(values) for side, values in replicates.items()}
     if {"baseline", "candidate"} <= replicates.keys():
-        found["difference"] = percentile(replicates["candidate"] - replicates["baseline"])
+        found["difference"] = bound_middle(replicates["candidate"] - replicates["baseline"])
     return found

@@ -19,14 +19,14 @@ from onnxproof.proof.traps import PreprocessingFacts
 from onnxproof.subject.target import load_target
 from onnxproof.tensors.arrays import Array, Floats
 
+# Rows on which the steps are compared one by one.
 COMPARED_ROWS = 2048
-"""Rows on which the steps are compared one by one."""
+# Differences below this share of a field's scale are rounding.
 ROUNDING = 1e-5
-"""Differences below this share of a field's scale are rounding."""
+# Parameters with these names take many records at once.
 BATCH_NAMES = frozenset(
     ("batch", "X", "rows", "records", "images", "inputs", "data", "df", "frame", "table", "batches")
 )
-"""Parameters with these names take many records at once."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,6 @@ def _wants_batch(function: Callable[..., Any]) -> bool | None:
     return True if first in BATCH_NAMES else None
 
 
-# --- records ------------------------------------------------------------------------------------------------------
-
-
 def to_record(table: Table) -> Any:
     """A table with one array is that array; otherwise it stays a mapping of fields."""
     return next(iter(table.values())) if len(table) == 1 else dict(table)
@@ -109,10 +106,10 @@ def _row(value: Any, i: int) -> Any:
     return _each(lambda a: a[i], value)
 
 
-def plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     """Tensors as arrays, in mappings and sequences too."""
     if isinstance(value, Mapping):
-        return {str(n): plain(v) for n, v in value.items()}
+        return {str(n): to_plain(v) for n, v in value.items()}
     if hasattr(value, "detach"):
         return np.asarray(value.detach().cpu())
     return np.asarray(value.toarray() if hasattr(value, "toarray") else value)  # a sparse matrix of scikit-learn has it
@@ -122,9 +119,9 @@ def apply_step(step: Step, value: Any) -> Any:
     """A step on many records: at once where it takes them so, else one by one."""
     rows = len(next(iter(value.values())) if isinstance(value, Mapping) else value)
     if step.batched:
-        return _checked(step, plain(step.call(value)), rows)
-    together = _tried(lambda: _checked(step, plain(step.call(value)), rows))
-    single = _tried(lambda: plain(step.call(_row(value, 0))))
+        return _checked(step, to_plain(step.call(value)), rows)
+    together = _tried(lambda: _checked(step, to_plain(step.call(value)), rows))
+    single = _tried(lambda: to_plain(step.call(_row(value, 0))))
     if isinstance(single, Exception):
         if isinstance(together, Exception):
             raise InputError(f"preprocessing step {step.name} raised {type(single).__name__}: {single}") from single
@@ -132,10 +129,10 @@ def apply_step(step: Step, value: Any) -> Any:
     if (
         not isinstance(together, Exception)
         and _same(_row(together, 0), single)
-        and _same(_row(together, rows - 1), plain(step.call(_row(value, rows - 1))))
+        and _same(_row(together, rows - 1), to_plain(step.call(_row(value, rows - 1))))
     ):
         return together
-    others = (plain(step.call(_row(value, i))) for i in range(1, rows))
+    others = (to_plain(step.call(_row(value, i))) for i in range(1, rows))
     return _each(lambda *parts: np.stack(parts), single, *others)
 
 
@@ -199,7 +196,7 @@ class Preprocessing:
         # Steps are compared one by one as far as they go together; the results of the last ones always are.
         together = min(len(ours), len(theirs)) - 1
         for i, j in [*((i, i) for i in range(together)), (len(ours) - 1, len(theirs) - 1)]:
-            found = difference(ours[i], theirs[j])
+            found = find_difference(ours[i], theirs[j])
             if found is not None:
                 names = {"training": self._training[i].name, "serving": self._serving[j].name}
                 return PreprocessingFacts(same=False, step=i, names=names, steps=self._names(), **found)
@@ -219,10 +216,7 @@ def _run(steps: Sequence[Step], table: Table) -> Table:
     return dict(value) if isinstance(value, Mapping) else {"X": np.asarray(value)}
 
 
-# --- the difference -----------------------------------------------------------------------------------------------
-
-
-def difference(a: Any, b: Any) -> dict[str, Any] | None:
+def find_difference(a: Any, b: Any) -> dict[str, Any] | None:
     """The field that differs most between two results, and by how much; None where only rounding differs."""
     if isinstance(a, Mapping) or isinstance(b, Mapping):
         return _of_fields(a, b)
@@ -241,7 +235,7 @@ def _of_fields(a: Any, b: Any) -> dict[str, Any] | None:
         names = [sorted(v) if isinstance(v, Mapping) else ["one array"] for v in (a, b)]
         return {"field": None, "what": f"fields {names[0]} against {names[1]}"}
     for name in a:
-        found = difference(a[name], b[name])
+        found = find_difference(a[name], b[name])
         if found is not None:
             inner = found.get("field")
             return {**found, "field": name if inner is None else f"{name}[{inner}]"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from onnxproof.data.examples import Examples
-from onnxproof.data.source import Source, Table, kinds_of, length
+from onnxproof.data.source import Source, Table, count_rows, read_kinds
 from onnxproof.findings import Finding, found
 from onnxproof.tensors.arrays import Array
 
@@ -64,20 +64,20 @@ class Rows(Examples):
             yield Batch(
                 at,
                 self.to_inputs(processed),
-                np.asarray(self.labels_of(table, at, length(table))),
+                np.asarray(self.labels_of(table, at, count_rows(table))),
                 table[self.ids] if self.ids is not None else None,
                 self.to_inputs(served) if served is not None else None,
             )
-            at += length(table)
+            at += count_rows(table)
 
     def to_inputs(self, table: Table) -> Table:
         inputs = super().to_inputs(table)
         own = table.keys() <= self.columns.keys()  # not what preprocessing made of them
-        self._engine.check_layout(inputs, self.columns if own else kinds_of(table))
+        self._engine.check_layout(inputs, self.columns if own else read_kinds(table))
         return inputs
 
 
-def layout_finding(name: str, row: tuple[int, ...], expected: tuple[int | None, ...]) -> Finding | None:
+def judge_layout(name: str, row: tuple[int, ...], expected: tuple[int | None, ...]) -> Finding | None:
     """Rows whose shape is not the model's: another rank, other sizes, or channels at the other end."""
     if _agrees(row, expected):
         return None

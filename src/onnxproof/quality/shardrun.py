@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from onnxproof.candidates.roles import BASELINE, CANDIDATE, told
+from onnxproof.candidates.roles import BASELINE, CANDIDATE, name_stage
 from onnxproof.data.read_ahead import read_ahead
 from onnxproof.data.source import Table
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
-from onnxproof.quality.accumulate import SIDES, Shard, merge_facts, summary_columns
+from onnxproof.quality.accumulate import SIDES, Shard, merge_facts, summarise_columns
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.farthest_scores import Farthest
-from onnxproof.quality.flips import Explainer, changed
+from onnxproof.quality.flips import Explainer, find_changed
 from onnxproof.quality.inputs import Watch
 from onnxproof.quality.rows import Batch
-from onnxproof.quality.task import UNKNOWN, Plan, decide, encode, score_columns
+from onnxproof.quality.task import UNKNOWN, Plan, decide, encode, select_scores
 from onnxproof.tensors.arrays import Array
 
+# Flips that the float64 truth is asked about; of more, the rest stay unexamined (`explained` is null).
 EXPLAINED_PER_SHARD = 512
-"""Flips that the float64 truth is asked about; of more, the rest stay unexamined (`explained` is null)."""
 LISTED_PER_SHARD = 5000
 
 
@@ -55,11 +55,7 @@ class ShardRun:
             tell(batch.rows)
             began = time.perf_counter()
         columns = {name: np.concatenate(parts) for name, parts in self._kept.items()} | self._watch.columns()
-        facts = {
-            "inputs": self._watch.facts,
-            "farthest": self._farthest.examine(self._explainer),
-            "apart": self._apart,
-        }
+        facts = {"inputs": self._watch.facts, "farthest": self._farthest.examine(self._explainer), "apart": self._apart}
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
 
     def _watched(self, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -74,7 +70,7 @@ class ShardRun:
     def _timed(self, role: str, work: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
         began = time.perf_counter()
         outputs = work(inputs)
-        self._seconds[told(role)] += time.perf_counter() - began
+        self._seconds[name_stage(role)] += time.perf_counter() - began
         return outputs
 
     def _take(self, batch: Batch) -> None:
@@ -89,12 +85,12 @@ class ShardRun:
             raise FindingError(found("OX518", f"the scores have different shapes: {shapes}"))
         codes = encode(batch.labels, plan)
         self._keep("labels", codes)
-        kept = {side: score_columns(value, plan) for side, value in raw.items()}
+        kept = {side: select_scores(value, plan) for side, value in raw.items()}
         for side, scores in kept.items():
             if plan.keep_scores:
                 self._keep(side, scores)
             else:
-                for name, column in summary_columns(scores, codes, plan).items():
+                for name, column in summarise_columns(scores, codes, plan).items():
                     self._keep(f"{side}_{name}", column)
         apart = self._compare(kept)
         if plan.scale != "decision" and plan.task != "custom":
@@ -102,7 +98,7 @@ class ShardRun:
         if plan.classification:
             self._find_flips(batch, kept, codes)
         if batch.served is not None:
-            scores = score_columns(self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph], plan)
+            scores = select_scores(self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph], plan)
             self._keep("served", decide(scores, plan) if plan.classification else scores)
 
     def _compare(self, kept: Mapping[str, Array]) -> Array:
@@ -115,7 +111,7 @@ class ShardRun:
 
     def _find_flips(self, batch: Batch, kept: Mapping[str, Array], codes: Array) -> None:
         decisions = {side: decide(scores, self._plan) for side, scores in kept.items()}
-        places = np.flatnonzero(changed(decisions["baseline"], decisions["candidate"]))
+        places = np.flatnonzero(find_changed(decisions["baseline"], decisions["candidate"]))
         self._flipped += len(places)
         if len(self._flips) >= LISTED_PER_SHARD:
             return

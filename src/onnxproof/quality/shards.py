@@ -17,8 +17,8 @@ from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request
 from onnxproof.subject.subject import Subject
 
+# Processes that may die on one piece before it is given up.
 ATTEMPTS = 3
-"""Processes that may die on one piece before it is given up."""
 
 
 @dataclass(frozen=True)

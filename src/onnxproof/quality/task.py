@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit, softmax
 
-from onnxproof.errors import InputError, listed
+from onnxproof.errors import InputError, list_names
 from onnxproof.request.evaluation import TASKS, EvaluateSettings
 from onnxproof.tensors.arrays import Array, Floats
 
+# A label that is missing, among several of an example.
 UNKNOWN = 255
-"""A label that is missing, among several of an example."""
+# Columns of scores up to which all of them are kept; of more, only what accuracy, log-loss and calibration need.
 KEPT_COLUMNS = 256
-"""Columns of scores up to which all of them are kept; of more, only what accuracy, log-loss and calibration need."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,6 @@ class Plan:
     def cut(self) -> float:
         """The threshold as a probability."""
         return 0.5 if self.threshold is None else self.threshold
-
-
-# --- inference ----------------------------------------------------------------------------------------------------
 
 
 def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> Plan:
@@ -111,7 +108,7 @@ def infer_task(scores: Array, labels: Array) -> str:
 def _score_output(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str:
     if settings.output is not None:
         if settings.output not in outputs:
-            raise InputError(f"--output: the model has no output {settings.output!r}; it has {listed(outputs)}")
+            raise InputError(f"--output: the model has no output {settings.output!r}; it has {list_names(outputs)}")
         return settings.output
     rows = next((len(v) for v in outputs.values() if v.ndim), 0)
     fitting = {name: v for name, v in outputs.items() if v.ndim and len(v) == rows and v.ndim <= 2}
@@ -195,12 +192,12 @@ def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan
         return numbered
     if len(values) > count or (numeric and not _whole(flat)):
         raise InputError(
-            f"the labels have {len(values)} values ({listed(values[:6])}, …) and the output {plan.output} has {count} classes; "
+            f"the labels have {len(values)} values ({list_names(values[:6])}, …) and the output {plan.output} has {count} classes; "
             "choose another column with --labels or another output with --output, or give --task"
         )
     if len(values) < count:
         raise InputError(
-            f"the labels are {listed(values[:10])} and the output {plan.output} has {count} classes: which is which? "
+            f"the labels are {list_names(values[:10])} and the output {plan.output} has {count} classes: which is which? "
             "Give all names in the order of the columns with --classes A,B,C"
         )
     named = replace(plan, classes=_names(settings, values), labels=tuple(values))
@@ -221,13 +218,13 @@ def _checked(plan: Plan, settings: EvaluateSettings) -> Plan:
     if settings.classes and len(settings.classes) != len(plan.classes):
         raise InputError(f"--classes names {len(settings.classes)} classes, and there are {len(plan.classes)}")
     if len(set(plan.classes)) != len(plan.classes):
-        raise InputError(f"--classes: names must differ, got {listed(plan.classes)}")
+        raise InputError(f"--classes: names must differ, got {list_names(plan.classes)}")
     if settings.positive is not None:
         texts = [str(v) for v in plan.labels]
         place = [i for i, name in enumerate(plan.classes) if settings.positive in (name, texts[i])]
         if plan.task != "binary" or not place:
             raise InputError(
-                f"--positive {settings.positive!r}: expected one of two classes, and the classes are {listed(plan.classes)} ({plan.task})"
+                f"--positive {settings.positive!r}: expected one of two classes, and the classes are {list_names(plan.classes)} ({plan.task})"
             )
         plan = replace(plan, positive=place[0])
     if plan.threshold is not None and (plan.task == "multiclass" or plan.scale == "decision"):
@@ -238,9 +235,6 @@ def _checked(plan: Plan, settings: EvaluateSettings) -> Plan:
 def _whole(values: Array) -> bool:
     finite = values[np.isfinite(values)] if values.dtype.kind == "f" else values
     return values.dtype.kind in "iub" or (values.dtype.kind == "f" and bool((finite == np.round(finite)).all()))
-
-
-# --- using a plan -------------------------------------------------------------------------------------------------
 
 
 def _matrix(scores: Array) -> Array:
@@ -275,12 +269,12 @@ def encode(labels: Array, plan: Plan) -> Array:
 def _refuse(wrong: Sequence[Any] | Array, plan: Plan) -> None:
     if len(wrong):
         raise InputError(
-            f"a label is {wrong[0]!r}, and the classes are {listed(plan.labels[:10])} ({plan.task}, output {plan.output}). "
+            f"a label is {wrong[0]!r}, and the classes are {list_names(plan.labels[:10])} ({plan.task}, output {plan.output}). "
             "Give --task, --labels or --classes"
         )
 
 
-def score_columns(raw: Array, plan: Plan) -> Array:
+def select_scores(raw: Array, plan: Plan) -> Array:
     """The scores that are kept of an output: one column for a binary task (towards the positive class), else all of them."""
     matrix = _matrix(raw)
     if plan.task == "binary" and plan.scale != "decision":
@@ -307,7 +301,7 @@ def decide(scores: Array, plan: Plan) -> Array:
     if plan.task == "multiclass":
         lost = np.isnan(scores).any(axis=1)
         return np.where(lost, -1, np.argmax(scores, axis=1)).astype(np.int32)
-    distance = margins(scores, plan)
+    distance = measure_margins(scores, plan)
     if plan.task == "multilabel":
         return (distance >= 0).astype(np.uint8)
     # Without a threshold of the user's, two columns are decided as argmax does: the first wins a tie.
@@ -316,17 +310,17 @@ def decide(scores: Array, plan: Plan) -> Array:
     return np.where(np.isnan(distance), -1, np.where(hit, plan.positive, 1 - plan.positive)).astype(np.int32)
 
 
-def margins(scores: Array, plan: Plan) -> Floats:
+def measure_margins(scores: Array, plan: Plan) -> Floats:
     """How far scores are from the threshold, on the scores' own scale."""
-    return np.asarray(scores, np.float64) - raw_threshold(plan.cut, plan)
+    return np.asarray(scores, np.float64) - scale_threshold(plan.cut, plan)
 
 
-def raw_threshold(probability: float, plan: Plan) -> float:
+def scale_threshold(probability: float, plan: Plan) -> float:
     """A probability as a value on the scale of the kept scores."""
     return float(probability if plan.scale == "probability" else logit(probability))
 
 
-def probabilities(scores: Array, plan: Plan) -> Floats:
+def to_probabilities(scores: Array, plan: Plan) -> Floats:
     """Kept scores as probabilities: of the positive class for a binary task, else one column per class."""
     wide = np.asarray(scores, np.float64)
     if plan.scale == "probability":

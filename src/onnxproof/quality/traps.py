@@ -16,26 +16,23 @@ from onnxproof.errors import InputError
 from onnxproof.proof.traps import Duplicates, Gap, InputFacts, Leak, Near, Ring, Shift, TrainingFacts
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.engine import Engine
-from onnxproof.quality.inputs import Watch, features_of
-from onnxproof.quality.intervals import wilson
+from onnxproof.quality.inputs import Watch, extract_features
+from onnxproof.quality.intervals import bound_proportion
 from onnxproof.quality.rows import Rows
-from onnxproof.quality.task import decide, encode, score_columns
+from onnxproof.quality.task import decide, encode, select_scores
 from onnxproof.tensors.arrays import Array
 
+# Dimensions in which neighbours are looked for, where rows have more than twice as many.
 PROJECTED = 64
-"""Dimensions in which neighbours are looked for, where rows have more than twice as many."""
+# Shares of the usual distance between neighbours below which two rows are near.
 RADII = (0.3, 0.1, 0.03, 0.01)
-"""Shares of the usual distance between neighbours below which two rows are near."""
 PROBES = 1024
 GAP_ROWS = 20_000
 SHOWN = 5
+# Training rows among which neighbours are looked for at once.
 CHUNK = 16_384
-"""Training rows among which neighbours are looked for at once."""
+# Products leave an error of about this share of a row's size: nearer than that is the same to us.
 ROUNDING = 1e-6
-"""Products leave an error of about this share of a row's size: nearer than that is the same to us."""
-
-
-# --- the test data alone ------------------------------------------------------------------------------------------
 
 
 def look_at_inputs(
@@ -58,13 +55,13 @@ def look_at_inputs(
         if name in ranges:
             entry["declared"] = (ranges[name].low, ranges[name].high)
         if noted.get("channel_values"):
-            entry["channels"] = channel_means(noted)
+            entry["channels"] = average_channels(noted)
             entry["image"] = True
         found[name] = InputFacts(**entry)
     return found
 
 
-def channel_means(noted: Mapping[str, Any]) -> tuple[float, ...]:
+def average_channels(noted: Mapping[str, Any]) -> tuple[float, ...]:
     """Of an input that is images; nothing for others."""
     return tuple(s / noted["channel_values"] for s in noted.get("sum_channels", ()))
 
@@ -110,9 +107,6 @@ def _monotone(feature: Array, labels: Array) -> float:
     return abs(float(spearmanr(feature[known], labels[known]).statistic))
 
 
-# --- against the training data ------------------------------------------------------------------------------------
-
-
 class Training:
     """What the training data tell about the test data: two passes over them, a few batches in memory."""
 
@@ -146,7 +140,7 @@ class Training:
             gap=self._gap(),
             shift=self._shift(),
             channels={
-                name: means for name, noted in self._watch.facts.items() if len(means := channel_means(noted)) == 3
+                name: means for name, noted in self._watch.facts.items() if len(means := average_channels(noted)) == 3
             },
         )
 
@@ -157,7 +151,7 @@ class Training:
         if not len(places) or plan.task == "custom":
             return
         inputs = {name: a[places] if a.ndim else a for name, a in batch.inputs.items()}
-        kept = score_columns(self._engine.candidate(inputs)[self._engine.graph_output(plan.output)], plan)
+        kept = select_scores(self._engine.candidate(inputs)[self._engine.graph_output(plan.output)], plan)
         codes = encode(batch.labels[places], plan)
         self._seen += len(places)
         if plan.classification:
@@ -165,8 +159,6 @@ class Training:
             self._right += int((right.all(axis=1) if right.ndim == 2 else right).sum())
         else:
             self._error += float(np.nansum(np.abs(kept.reshape(len(places), -1) - codes.reshape(len(places), -1))))
-
-    # --- duplicates
 
     def _shared(self, column: str) -> Duplicates:
         own = self._scores.columns[column]
@@ -183,9 +175,9 @@ class Training:
         chosen = slice(None, None, max(1, len(sample) // PROBES))
         probes, places, space = sample[chosen], self._columns["sample_rows"][chosen], _Space(sample)
         batches = self._rows.batches(0, self._engine.batch)
-        rows = rechunk(({"rows": space.of(features_of(batch.inputs[field]))} for batch in batches), CHUNK)
+        rows = rechunk(({"rows": space.of(extract_features(batch.inputs[field]))} for batch in batches), CHUNK)
         queries, own = np.concatenate([test, probes]), np.concatenate([np.full(len(test), -1), places])
-        distances = nearest(space.of(queries), own, (table["rows"] for table in rows))
+        distances = find_nearest(space.of(queries), own, (table["rows"] for table in rows))
         test_near, probe_near = distances[: len(test)], distances[len(test) :]
         usual = float(np.median(probe_near))
         if not np.isfinite(usual) or usual <= 0:
@@ -197,13 +189,11 @@ class Training:
         closest = np.argsort(ratios, kind="stable")[:SHOWN]
         return Near(usual, rings, tuple(near[closest].tolist()), tuple(ratios[closest].tolist()), len(natural))
 
-    # --- gap and shift
-
     def _gap(self) -> Gap | None:
         if not self._seen:
             return None
         if self._scores.plan.classification:
-            interval = wilson(self._right, self._seen)
+            interval = bound_proportion(self._right, self._seen)
             return Gap("accuracy", interval.value, self._seen, interval.low, interval.high)
         return Gap("mae", self._error / self._seen, self._seen)
 
@@ -214,9 +204,9 @@ class Training:
             test = self._scores.columns.get(name)
             if not name.startswith("sample/") or test is None or test.shape[1] != train.shape[1]:
                 continue
-            values = np.array([shift_of(train[:, i], test[:, i]) for i in range(train.shape[1])])
+            values = np.array([measure_shift(train[:, i], test[:, i]) for i in range(train.shape[1])])
             worst = int(np.argmax(values))
-            critical = critical_shift(len(train), len(test), train.shape[1])
+            critical = find_critical_shift(len(train), len(test), train.shape[1])
             found.append(
                 Shift(
                     input=name.removeprefix("sample/"),
@@ -251,7 +241,7 @@ class _Space:
         return np.asarray(scaled @ self._matrix if self._matrix is not None else scaled)
 
 
-def nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
+def find_nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
     """The distance of every query to the nearest row that is not its own (by number, −1 for none)."""
     best, start = np.full(len(queries), np.inf), 0
     for rows in chunks:
@@ -263,12 +253,12 @@ def nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
     return np.where(best > ROUNDING * np.linalg.norm(queries, axis=1), best, 0.0)
 
 
-def shift_of(a: Array, b: Array) -> float:
+def measure_shift(a: Array, b: Array) -> float:
     """Kolmogorov–Smirnov's distance of what is finite in two samples."""
     a, b = a[np.isfinite(a)], b[np.isfinite(b)]
     return float(ks_2samp(a, b, method="asymp").statistic) if len(a) and len(b) else 0.0
 
 
-def critical_shift(n: int, m: int, features: int, level: float = 1e-3) -> float:
+def find_critical_shift(n: int, m: int, features: int, level: float = 1e-3) -> float:
     """The distance that chance exceeds with probability `level` in any of the features."""
     return float(kolmogi(level / max(features, 1)) * np.sqrt((n + m) / (n * m)))

@@ -21,16 +21,16 @@ import altair as alt
 from onnxproof.proof.latency import Run, Speedup
 from onnxproof.proof.proof import Proof
 from onnxproof.report import points
-from onnxproof.report.groups import natural
+from onnxproof.report.groups import sort_naturally
 from onnxproof.report.points import FAINT, Judged, Row
-from onnxproof.report.wording import BORN, short
+from onnxproof.report.wording import BORN, shorten
 
 Chart = alt.Chart | alt.LayerChart
 
+# Middle tones, so that they can be told from a white and from a dark page (3:1 and more on both).
 COLORS = {"agrees": "#2da44e", "note": "#7d8fa3", "review": "#c98a00", "block": "#e5534b", "rejected": "#a9a9a9"}
-"""Middle tones, so that they can be told from a white and from a dark page (3:1 and more on both)."""
+# For areas that carry dark text, on either page.
 CELLS = {"agrees": "#8fd0a2", "note": "#b4bfca", "review": "#ecc060", "block": "#f2857e", "rejected": "#d4d4d4"}
-"""For areas that carry dark text, on either page."""
 INK = "#1f2328"
 SHAPES = {"agrees": "circle", "note": "diamond", "review": "triangle-up", "block": "square", "rejected": "cross"}
 SIDE_COLORS = ["#7d8fa3", "#3b82d0"]
@@ -70,7 +70,7 @@ class Content:
         return [figure] * bool(rows)
 
 
-def theme(dark: bool) -> dict[str, Any]:
+def make_theme(dark: bool) -> dict[str, Any]:
     """The look of axes, texts and grids on a light and on a dark page.
 
     A chart's description is read out (`aria`), not each of its hundreds of points.
@@ -131,10 +131,7 @@ def _sided(rows: Sequence[Row], field: str) -> alt.Color:
     return alt.Color(f"{field}:N", legend=_legend(None)).scale(domain=names, range=shown)
 
 
-# --- parity -----------------------------------------------------------------------------------------------------------
-
-
-def errors(shown: Sequence[Row], rows: Sequence[Judged], proof: Proof) -> Chart:
+def draw_errors(shown: Sequence[Row], rows: Sequence[Judged], proof: Proof) -> Chart:
     """Error against magnitude (`points.error_points`) with the band of rounding and the line of the contract."""
     floor = max(min([row["error"] for row in shown if row["error"] > 0] or [1e-9]) / 3, FAINT)
     least = max(min([row["magnitude"] for row in shown if row["magnitude"] > 0] or [1e-3]), FAINT)
@@ -159,21 +156,21 @@ def errors(shown: Sequence[Row], rows: Sequence[Judged], proof: Proof) -> Chart:
 
 def _background(proof: Proof, rows: Sequence[Judged], drawn: Sequence[Row], floor: float) -> Iterator[alt.Chart]:
     """The band of rounding and the contract, over the range of magnitudes that were seen."""
-    band = [{**row, "low": max(row["low"], floor)} for row in points.noise_band(rows, proof.policy.noise)]
+    band = [{**row, "low": max(row["low"], floor)} for row in points.draw_noise_band(rows, proof.policy.noise)]
     band = [row for row in band if row["high"] > floor]
     if band:
         area = _data(band).mark_area(color=ACCENT, opacity=0.16, interpolate="monotone")
         yield area.encode(x="magnitude:Q", y=alt.Y("low:Q", title="absolute difference"), y2="high:Q")
     low, high = min(row["x"] for row in drawn), max(row["x"] for row in drawn)
-    line = points.contract_line(proof, low / 1.5, high * 1.5)
+    line = points.draw_contract_line(proof, low / 1.5, high * 1.5)
     if line:
         yield _data(line).mark_line(style="contract").encode(x="magnitude:Q", y="limit:Q", detail="line:N")
 
 
-def heatmap(cells: Sequence[Row]) -> Chart:
+def draw_heatmap(cells: Sequence[Row]) -> Chart:
     """Sizes × value profiles (`points.heat_cells`), colored by what the case says, with the noise ratio in the cell."""
     drawn = [{**cell, "text": _cell_text(cell)} for cell in cells]
-    sizes = sorted({cell["sizes"] for cell in drawn}, key=natural)
+    sizes = sorted({cell["sizes"] for cell in drawn}, key=sort_naturally)
     base = _data(drawn).encode(
         x=alt.X("profile:N", title="values", sort=None).axis(labelAngle=-45).scale(paddingInner=0.04),
         y=alt.Y("sizes:N", title="sizes", sort=sizes).scale(paddingInner=0.08),
@@ -196,11 +193,11 @@ def _cell_text(cell: Row) -> str:
     return f"{ratio:.0e}".replace("e+0", "e").replace("e+", "e") if ratio >= 1000 else f"{ratio:.2g}"
 
 
-def path(steps: Sequence[Row]) -> Chart:
+def draw_path(steps: Sequence[Row]) -> Chart:
     """The error on its way through the graph (`points.path_steps`), node by node, with the culprits marked."""
     steps = [
-        {**s, **{key: short(s[key] or "", points.NAMED) for key in ("node", "op", "module", "source")}}
-        for s in points.thinned(steps)
+        {**s, **{key: shorten(s[key] or "", points.NAMED) for key in ("node", "op", "module", "source")}}
+        for s in points.thin_steps(steps)
     ]
     # NaN and infinity are drawn above everything that is finite.
     floor, ceiling = 1e-9, 100 * max([s[what] for s in steps for what in WAYS if s[what] < BORN] + [1e-3])
@@ -228,10 +225,7 @@ def _drawn(value: float, floor: float, ceiling: float) -> float:
     return ceiling if math.isnan(value) else min(max(value, floor), ceiling)
 
 
-# --- latency ----------------------------------------------------------------------------------------------------------
-
-
-def latency(shown: Sequence[Row]) -> Chart:
+def draw_latency(shown: Sequence[Row]) -> Chart:
     """How the times are spread at one batch (`points.distributions`)."""
     bars = _data(shown).mark_bar(opacity=0.65, binSpacing=0)
     chart = bars.encode(
@@ -245,7 +239,7 @@ def latency(shown: Sequence[Row]) -> Chart:
     return _layered(chart, about="Histogram of the time of a call for each contender.")
 
 
-def speedup(speedups: Sequence[Speedup]) -> Chart:
+def draw_speedup(speedups: Sequence[Speedup]) -> Chart:
     """How many times faster than PyTorch at each batch, with the interval; 1 is even."""
     rows = _measured(speedups, "ratio", "low", "high")
     base = _data(rows).encode(alt.X("batch:O", title="batch").axis(labelAngle=0), _sided(rows, "contender"))
@@ -260,7 +254,7 @@ def speedup(speedups: Sequence[Speedup]) -> Chart:
     )
 
 
-def latency_by_batch(runs: Sequence[Run]) -> Chart:
+def draw_latency_by_batch(runs: Sequence[Run]) -> Chart:
     """The median against the batch, with p95 where it is known."""
     rows = _measured(runs, "p50_ms", "p95_ms", "throughput")
     base = _data(rows).encode(alt.X("batch:O", title="batch").axis(labelAngle=0), _sided(rows, "contender"))
@@ -273,10 +267,7 @@ def latency_by_batch(runs: Sequence[Run]) -> Chart:
     return _layered(*[tails] * known, lines, about="Median latency of each contender against the batch.")
 
 
-# --- quality ----------------------------------------------------------------------------------------------------------
-
-
-def confusion(cells: Sequence[Row], side: str) -> Chart:
+def draw_confusion(cells: Sequence[Row], side: str) -> Chart:
     """The confusion matrix of one side (`points.confusion_cells`): rows are true classes."""
     labels = list(dict.fromkeys(cell["true"] for cell in cells))
     base = _data(cells).encode(
@@ -293,7 +284,7 @@ def confusion(cells: Sequence[Row], side: str) -> Chart:
     return _layered(squares, *[texts] * (len(labels) <= 12), about=about, width=320, height=height)
 
 
-def precision_recall(curves: Sequence[Row], proof: Proof, slider: bool = True) -> Chart:
+def draw_precision_recall(curves: Sequence[Row], proof: Proof, slider: bool = True) -> Chart:
     """Precision against recall over all thresholds, both sides; the parameter `at` is the threshold that is looked at."""
     rows = [{name: row[name] for name in ("side", "threshold", "precision", "recall")} for row in curves]
     limits = [row["threshold"] for row in rows]
@@ -317,11 +308,11 @@ def precision_recall(curves: Sequence[Row], proof: Proof, slider: bool = True) -
     )
     about = "Precision against recall of both sides; the dots mark the threshold of the slider."
     return _layered(lines, here, about=about).add_params(
-        alt.param(name="at", value=points.chosen_threshold(proof, curves), bind=bind)
+        alt.param(name="at", value=points.choose_threshold(proof, curves), bind=bind)
     )
 
 
-def calibration(rows: Sequence[Row]) -> Chart:
+def draw_calibration(rows: Sequence[Row]) -> Chart:
     """How often a side is right when it is so sure (`points.calibration_bins`); on the diagonal it is as sure as it should be."""
     lines = _data(rows).mark_line(point={"size": 60})
     return _layered(

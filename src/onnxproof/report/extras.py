@@ -6,17 +6,17 @@ from importlib.util import find_spec
 
 from onnxproof.errors import UserError
 
+# What the HTML report is made with.
 PAGE = ("altair", "jinja2", "vl_convert")
-"""What the HTML report is made with."""
 
 
-def missing(*modules: str) -> list[str]:
+def find_missing(*modules: str) -> list[str]:
     """Those that cannot be imported."""
     return [module for module in modules if find_spec(module) is None]
 
 
 def require(*modules: str) -> None:
     """Raise where one is missing, with the command that installs it."""
-    absent = missing(*modules)
+    absent = find_missing(*modules)
     if absent:
         raise UserError(f"this needs {', '.join(absent)}: pip install 'onnxproof[report]'")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.report.extras import require
-from onnxproof.report.points import judged
+from onnxproof.report.points import list_judged
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from onnxproof.proof.proof import Proof
 
+# Column → the way to its value; a way that ends early leaves its cell empty.
 COLUMNS = {
     "case": "case.name",
     "sizes": "case.group",
@@ -25,7 +26,6 @@ COLUMNS = {
     "exactness": "comparison.exactness.error",
     "message": "case.message",
 }
-"""Column → the way to its value; a way that ends early leaves its cell empty."""
 
 
 def to_frame(proof: Proof) -> DataFrame:
@@ -33,7 +33,7 @@ def to_frame(proof: Proof) -> DataFrame:
     require("pandas")
     import pandas
 
-    rows = [{name: _follow(one, way) for name, way in COLUMNS.items()} for one in judged(proof)]
+    rows = [{name: _follow(one, way) for name, way in COLUMNS.items()} for one in list_judged(proof)]
     return pandas.DataFrame(rows, columns=list(COLUMNS))
 
 

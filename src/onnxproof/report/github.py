@@ -7,28 +7,28 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from onnxproof.findings import Finding
-from onnxproof.policy.merging import grouped
+from onnxproof.policy.merging import group_by
 from onnxproof.proof.proof import Proof
 from onnxproof.report.markdown import render_markdown
-from onnxproof.report.wording import details, mark, subject_name
+from onnxproof.report.wording import list_details, name_subject, show_mark
 
 COMMANDS = {"block": "error", "review": "warning", "note": "notice"}
+# GitHub shows ten of each kind for a step.
 SHOWN = 10
-"""GitHub shows ten of each kind for a step."""
 
 
 def render_annotations(proof: Proof, root: Path | None = None) -> str:
     """One workflow command a line; files below the repository's `root` are named relative to it."""
     findings = sorted(proof.findings, key=lambda f: not f.weight)
-    kinds = grouped(findings, lambda f: COMMANDS[f.severity] if f.weight else "notice")
+    kinds = group_by(findings, lambda f: COMMANDS[f.severity] if f.weight else "notice")
     return "\n".join(_annotation(kind, f, proof, root) for kind, some in kinds.items() for f in some[:SHOWN])
 
 
 def _annotation(kind: str, finding: Finding, proof: Proof, root: Path | None) -> str:
-    title = f"{finding.code} {finding.entry.title} ({subject_name(proof)})"
+    title = f"{finding.code} {finding.entry.title} ({name_subject(proof)})"
     properties = {**_source(finding, proof, root), "title": title}
     given = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
-    lines = [f"{finding.message}{mark(finding)}", *details(finding)]
+    lines = [f"{finding.message}{show_mark(finding)}", *list_details(finding)]
     return f"::{kind} {given}::{escape_data(chr(10).join(lines))}"
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnxproof.policy.merging import grouped
+from onnxproof.policy.merging import group_by
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, judged, top
+from onnxproof.report.points import Judged, find_top, list_judged
 
 
 @dataclass(frozen=True)
@@ -29,17 +29,17 @@ class Group:
     """Comparisons in which one side is NaN or infinite and the other is not."""
 
 
-def groups(proof: Proof, rows: Sequence[Judged] | None = None) -> list[Group]:
+def group_cases(proof: Proof, rows: Sequence[Judged] | None = None) -> list[Group]:
     """One group per size, in order of size; the worst first where there are more than a dozen."""
-    found = grouped(rows if rows is not None else judged(proof), lambda one: one.case.group).items()
+    found = group_by(rows if rows is not None else list_judged(proof), lambda one: one.case.group).items()
     if len(found) > 12:
         shown = sorted(found, key=lambda item: min(one.weight for one in item[1]))
     else:
-        shown = sorted(found, key=lambda item: natural(item[0]))
+        shown = sorted(found, key=lambda item: sort_naturally(item[0]))
     return [_group(sizes, members) for sizes, members in shown]
 
 
-def natural(sizes: str) -> tuple[Any, ...]:
+def sort_naturally(sizes: str) -> tuple[Any, ...]:
     """A key that puts `batch=7` before `batch=32`, and names without sizes last."""
     parts = re.split(r"(\d+)", sizes)
     return ("=" not in sizes, *(int(part) if i % 2 else part for i, part in enumerate(parts)))
@@ -51,10 +51,10 @@ def _group(sizes: str, members: Sequence[Judged]) -> Group:
     return Group(
         sizes,
         len(cases),
-        top(c.max_abs for c in numbers),
-        top(c.max_rel for c in numbers),
-        top(c.noise_ratio for c in numbers),
-        top(c.exactness.error for c in numbers if c.exactness is not None),
+        find_top(c.max_abs for c in numbers),
+        find_top(c.max_rel for c in numbers),
+        find_top(c.noise_ratio for c in numbers),
+        find_top(c.exactness.error for c in numbers if c.exactness is not None),
         min(members, key=lambda one: one.weight).state,
         sum(1 for case in cases.values() if case.status == "failed"),
         sum(1 for case in cases.values() if case.status == "rejected"),

@@ -13,15 +13,15 @@ import json
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from onnxproof.proof.codec import finite
+from onnxproof.proof.codec import make_finite
 from onnxproof.proof.proof import Proof
 from onnxproof.report.extras import PAGE, require
 
 if TYPE_CHECKING:
     import jinja2
 
+# Bytes a page may have.
 LIMIT = 2_000_000
-"""Bytes a page may have."""
 
 
 def render_html(proof: Proof) -> str:
@@ -29,13 +29,13 @@ def render_html(proof: Proof) -> str:
     require(*PAGE)
     from onnxproof.report import charts, page, vega
 
-    scripts = {"vega": vega.bundle(), "page": _resource("page.js"), "early": _resource("early.js")}
-    themes = {"light": charts.theme(dark=False), "dark": charts.theme(dark=True)}
+    scripts = {"vega": vega.make_bundle(), "page": _resource("page.js"), "early": _resource("early.js")}
+    themes = {"light": charts.make_theme(dark=False), "dark": charts.make_theme(dark=True)}
     template = _environment().get_template("report.html.j2")
     fixed = {"style": _resource("style.css"), "scripts": scripts, "policy": _content_policy(scripts)}
     room, findings = LIMIT - sum(len(text.encode()) for text in scripts.values()), page.SHOWN_FINDINGS
     while True:
-        content = page.make(proof, room=room, findings=findings)
+        content = page.make_page(proof, room=room, findings=findings)
         data = to_script_json({"themes": themes, **content.data})
         text = template.render(**content.context, **fixed, data=data).encode("utf-8", "replace").decode()
         excess = len(text.encode()) - LIMIT
@@ -47,7 +47,7 @@ def render_html(proof: Proof) -> str:
 
 def to_script_json(value: Any) -> str:
     """JSON for a script element: no character in it can end the element or start a comment."""
-    text = json.dumps(finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(make_finite(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     # Half of a surrogate pair is no character: it cannot be written as UTF-8.
@@ -81,7 +81,14 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    shown = (wording.cell, wording.number, wording.place, wording.short, wording.standing, wording.value)
+    shown = (
+        wording.show_cell,
+        wording.show_number,
+        wording.tell_place,
+        wording.shorten,
+        wording.name_standing,
+        wording.show_value,
+    )
     environment.filters |= {filter.__name__: filter for filter in shown}
     environment.globals["CELLS"] = wording.CELLS
     return environment

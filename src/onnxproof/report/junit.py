@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
 from onnxproof.findings import FAMILIES, Family, Finding
-from onnxproof.policy.merging import grouped
+from onnxproof.policy.merging import group_by
 from onnxproof.proof.proof import Proof
-from onnxproof.report.points import Judged, judged
-from onnxproof.report.wording import details, mark, number, subject_name, worst_elements
+from onnxproof.report.points import Judged, list_judged
+from onnxproof.report.wording import list_details, list_worst_elements, name_subject, show_mark, show_number
 
+# Failures spelled out in one test case.
 SHOWN = 40
-"""Failures spelled out in one test case."""
 
 
 def render_junit(proof: Proof) -> str:
     """The XML, with its declaration."""
-    root = ElementTree.Element("testsuites", name=_clean(f"onnxproof {subject_name(proof)}"))
+    root = ElementTree.Element("testsuites", name=_clean(f"onnxproof {name_subject(proof)}"))
     suites = [_parity(proof), _findings(proof)]
     root.extend(suites)
     for name in ("tests", "failures", "errors"):
@@ -46,21 +46,18 @@ def _suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Eleme
     return suite
 
 
-# --- parity -----------------------------------------------------------------------------------------------------------
-
-
 def _parity(proof: Proof) -> ElementTree.Element:
     """One test case for each output at each size; the cases with other values are inside."""
-    groups = grouped(
-        judged(proof), lambda one: (one.case.group, one.comparison.output if one.comparison else "(no output)")
+    groups = group_by(
+        list_judged(proof), lambda one: (one.case.group, one.comparison.output if one.comparison else "(no output)")
     )
     cases = [_group(proof, sizes, output, members) for (sizes, output), members in groups.items()]
-    return _suite(f"{subject_name(proof)}: parity", cases)
+    return _suite(f"{name_subject(proof)}: parity", cases)
 
 
 def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> ElementTree.Element:
     seconds = sum(sum(one.case.seconds.values()) for one in members)
-    element = _case(f"onnxproof.{subject_name(proof)}.{sizes}", output, seconds)
+    element = _case(f"onnxproof.{name_subject(proof)}.{sizes}", output, seconds)
     if all(one.state == "rejected" for one in members):
         ElementTree.SubElement(
             element, "skipped", message=_clean(f"{proof.subject.baseline} itself rejects these inputs")
@@ -89,28 +86,27 @@ def _line(one: Judged) -> str:
     c = one.comparison
     if c is None:
         return f"{one.case.name}: {one.case.status} {one.case.message}"
-    numbers = f"max abs {number(c.max_abs)}, max rel {number(c.max_rel)}, noise ratio {number(c.noise_ratio)}"
+    numbers = (
+        f"max abs {show_number(c.max_abs)}, max rel {show_number(c.max_rel)}, noise ratio {show_number(c.noise_ratio)}"
+    )
     return f"{one.case.name}: {one.state}, {numbers}"
-
-
-# --- findings ---------------------------------------------------------------------------------------------------------
 
 
 def _findings(proof: Proof) -> ElementTree.Element:
     """One test case for each family; what is accepted, known or a note does not fail it."""
     cases = [_family(proof, family) for family in FAMILIES]
-    return _suite(f"{subject_name(proof)}: findings", cases)
+    return _suite(f"{name_subject(proof)}: findings", cases)
 
 
 def _family(proof: Proof, family: Family) -> ElementTree.Element:
-    element = _case(f"onnxproof.{subject_name(proof)}.findings", family.name, 0.0)
+    element = _case(f"onnxproof.{name_subject(proof)}.findings", family.name, 0.0)
     findings = [finding for finding in proof.findings if finding.entry.family == family]
     if not findings and _not_asked(proof, family.name):
         ElementTree.SubElement(element, "skipped", message="not asked for")
         return element
     for finding in [f for f in findings if f.weight][:SHOWN]:
         _fail(element, finding, proof.subject.baseline)
-    quiet = [f"{f.code} {f.severity}{mark(f)}: {f.message}" for f in findings if not f.weight]
+    quiet = [f"{f.code} {f.severity}{show_mark(f)}: {f.message}" for f in findings if not f.weight]
     if quiet:
         ElementTree.SubElement(element, "system-out").text = _clean("\n".join(quiet[:SHOWN]))
     return element
@@ -128,4 +124,4 @@ def _case(classname: str, name: str, seconds: float) -> ElementTree.Element:
 def _fail(element: ElementTree.Element, finding: Finding, baseline: str) -> None:
     failure = ElementTree.SubElement(element, "failure", type=f"{finding.code} {finding.severity}")
     failure.set("message", _clean(f"{finding.code}: {finding.message}"))
-    failure.text = _clean("\n".join([finding.message, *details(finding, worst_elements(finding, baseline))]))
+    failure.text = _clean("\n".join([finding.message, *list_details(finding, list_worst_elements(finding, baseline))]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onnxproof.policy.latency import judged_runs, shipped_speedups
-from onnxproof.policy.reliability import doubts
-from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup, load_of
+from onnxproof.policy.latency import choose_runs, choose_speedups
+from onnxproof.policy.reliability import find_doubts
+from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Run, Speedup, read_load
 from onnxproof.request.thresholds import LatencyPolicy
 
 SHOWN_ROWS = 10
@@ -15,15 +15,15 @@ NAME_WIDTH = 28
 NODE_WIDTH = 26
 
 
-def headline(latency: Latency, policy: LatencyPolicy, baseline: str) -> str:
+def tell_headline(latency: Latency, policy: LatencyPolicy, baseline: str) -> str:
     """What the clock says, in one sentence."""
-    runs, gains = judged_runs(latency), shipped_speedups(latency)
+    runs, gains = choose_runs(latency), choose_speedups(latency)
     if not runs:
         return "the session that ships was not timed"
     first = runs[0]
     p50 = first.milliseconds("p50")
     pace = f"p50 {_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
-    busy = ", on a busy machine" if any(doubt.entry.disturbance for doubt in doubts(latency)) else ""
+    busy = ", on a busy machine" if any(doubt.entry.disturbance for doubt in find_doubts(latency)) else ""
     return (f"{_gain(gains, baseline)}; {pace}" if gains else pace) + busy
 
 
@@ -48,9 +48,9 @@ def _grade(p50: float, policy: LatencyPolicy) -> str:
     return " (good)" if p50 < policy.good_ms else " (slow)" if p50 > policy.bad_ms else ""
 
 
-def table(latency: Latency) -> list[str]:
+def make_table(latency: Latency) -> list[str]:
     """One line per contender and size."""
-    ratios = {(s.contender, load_of(s)): s for s in latency.speedup}
+    ratios = {(s.contender, read_load(s)): s for s in latency.speedup}
     runs = sorted(latency.runs, key=lambda r: (r.scenario != "single", r.batch, sorted(r.sizes.items()), r.concurrency))
     shown = runs if len(runs) <= SHOWN_ROWS else [r for r in runs if r.contender in (BASELINE, SHIPPED)][:SHOWN_ROWS]
     names = [_name(run) for run in shown]
@@ -60,7 +60,7 @@ def table(latency: Latency) -> list[str]:
     head = f"  {'size':<{size}}  {'contender':<{wide}}  p50 ms  p90 ms  p95 ms  p99 ms   items/s  speed-up [95 %]"
     lines = ["", head]
     for run, name, where in zip(shown, names, sizes, strict=True):
-        ratio = ratios.get((run.contender, load_of(run)))
+        ratio = ratios.get((run.contender, read_load(run)))
         numbers = "  ".join(f"{_ms(run.milliseconds(p)):>6}" for p in ("p50", "p90", "p95", "p99"))
         gain = f"{ratio.ratio:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]" if ratio else ""
         lines.append(f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_ms(run.throughput):>8}  {gain}".rstrip())
@@ -69,7 +69,7 @@ def table(latency: Latency) -> list[str]:
     return lines
 
 
-def setup(latency: Latency, baseline: str) -> list[str]:
+def tell_setup(latency: Latency, baseline: str) -> list[str]:
     """How it was measured, in one line, and what loading and memory cost in another."""
     machine, threads = latency.machine, latency.settings.threads
     lines = [
@@ -84,7 +84,7 @@ def setup(latency: Latency, baseline: str) -> list[str]:
     return lines
 
 
-def nodes(latency: Latency) -> list[str]:
+def list_nodes(latency: Latency) -> list[str]:
     """The slowest nodes of the session that ships."""
     profile = latency.profile
     if profile is None or not profile.nodes:

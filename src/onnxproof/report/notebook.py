@@ -8,8 +8,16 @@ from typing import Any
 
 from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
-from onnxproof.report.groups import Group, groups
-from onnxproof.report.wording import cell, place, reason, short, standing, subject_name, verdict_word
+from onnxproof.report.groups import Group, group_cases
+from onnxproof.report.wording import (
+    name_standing,
+    name_subject,
+    name_verdict,
+    shorten,
+    show_cell,
+    tell_place,
+    tell_reason,
+)
 
 COLORS = {"ship": "#1a7f37", "review": "#9a6700", "block": "#cf222e"}
 SHOWN = 8
@@ -20,11 +28,11 @@ def render_notebook(proof: Proof) -> str:
     """A fragment that inherits the notebook's own colors, so that it is readable in its light and dark themes."""
     # The verdict's color is a background under white text: that reads the same on a light and on a dark page.
     badge = f"background:{COLORS[proof.verdict]};color:#fff;padding:2px 10px;border-radius:4px;font-weight:700"
-    text = short(reason(proof).removeprefix(": "), 300)
+    text = shorten(tell_reason(proof).removeprefix(": "), 300)
     parts = [
         '<div style="font-family:system-ui,sans-serif;line-height:1.5">',
-        f'<p><span style="{badge}">{escape(verdict_word(proof))}</span> <b>{escape(subject_name(proof))}</b> {escape(text)}</p>',
-        _table(groups(proof)),
+        f'<p><span style="{badge}">{escape(name_verdict(proof))}</span> <b>{escape(name_subject(proof))}</b> {escape(text)}</p>',
+        _table(group_cases(proof)),
         *[_finding(finding) for finding in proof.findings[:SHOWN]],
     ]
     if len(proof.findings) > SHOWN:
@@ -44,11 +52,11 @@ def _table(rows: list[Group]) -> str:
 
 
 def _row(tag: str, values: Iterable[Any]) -> str:
-    return f"<tr>{''.join(f'<{tag} {CELL}>{escape(cell(value))}</{tag}>' for value in values)}</tr>"
+    return f"<tr>{''.join(f'<{tag} {CELL}>{escape(show_cell(value))}</{tag}>' for value in values)}</tr>"
 
 
 def _finding(finding: Finding) -> str:
-    title = f"<b>{escape(finding.code)}</b> {escape(standing(finding))}: {escape(short(finding.message, 300))}"
-    where = place(finding)
+    title = f"<b>{escape(finding.code)}</b> {escape(name_standing(finding))}: {escape(shorten(finding.message, 300))}"
+    where = tell_place(finding)
     detail = f"<br>where: {escape(where)}" if where else ""
     return f"<details><summary>{title}</summary><p>help: {escape(finding.help)}{detail}</p></details>"

@@ -8,51 +8,51 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from onnxproof.findings import Finding
-from onnxproof.proof.codec import plain
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.proof import Proof
 from onnxproof.report import charts, points, quality_page, wording
 from onnxproof.report.charts import Content, Figure
-from onnxproof.report.groups import groups
-from onnxproof.report.points import Judged, Row, top
-from onnxproof.report.reproduce import commands
+from onnxproof.report.groups import group_cases
+from onnxproof.report.points import Judged, Row, find_top
+from onnxproof.report.reproduce import list_commands
 from onnxproof.version import __version__
 
 T = TypeVar("T")
 SHOWN_FINDINGS = 200
+# Rows of a chart's table.
 SHOWN_ROWS = 60
-"""Rows of a chart's table."""
+# Of the room for data, what the nodes of the error's path may take; the cases get the rest.
 STEPS_SHARE = 0.25
-"""Of the room for data, what the nodes of the error's path may take; the cases get the rest."""
+# Bytes kept for markup, findings and the charts' own data.
 RESERVE = 150_000
-"""Bytes kept for markup, findings and the charts' own data."""
 
 
-def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS) -> Content:
+def make_page(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS) -> Content:
     """Everything on the page; `room` is how many bytes data and markup may take, `findings` how many are shown."""
     content = Content()
-    rows = points.judged(proof)
-    gating, order = wording.grave(proof), {id(finding): index for index, finding in enumerate(proof.findings)}
+    rows = points.list_judged(proof)
+    gating, order = wording.choose_grave(proof), {id(finding): index for index, finding in enumerate(proof.findings)}
     content.context = {
         "proof": proof,
-        "word": wording.verdict_word(proof),
-        "name": wording.subject_name(proof),
+        "word": wording.name_verdict(proof),
+        "name": wording.name_subject(proof),
         "lead": _lead(proof),
         "reasons": [(order[id(finding)], finding) for finding in gating],
         "facts": _facts(proof, rows),
         "baseline": proof.subject.baseline,
-        "groups": groups(proof, rows)[:SHOWN_ROWS],
+        "groups": group_cases(proof, rows)[:SHOWN_ROWS],
         "parity": _parity(proof, rows, content),
         "blames": list(proof.blame.items())[:8],
         "latency": _latency(proof, content),
-        "quality": quality_page.make(proof, content),
+        "quality": quality_page.make_section(proof, content),
         "model": [(name, text) for name, text in _model_facts(proof) if text],
         "findings": [_finding(finding) for finding in proof.findings[:findings]],
         "severities": _severities(proof.findings[:findings]),
         "environment": [
-            (name, ", ".join(item) if isinstance(item, list) else wording.cell(item))
-            for name, item in plain(proof.environment).items()
+            (name, ", ".join(item) if isinstance(item, list) else wording.show_cell(item))
+            for name, item in to_plain(proof.environment).items()
         ],
-        "commands": commands(proof),
+        "commands": list_commands(proof),
         "version": proof.environment.onnxproof or __version__,
     }
     left = max(room - RESERVE - len(_compact(content.specs)), 50_000)
@@ -62,16 +62,15 @@ def make(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FINDINGS)
     return content
 
 
-# --- the head ---------------------------------------------------------------------------------------------------------
-
-
 def _lead(proof: Proof) -> str:
     """What the verdict means, in a sentence; the reasons follow it."""
-    gating = wording.grave(proof)
+    gating = wording.choose_grave(proof)
     blocks, reviews = (sum(1 for f in gating if f.severity == name) for name in ("block", "review"))
     if not gating:
-        said = wording.reason(proof).removeprefix(": ")
-        return wording.short(said[:1].upper() + said[1:], 600) + "." if said else "Exported. Nothing was compared yet."
+        said = wording.tell_reason(proof).removeprefix(": ")
+        return (
+            wording.shorten(said[:1].upper() + said[1:], 600) + "." if said else "Exported. Nothing was compared yet."
+        )
     looked = f"{reviews} more to look at" if blocks else f"{reviews} thing{'s' * (reviews != 1)} to look at"
     rest = f", and {looked}" * bool(reviews)
     if blocks:
@@ -84,28 +83,29 @@ def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
     numbers = [one.comparison for one in rows if one.comparison is not None and one.case.fair]
     facts = [("cases compared", f"{proof.compared:,}")] if proof.cases else []
     if numbers:
-        facts.append(("largest difference", wording.number(top(c.max_abs for c in numbers))))
-        facts.append(("worst noise ratio", wording.number(top(c.noise_ratio for c in numbers))))
-    speed = points.measured(proof).speedup
+        facts.append(("largest difference", wording.show_number(find_top(c.max_abs for c in numbers))))
+        facts.append(("worst noise ratio", wording.show_number(find_top(c.noise_ratio for c in numbers))))
+    speed = points.read_measured(proof).speedup
     if speed:
         best = max(speed, key=lambda one: one.ratio)
         facts.append((f"speed-up at batch {best.batch}", f"{best.ratio:.2f}×"))
     if proof.quality is not None and proof.quality.flip_rate is not None:
         facts.append(("decisions flipped", f"{proof.quality.flip_rate.value:.2%}"))
     if proof.artifact is not None:
-        facts.append(("size", wording.size(proof.artifact.bytes)))
+        facts.append(("size", wording.show_size(proof.artifact.bytes)))
     return facts
 
 
-# --- parity -----------------------------------------------------------------------------------------------------------
-
-
 def _parity(proof: Proof, rows: Sequence[Judged], content: Content) -> list[Figure]:
-    shown, cells, steps = points.error_points(rows), points.heat_cells(rows), points.path_steps(proof)
+    shown, cells, steps = (
+        points.collect_error_points(rows),
+        points.collect_heat_cells(rows),
+        points.collect_path_steps(proof),
+    )
     return [
-        *content.draw(_errors_figure(proof, shown, rows), charts.errors, shown, rows, proof),
-        *content.draw(_heat_figure(cells, rows), charts.heatmap, cells),
-        *content.draw(_path_figure(steps), charts.path, steps),
+        *content.draw(_errors_figure(proof, shown, rows), charts.draw_errors, shown, rows, proof),
+        *content.draw(_heat_figure(cells, rows), charts.draw_heatmap, cells),
+        *content.draw(_path_figure(steps), charts.draw_path, steps),
     ]
 
 
@@ -117,7 +117,7 @@ def _errors_figure(proof: Proof, shown: Sequence[Row], rows: Sequence[Judged]) -
         f"Each point is a pair of values that decides the tolerance. The band is what rounding explains: up to {proof.policy.noise:g} times "
         f"{proof.subject.baseline}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
     )
-    largest = [f"; the largest difference is {wording.number(row['error'])} in {row['case']}" for row in worst[:1]]
+    largest = [f"; the largest difference is {wording.show_number(row['error'])} in {row['case']}" for row in worst[:1]]
     caption = "".join([caption, *largest, "."])
     columns = {name: name for name in ("case", "output", "magnitude")}
     columns |= {"difference": "error", "noise ratio": "noise_ratio", "verdict": "state"}
@@ -148,43 +148,37 @@ def _path_figure(steps: Sequence[Row]) -> Figure:
     return Figure("path", "The error's path through the layers", caption)
 
 
-# --- latency ----------------------------------------------------------------------------------------------------------
-
-
 def _latency(proof: Proof, content: Content) -> list[Figure]:
     batch = Figure("latency-batch", "Latency against batch", "The median of each contender; the bar reaches to p95.")
     return [
         *_distributions(proof, content),
-        *content.draw(_speedup_figure(proof), charts.speedup, points.measured(proof).speedup),
-        *content.draw(batch, charts.latency_by_batch, points.timed(proof)),
+        *content.draw(_speedup_figure(proof), charts.draw_speedup, points.read_measured(proof).speedup),
+        *content.draw(batch, charts.draw_latency_by_batch, points.choose_timed(proof)),
     ]
 
 
 def _distributions(proof: Proof, content: Content) -> list[Figure]:
     """One chart for each batch with single times, up to four."""
     made: list[Figure] = []
-    for batch in points.timed_batches(proof)[:4]:
+    for batch in points.list_timed_batches(proof)[:4]:
         figure = Figure(f"latency-{len(made)}", f"Distribution at batch {batch}", _spread(proof, batch))
-        made += content.draw(figure, charts.latency, points.distributions(proof, batch))
+        made += content.draw(figure, charts.draw_latency, points.collect_distributions(proof, batch))
     return made
 
 
 def _spread(proof: Proof, batch: int) -> str:
     parts = [
-        f"{run.contender}: median {wording.number(run.p50_ms)} ms, p95 {wording.number(run.p95_ms)} ms"
-        for run in points.measured(proof).runs
+        f"{run.contender}: median {wording.show_number(run.p50_ms)} ms, p95 {wording.show_number(run.p95_ms)} ms"
+        for run in points.read_measured(proof).runs
         if run.batch == batch
     ]
     return "; ".join(parts) + ". The slowest 0.5 % are drawn together at the end."
 
 
 def _speedup_figure(proof: Proof) -> Figure:
-    said = "; ".join(f"batch {one.batch}: {wording.gain(one)}" for one in points.measured(proof).speedup[:12])
+    said = "; ".join(f"batch {one.batch}: {wording.show_gain(one)}" for one in points.read_measured(proof).speedup[:12])
     caption = f"{proof.subject.baseline}'s time over the candidate's, with its interval. {said}."
     return Figure("speedup", "Speed-up", caption)
-
-
-# --- the model --------------------------------------------------------------------------------------------------------
 
 
 def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
@@ -194,7 +188,7 @@ def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     yield "parameters", f"{subject.parameters:,}" if subject.parameters is not None else ""
     if artifact is not None:
         yield "file", artifact.path
-        yield "size", wording.size(artifact.bytes) if artifact.bytes else ""
+        yield "size", wording.show_size(artifact.bytes) if artifact.bytes else ""
         yield "nodes", f"{artifact.nodes:,}"
         yield "opset", str(artifact.opset)
         yield "exporter", artifact.exporter
@@ -204,16 +198,15 @@ def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     yield "took", ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in proof.timing.stages.items())
 
 
-# --- findings ---------------------------------------------------------------------------------------------------------
-
-
 def _finding(finding: Finding) -> Row:
     evidence = finding.evidence
     one = evidence.get("counterexample") or {}
     return {
         "about": finding,
         "excuse": finding.accepted or finding.known,
-        "numbers": [(name, wording.number(item)) for name, item in evidence.items() if wording.is_number(item)][:12],
+        "numbers": [(name, wording.show_number(item)) for name, item in evidence.items() if wording.is_number(item)][
+            :12
+        ],
         "worst": (evidence.get("worst") or ())[:3],
         "counterexample": str(one.get("text") or one.get("file") or ""),
         "log": next((str(evidence[key])[-1500:] for key in ("log", "error", "traceback") if evidence.get(key)), ""),
@@ -221,11 +214,8 @@ def _finding(finding: Finding) -> Row:
 
 
 def _severities(findings: Sequence[Finding]) -> list[tuple[str, int]]:
-    counts = Counter(map(wording.standing, findings))
+    counts = Counter(map(wording.name_standing, findings))
     return [(name, counts[name]) for name in ("block", "review", "note", "known", "accepted") if counts[name]]
-
-
-# --- tables that the page's script shows ------------------------------------------------------------------------------
 
 
 class Texts(dict[str, int]):
@@ -263,21 +253,21 @@ def pack_cases(rows: Sequence[Judged], room: int) -> Row:
 
 def _pack_case(one: Judged, texts: Texts) -> list[Any]:
     c = one.comparison
-    name = [texts[wording.short(part, wording.CELLS)] for part in one.case.name.split("/")]
-    note = texts[wording.short(one.case.message, 160)] if one.case.message and c is None else None
+    name = [texts[wording.shorten(part, wording.CELLS)] for part in one.case.name.split("/")]
+    note = texts[wording.shorten(one.case.message, 160)] if one.case.message and c is None else None
     numbers = (c.max_abs, c.max_rel, c.noise_ratio, c.exactness.error if c.exactness else None) if c else (None,) * 4
     return [name, texts[c.output] if c else note, points.STATES.index(one.state), *map(_brief, numbers)]
 
 
 def pack_steps(proof: Proof, room: int) -> Row:
     """The nodes on the error's path as short rows in their order; the culprits have the first right to be there."""
-    steps = points.path_steps(proof)
+    steps = points.collect_path_steps(proof)
     packed = _pack(sorted(steps, key=lambda s: (not s["culprit"], s["step"])), _pack_step, room, len(steps))
     return {**packed, "rows": sorted(packed["rows"])}
 
 
 def _pack_step(step: Row, texts: Texts) -> list[Any]:
-    words = [texts[wording.short(step[key] or "", wording.CELLS)] for key in ("node", "op", "module", "source")]
+    words = [texts[wording.shorten(step[key] or "", wording.CELLS)] for key in ("node", "op", "module", "source")]
     return [step["step"], *words, int(step["culprit"]), _brief(step["introduced"]), _brief(step["inherited"])]
 
 

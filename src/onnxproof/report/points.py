@@ -9,21 +9,21 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from onnxproof.policy.judgement import judge_case
-from onnxproof.policy.merging import grouped
+from onnxproof.policy.merging import group_by
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.latency import Latency, Run
 from onnxproof.proof.proof import Proof
-from onnxproof.report.wording import BORN, short
+from onnxproof.report.wording import BORN, shorten
 from onnxproof.request.thresholds import Policy
 
 Row = Mapping[str, Any]
+# What a case says, from the best to the worst; `rejected`: the baseline itself refuses it, so it says nothing.
 STATES = ("agrees", "note", "review", "block", "rejected")
-"""What a case says, from the best to the worst; `rejected`: the baseline itself refuses it, so it says nothing."""
+# Characters of a name in a chart's tooltip.
 NAMED = 120
-"""Characters of a name in a chart's tooltip."""
+# Where a logarithmic axis puts a difference of zero, at most.
 FAINT = 1e-12
-"""Where a logarithmic axis puts a difference of zero, at most."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Judged:
 _RANK = {"agrees": 1, "rejected": 0, "note": 2, "review": 3, "block": 4}
 
 
-def judged(proof: Proof) -> list[Judged]:
+def list_judged(proof: Proof) -> list[Judged]:
     """Every output of every case with what the policy says about it, in the order of the proof."""
     return [one for case in proof.cases for one in _judge_case(case, proof.policy)]
 
@@ -67,10 +67,7 @@ def _finite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-# --- errors against magnitude -----------------------------------------------------------------------------------------
-
-
-def error_points(rows: Sequence[Judged], limit: int = 800) -> list[Row]:
+def collect_error_points(rows: Sequence[Judged], limit: int = 800) -> list[Row]:
     """Errors against magnitudes: the pairs that decide the tolerance, one for each cell of a fine grid, worst first.
 
     Inputs that are not fair stay out: values of 1e30 would leave no room for the others.
@@ -83,8 +80,8 @@ def error_points(rows: Sequence[Judged], limit: int = 800) -> list[Row]:
                 cells[cell]["count"] += 1
             elif len(cells) < limit:
                 cells[cell] = {
-                    "case": short(one.case.name, NAMED),
-                    "output": short(c.output, NAMED),
+                    "case": shorten(one.case.name, NAMED),
+                    "output": shorten(c.output, NAMED),
                     "state": one.state,
                     "magnitude": magnitude,
                     "error": error,
@@ -107,7 +104,7 @@ def _step(value: float) -> int | None:
     return round(math.log10(value) * 16) if value > 0 else None
 
 
-def noise_band(rows: Sequence[Judged], times: float, bins: int = 24) -> list[Row]:
+def draw_noise_band(rows: Sequence[Judged], times: float, bins: int = 24) -> list[Row]:
     """What rounding costs at a magnitude: from PyTorch's own distance from the truth to so many times it."""
     seen = [
         (math.log10(magnitude), c.noise.baseline_rms)
@@ -118,7 +115,7 @@ def noise_band(rows: Sequence[Judged], times: float, bins: int = 24) -> list[Row
     ]
     low, high = min(seen, default=(0.0, 0.0))[0], max(seen, default=(0.0, 0.0))[0]
     width = max((high - low) / bins, 1e-9)
-    groups = grouped(seen, lambda pair: min(int((pair[0] - low) / width), bins - 1))
+    groups = group_by(seen, lambda pair: min(int((pair[0] - low) / width), bins - 1))
     return [
         {
             "magnitude": 10 ** (low + (index + 0.5) * width),
@@ -129,7 +126,7 @@ def noise_band(rows: Sequence[Judged], times: float, bins: int = 24) -> list[Row
     ]
 
 
-def contract_line(proof: Proof, low: float, high: float, steps: int = 40) -> list[Row]:
+def draw_contract_line(proof: Proof, low: float, high: float, steps: int = 40) -> list[Row]:
     """The largest difference that the tolerance allows at a magnitude: one line for all outputs, one for each with its own."""
     outputs = {"tolerance": proof.policy.tolerance}
     outputs |= {f"tolerance of {name}": t for name, t in list(proof.policy.outputs.items())[:4]}
@@ -143,12 +140,9 @@ def contract_line(proof: Proof, low: float, high: float, steps: int = 40) -> lis
     ]
 
 
-# --- shapes × values --------------------------------------------------------------------------------------------------
-
-
-def heat_cells(rows: Sequence[Judged], limit: int = 32) -> list[Row]:
+def collect_heat_cells(rows: Sequence[Judged], limit: int = 32) -> list[Row]:
     """Sizes × value profiles: the worst of each pair. Where there are too many sizes or profiles, those with the worst stay."""
-    cells = grouped(rows, lambda one: (one.case.group, one.case.profile))
+    cells = group_by(rows, lambda one: (one.case.group, one.case.profile))
     # The worst come first, so a name's first place is that of its worst.
     worst = [(one.case.group, one.case.profile) for one in sorted(rows, key=lambda one: one.weight)]
     sizes, profiles = (set(list(dict.fromkeys(pair[i] for pair in worst))[:limit]) for i in (0, 1))
@@ -161,22 +155,19 @@ def _cell(sizes: str, profile: str, group: Sequence[Judged]) -> Row:
         "sizes": sizes,
         "profile": profile,
         "state": max((one.state for one in group), key=_RANK.__getitem__),
-        "max_abs": top(c.max_abs for c in numbers),
-        "noise_ratio": top(c.noise_ratio for c in numbers),
+        "max_abs": find_top(c.max_abs for c in numbers),
+        "noise_ratio": find_top(c.noise_ratio for c in numbers),
         "cases": len({one.case.name for one in group}),
         "nonfinite": any(c.pattern.differing for c in numbers),
     }
 
 
-def top(values: Iterable[float | None]) -> float | None:
+def find_top(values: Iterable[float | None]) -> float | None:
     """The largest of the values that are there and finite."""
     return max((value for value in values if value is not None and math.isfinite(value)), default=None)
 
 
-# --- the error's way through the graph --------------------------------------------------------------------------------
-
-
-def path_steps(proof: Proof, case: str | None = None) -> list[Row]:
+def collect_path_steps(proof: Proof, case: str | None = None) -> list[Row]:
     """Every node on the error's way, in order: the error it inherits, the error it introduces, whether it is a culprit."""
     if not proof.blame:
         return []
@@ -188,7 +179,7 @@ def path_steps(proof: Proof, case: str | None = None) -> list[Row]:
     ]
 
 
-def thinned(steps: Sequence[Row], limit: int = 300) -> list[Row]:
+def thin_steps(steps: Sequence[Row], limit: int = 300) -> list[Row]:
     """At most about so many steps, in order: all culprits (up to the limit) and the worst of each stretch."""
     if len(steps) <= limit:
         return list(steps)
@@ -201,29 +192,26 @@ def thinned(steps: Sequence[Row], limit: int = 300) -> list[Row]:
     return [steps[i] for i in sorted(kept)]
 
 
-# --- latency ----------------------------------------------------------------------------------------------------------
-
-
-def measured(proof: Proof) -> Latency:
+def read_measured(proof: Proof) -> Latency:
     """What the clock said; nothing where latency was not asked for."""
     return proof.latency or Latency((), ())
 
 
-def timed(proof: Proof) -> list[Run]:
+def choose_timed(proof: Proof) -> list[Run]:
     """The runs with a median."""
-    return [run for run in measured(proof).runs if run.p50_ms]
+    return [run for run in read_measured(proof).runs if run.p50_ms]
 
 
-def timed_batches(proof: Proof) -> list[int]:
+def list_timed_batches(proof: Proof) -> list[int]:
     """The batches of which the proof keeps single times."""
-    return list(dict.fromkeys(run.batch for run in measured(proof).runs if len(run.samples) > 1))
+    return list(dict.fromkeys(run.batch for run in read_measured(proof).runs if len(run.samples) > 1))
 
 
-def distributions(proof: Proof, batch: int | None = None, bins: int = 48) -> list[Row]:
+def collect_distributions(proof: Proof, batch: int | None = None, bins: int = 48) -> list[Row]:
     """Histograms of the times of each contender at one batch (the first where none is named), as shares."""
-    chosen = next(iter(timed_batches(proof)), None) if batch is None else batch
+    chosen = next(iter(list_timed_batches(proof)), None) if batch is None else batch
     rows: list[Row] = []
-    for run in measured(proof).runs:
+    for run in read_measured(proof).runs:
         times = sorted(sample / 1e6 for sample in run.samples)
         if len(times) < 2 or run.batch != chosen:
             continue
@@ -235,13 +223,10 @@ def distributions(proof: Proof, batch: int | None = None, bins: int = 48) -> lis
     return rows
 
 
-# --- quality ----------------------------------------------------------------------------------------------------------
-
-
 SIDES = ("baseline", "candidate")
 
 
-def confusion_cells(proof: Proof, side: str) -> list[Row]:
+def collect_confusion_cells(proof: Proof, side: str) -> list[Row]:
     """The confusion matrix of one side as rows, with the share of each true class."""
     if proof.quality is None or proof.quality.confusion is None:
         return []
@@ -253,7 +238,7 @@ def confusion_cells(proof: Proof, side: str) -> list[Row]:
     ]
 
 
-def curve_points(proof: Proof) -> list[Row]:
+def collect_curve_points(proof: Proof) -> list[Row]:
     """Counts and rates of both sides over all thresholds, in ascending order."""
     thresholds = proof.quality.thresholds if proof.quality is not None else None
     columns = {side: asdict(getattr(thresholds, side)) for side in SIDES} if thresholds is not None else {}
@@ -265,7 +250,7 @@ def curve_points(proof: Proof) -> list[Row]:
     return sorted(rows, key=lambda row: (row["side"], row["threshold"]))
 
 
-def chosen_threshold(proof: Proof, curves: Sequence[Row]) -> float:
+def choose_threshold(proof: Proof, curves: Sequence[Row]) -> float:
     """Where a slider over the curves starts: at the threshold that decisions were made with."""
     limits: list[float] = [row["threshold"] for row in curves]
     thresholds = proof.quality.thresholds if proof.quality is not None else None
@@ -273,7 +258,7 @@ def chosen_threshold(proof: Proof, curves: Sequence[Row]) -> float:
     return min(max(chosen, min(limits)), max(limits))
 
 
-def calibration_bins(proof: Proof) -> list[Row]:
+def collect_calibration_bins(proof: Proof) -> list[Row]:
     """How often a side is right when it is so sure."""
     calibration = (proof.quality.calibration if proof.quality is not None else None) or {}
     return [{"side": side, **asdict(one)} for side in SIDES for one in calibration.get(side, ())]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from onnxproof.policy.quality import imbalanced
+from onnxproof.policy.quality import is_imbalanced
 from onnxproof.proof.quality import Confusion, Ends, Flip, Quality
 
 SHOWN_METRICS = 6
@@ -20,13 +20,13 @@ LEADING = {
 NAMES = {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "f1": "F1", "ece": "ECE", "mae": "MAE", "rmse": "RMSE", "r2": "R²"}
 
 
-def headline(q: Quality) -> str:
+def tell_headline(q: Quality) -> str:
     """One line where nothing is wrong."""
     leading = [f"{_name(name)} {q.candidate[name]:.4g}" for name in _metrics(q)[:1]]
     return ", ".join([_examples(q), _flips(q), *leading])
 
 
-def lines(q: Quality, baseline: str, *, short: bool = False) -> list[str]:
+def tell_lines(q: Quality, baseline: str, *, short: bool = False) -> list[str]:
     """Both sides side by side, confusion, flips, thresholds."""
     shown = ["", f"  {_what(q)}", *_table(q, 4 if short else SHOWN_METRICS, baseline)]
     if not short and q.confusion is not None:
@@ -55,7 +55,7 @@ def _scale(q: Quality) -> str:
 
 def _metrics(q: Quality) -> list[str]:
     """The metrics that lead, then the user's own, then others."""
-    leading = LEADING.get("imbalanced" if imbalanced(q) else q.task, ())
+    leading = LEADING.get("imbalanced" if is_imbalanced(q) else q.task, ())
     known = {name for names in LEADING.values() for name in names}
     lesser = {"brier", "balanced_accuracy"} | known
     own = [name for name in q.candidate if name not in lesser and not name.endswith(("_weighted", "_micro"))]

@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from onnxproof.policy.merging import grouped
+from onnxproof.policy.merging import group_by
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
 from onnxproof.report import charts, points
 from onnxproof.report.charts import Content, Figure
 from onnxproof.report.points import Row
-from onnxproof.report.wording import number
+from onnxproof.report.wording import show_number
 
+# Classes up to which a confusion matrix is a table; beyond, a chart and the pairs that are confused most.
 SMALL = 12
-"""Classes up to which a confusion matrix is a table; beyond, a chart and the pairs that are confused most."""
 SHOWN_FLIPS = 200
 
 
-def make(proof: Proof, content: Content) -> Row | None:
+def make_section(proof: Proof, content: Content) -> Row | None:
     """Metrics, confusion, thresholds, flips and calibration; None where quality was not asked for."""
     quality = proof.quality
     if quality is None:
@@ -51,47 +51,49 @@ def _metrics(quality: Quality) -> list[Row]:
 
 
 def _metric(item: float | None) -> str:
-    return "–" if item is None else f"{item:.4f}" if abs(item) < 1000 else number(item)
+    return "–" if item is None else f"{item:.4f}" if abs(item) < 1000 else show_number(item)
 
 
 def _confusions(proof: Proof, content: Content) -> list[Figure]:
     figures: list[Figure] = []
     for side in points.SIDES:
-        cells = points.confusion_cells(proof, side)
+        cells = points.collect_confusion_cells(proof, side)
         wrong = sorted((c for c in cells if not c["right"] and c["count"]), key=lambda cell: -cell["count"])
         caption = (
             f"{side}: {sum(c['count'] for c in wrong)} examples off the diagonal, in {len(wrong)} pairs of classes."
         )
         columns = {name: name for name in ("true", "predicted", "count")}
         figure = Figure(f"confusion-{side}", f"Confusion, {side}", caption, columns, wrong[:20])
-        figures += content.draw(figure, charts.confusion, cells, side)
+        figures += content.draw(figure, charts.draw_confusion, cells, side)
     return figures
 
 
 def _slider(proof: Proof, content: Content) -> Row | None:
     """The thresholds of both sides for the slider."""
-    rows = points.curve_points(proof)
+    rows = points.collect_curve_points(proof)
     if not rows:
         return None
-    steps, chosen = sorted({row["threshold"] for row in rows}), points.chosen_threshold(proof, rows)
+    steps, chosen = sorted({row["threshold"] for row in rows}), points.choose_threshold(proof, rows)
     start = min(range(len(steps)), key=lambda i: abs(steps[i] - chosen))
     keys = ("threshold", "tp", "fp", "fn", "tn")
-    curves = grouped(rows, lambda row: str(row["side"]))
+    curves = group_by(rows, lambda row: str(row["side"]))
     sides = {side: {key: [row[key] for row in curve] for key in keys} for side, curve in curves.items()}
     content.data["thresholds"] = {"steps": steps, "start": start, "sides": sides}
     return {"sides": list(sides), "last": len(steps) - 1, "start": start}
 
 
 def _curves(proof: Proof, content: Content) -> list[Figure]:
-    rows = points.curve_points(proof)
+    rows = points.collect_curve_points(proof)
     counts = Counter(row["side"] for row in rows)
     said = "; ".join(f"{side}: {count} thresholds" for side, count in counts.items())
     caption = f"Precision against recall over all thresholds ({said}). The dots are at the slider's threshold."
-    return content.draw(Figure("curve", "Precision and recall", caption), charts.precision_recall, rows, proof, False)
+    return content.draw(
+        Figure("curve", "Precision and recall", caption), charts.draw_precision_recall, rows, proof, False
+    )
 
 
 def _calibration(proof: Proof, content: Content) -> list[Figure]:
-    bins = points.calibration_bins(proof)
+    bins = points.collect_calibration_bins(proof)
     caption = "How often a side is right when it is so sure; on the dashed line it is exactly as sure as it should be."
     columns = {"side": "side", "how sure": "confidence", "how often right": "accuracy", "examples": "count"}
-    return content.draw(Figure("calibration", "Calibration", caption, columns, bins), charts.calibration, bins)
+    return content.draw(Figure("calibration", "Calibration", caption, columns, bins), charts.draw_calibration, bins)

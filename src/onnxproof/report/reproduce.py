@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from onnxproof.proof.proof import Proof
-from onnxproof.report.wording import grave
+from onnxproof.report.wording import choose_grave
 
 
-def commands(proof: Proof) -> list[tuple[str, str]]:
+def list_commands(proof: Proof) -> list[tuple[str, str]]:
     """(What it shows, the command)."""
     return [(what, command) for what, command in _all(proof) if command][:24]
 
@@ -25,7 +25,7 @@ def _all(proof: Proof) -> Iterator[tuple[str, str]]:
     for culprit in [c for blame in proof.blame.values() for c in blame.culprits][:6]:
         folder = culprit.reproduction
         yield f"{culprit.op} {culprit.node} alone", _script(folder and str(Path(folder) / "reproduce.py"))
-    for code in list(dict.fromkeys(finding.code for finding in grave(proof)))[:6]:
+    for code in list(dict.fromkeys(finding.code for finding in choose_grave(proof)))[:6]:
         yield f"what {code} means", f"onnxproof explain {code}"
 
 

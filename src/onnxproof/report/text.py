@@ -9,7 +9,7 @@ from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.proof import Proof
 from onnxproof.report import latency, quality, wording
-from onnxproof.report.groups import Group, groups
+from onnxproof.report.groups import Group, group_cases
 
 SHOWN_FINDINGS = 3
 SHOWN_NOTES = 3
@@ -19,16 +19,16 @@ SHOWN_LINTS = 12
 
 def render(proof: Proof) -> str:
     """The summary."""
-    timed, baseline, head = proof.latency, proof.subject.baseline, wording.headline(proof)
-    told = latency.headline(timed, proof.policy.latency, baseline) if timed is not None else ""
+    timed, baseline, head = proof.latency, proof.subject.baseline, wording.tell_headline(proof)
+    told = latency.tell_headline(timed, proof.policy.latency, baseline) if timed is not None else ""
     if timed is not None and not proof.planned and proof.quality is None:  # only times were asked for
-        if not wording.grave(proof):
-            head = f"{wording.WORDS[proof.verdict]}  {wording.subject_name(proof)}: {told}"
-        body = [*latency.setup(timed, baseline), *latency.table(timed), *latency.nodes(timed)]
+        if not wording.choose_grave(proof):
+            head = f"{wording.WORDS[proof.verdict]}  {wording.name_subject(proof)}: {told}"
+        body = [*latency.tell_setup(timed, baseline), *latency.make_table(timed), *latency.list_nodes(timed)]
     else:
-        body = [*_groups(groups(proof), baseline), *_looked(proof)]
+        body = [*_groups(group_cases(proof), baseline), *_looked(proof)]
         if proof.quality is not None:
-            body += quality.lines(proof.quality, baseline, short=bool(proof.cases))
+            body += quality.tell_lines(proof.quality, baseline, short=bool(proof.cases))
         body += [f"  latency: {told}"] * bool(told)
     return "\n".join([head, *_artifact(proof), *body, *_findings(proof), *_next(proof)])
 
@@ -39,12 +39,9 @@ def _artifact(proof: Proof) -> list[str]:
         return []
     providers = ", ".join(name.removesuffix("ExecutionProvider") for name in env.providers)
     return [
-        f"  {made.path}  opset {made.opset}, {made.nodes} nodes, {wording.size(made.bytes)}, {made.exporter}",
+        f"  {made.path}  opset {made.opset}, {made.nodes} nodes, {wording.show_size(made.bytes)}, {made.exporter}",
         f"  torch {env.torch}, onnxruntime {env.onnxruntime}, {providers}, optimization {env.optimization}",
     ]
-
-
-# --- cases ----------------------------------------------------------------------------------------------------------
 
 
 def _groups(found: list[Group], baseline: str) -> list[str]:
@@ -90,11 +87,8 @@ def _looked(proof: Proof) -> list[str]:
     return lines
 
 
-# --- findings -------------------------------------------------------------------------------------------------------
-
-
 def _findings(proof: Proof) -> list[str]:
-    gating = wording.grave(proof)
+    gating = wording.choose_grave(proof)
     quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: not f.entry.prominent)
     lines: list[str] = []
     for finding in gating[:SHOWN_FINDINGS]:
@@ -111,9 +105,9 @@ def _findings(proof: Proof) -> list[str]:
 
 def describe_finding(finding: Finding, baseline: str) -> list[str]:
     """A finding in full: message, place, worst elements, smallest input, help."""
-    lines = [*wording.worst_elements(finding, baseline), *_counterexample(finding.evidence.get("counterexample"))]
-    head = f"  {finding.code} {finding.severity}  {wording.short(finding.message, 400)}"
-    return [head, *(f"    {line}" for line in wording.details(finding, lines))]
+    lines = [*wording.list_worst_elements(finding, baseline), *_counterexample(finding.evidence.get("counterexample"))]
+    head = f"  {finding.code} {finding.severity}  {wording.shorten(finding.message, 400)}"
+    return [head, *(f"    {line}" for line in wording.list_details(finding, lines))]
 
 
 def _counterexample(one: dict[str, Any] | None) -> list[str]:
@@ -124,19 +118,19 @@ def _counterexample(one: dict[str, Any] | None) -> list[str]:
 
 
 def _note(finding: Finding) -> list[str]:
-    line = f"  {finding.code} {wording.standing(finding)}  {wording.short(finding.message, 160)}{wording.mark(finding)}"
+    line = f"  {finding.code} {wording.name_standing(finding)}  {wording.shorten(finding.message, 160)}{wording.show_mark(finding)}"
     return [line, f"    help: {finding.help}"] if finding.entry.prominent else [line]
 
 
 def _next(proof: Proof) -> list[str]:
-    gating = wording.grave(proof)
+    gating = wording.choose_grave(proof)
     if not gating:
         return []
     healing = ", or --heal" if proof.healing is None and gating[0].entry.healable else ""
     return ["", f"  next: onnxproof explain {gating[0].code}{healing}"]
 
 
-def culprits(proof: Proof) -> str:
+def list_culprits(proof: Proof) -> str:
     """The worst nodes of every located case: at most twenty lines."""
     if not proof.blame:
         return "\n  nothing to locate"
@@ -148,7 +142,7 @@ def culprits(proof: Proof) -> str:
             source = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
             module = culprit.module if culprit.module else "(top)" if culprit.module == "" else "–"
             lines.append(f"    {error:>8}  {culprit.op:<14} {culprit.node:<24} {module:<20} {source}".rstrip())
-            expected, got = wording.value(culprit.expected), wording.value(culprit.got)
+            expected, got = wording.show_value(culprit.expected), wording.show_value(culprit.got)
             says = f"should be {expected}, is {got}" if culprit.got is not None else ""
             rule = f"made by the exporter's rule {culprit.rule}" if culprit.rule and blame.stage == "simplify" else ""
             more = [says, rule, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
@@ -174,14 +168,11 @@ def _step(blame: Blame) -> str:
 def describe_case(case: CaseResult) -> list[str]:
     """One line per output of a case: for `--verbose`."""
     if not case.outputs:
-        return [f"  {case.name}: {case.status} {wording.short(case.message, 120)}"]
+        return [f"  {case.name}: {case.status} {wording.shorten(case.message, 120)}"]
     return [
         f"  {case.name}  {c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
         for c in case.outputs
     ]
-
-
-# --- a lint ---------------------------------------------------------------------------------------------------------
 
 
 def render_lint(proof: Proof) -> str:

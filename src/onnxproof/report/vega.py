@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 @cache
-def bundle() -> str:
+def make_bundle() -> str:
     """The libraries, made once per release and kept in the user's cache: making them takes seconds."""
     import vl_convert
     from platformdirs import user_cache_path
@@ -20,16 +20,16 @@ def bundle() -> str:
         text = kept.read_text(encoding="utf-8")
         if text.endswith(END):
             return text
-    text = inert(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")) + END
+    text = disarm(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")) + END
     _keep(kept, text)
     return text
 
 
+# Shows that a kept file is whole.
 END = "\n// end\n"
-"""Shows that a kept file is whole."""
 
 
-def inert(script: str) -> str:
+def disarm(script: str) -> str:
     """The same script without the texts that end or reopen a script element; in JavaScript's strings `\\/` and `\\!` are / and !."""
     unix = script.replace("\r\n", "\n").replace("\r", "\n")
     return unix.replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT").replace("<!--", "<\\!--")

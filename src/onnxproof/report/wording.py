@@ -12,40 +12,40 @@ from onnxproof.proof.proof import Proof
 from onnxproof.report import quality
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
+# Errors from here on stand for NaN or infinity on one side only.
 BORN = 1e299
-"""Errors from here on stand for NaN or infinity on one side only."""
+# Characters of one text in a table.
 CELLS = 240
-"""Characters of one text in a table."""
 
 
-def grave(proof: Proof) -> list[Finding]:
+def choose_grave(proof: Proof) -> list[Finding]:
     """What gates; a consequence goes without saying where its reason is there too."""
     gating = [f for f in proof.findings if f.weight]
     return [f for f in gating if not f.entry.consequence] or gating
 
 
-def headline(proof: Proof) -> str:
+def tell_headline(proof: Proof) -> str:
     """The verdict and its first reason, in one line."""
-    return f"{verdict_word(proof)}  {subject_name(proof)}{reason(proof)}"
+    return f"{name_verdict(proof)}  {name_subject(proof)}{tell_reason(proof)}"
 
 
-def verdict_word(proof: Proof) -> str:
+def name_verdict(proof: Proof) -> str:
     """SHIP, REVIEW, BLOCK; EXPORTED where nothing was asked but an export."""
     asked = proof.cases or proof.latency is not None or proof.quality is not None
-    only_exported = not asked and proof.artifact is not None and not grave(proof)
+    only_exported = not asked and proof.artifact is not None and not choose_grave(proof)
     return "EXPORTED" if only_exported else WORDS[proof.verdict]
 
 
-def reason(proof: Proof) -> str:
+def tell_reason(proof: Proof) -> str:
     """Why the verdict is what it is, with its colon; empty after an export only."""
-    reasons = grave(proof)
+    reasons = choose_grave(proof)
     if reasons:
         more = f" (+{len(reasons) - 1} more)" if len(reasons) > 1 else ""
         return f": {reasons[0].message}{more}"
-    if verdict_word(proof) == "EXPORTED":
+    if name_verdict(proof) == "EXPORTED":
         return ""
     told = [_compared(proof)] if proof.cases else []
-    told += [quality.headline(proof.quality)] if proof.quality is not None else []
+    told += [quality.tell_headline(proof.quality)] if proof.quality is not None else []
     return f": {'; '.join(told) or 'nothing gates'}"
 
 
@@ -68,12 +68,12 @@ def _silenced(proof: Proof) -> str:
     return " and ".join(parts)
 
 
-def subject_name(proof: Proof) -> str:
+def name_subject(proof: Proof) -> str:
     """The subject's name, or a stand-in."""
     return proof.subject.name or "the model"
 
 
-def place(finding: Finding) -> str:
+def tell_place(finding: Finding) -> str:
     """Where, in one line."""
     where = finding.where
     named = {name: getattr(where, name) for name in ("output", "case", "node", "module")}
@@ -85,19 +85,19 @@ def place(finding: Finding) -> str:
     return ", ".join(parts + more + stage)
 
 
-def details(finding: Finding, elements: Iterable[str] = ()) -> list[str]:
+def list_details(finding: Finding, elements: Iterable[str] = ()) -> list[str]:
     """What stands below a message, a line each: where, the worst elements, what to do."""
-    where = place(finding)
+    where = tell_place(finding)
     return [*[f"where: {where}"] * bool(where), *elements, f"help: {finding.help}"]
 
 
-def worst_elements(finding: Finding, baseline: str) -> list[str]:
+def list_worst_elements(finding: Finding, baseline: str) -> list[str]:
     """The worst elements with both values, a line each."""
     rows = []
     for element in (finding.evidence.get("worst") or ())[:3]:
         b, c = element["baseline"], element["candidate"]
         difference = f"  difference {c - b:.3g}" if is_number(b) and is_number(c) else ""
-        rows.append(f"{tuple(element['index'])}: {baseline} {value(b)}  onnxruntime {value(c)}{difference}")
+        rows.append(f"{tuple(element['index'])}: {baseline} {show_value(b)}  onnxruntime {show_value(c)}{difference}")
     return rows
 
 
@@ -106,18 +106,18 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def value(value: Any) -> str:
+def show_value(value: Any) -> str:
     """A tensor's element as text."""
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def short(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """One line of at most so many characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def size(count: float) -> str:
+def show_size(count: float) -> str:
     """Bytes as text."""
     for unit in ("B", "KB", "MB"):
         if count < 1000:
@@ -126,7 +126,7 @@ def size(count: float) -> str:
     return f"{count:.1f} GB"
 
 
-def number(value: float | None) -> str:
+def show_number(value: float | None) -> str:
     """A measured number with three digits; – where there is none, ∞ where a side is not finite."""
     if value is None or math.isnan(value):
         return "–"
@@ -137,23 +137,23 @@ def number(value: float | None) -> str:
     return f"{value:.1e}" if value and not 0.001 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
-def cell(value: Any) -> str:
+def show_cell(value: Any) -> str:
     """What a table shows: a measured number, or – where there is none, or the text itself."""
-    return number(value) if value is None or isinstance(value, float) else str(value)
+    return show_number(value) if value is None or isinstance(value, float) else str(value)
 
 
-def gain(speedup: Speedup) -> str:
+def show_gain(speedup: Speedup) -> str:
     """How many times faster, with the interval."""
-    return f"{speedup.ratio:.2f}× [{number(speedup.low)}, {number(speedup.high)}]"
+    return f"{speedup.ratio:.2f}× [{show_number(speedup.low)}, {show_number(speedup.high)}]"
 
 
-def mark(finding: Finding) -> str:
+def show_mark(finding: Finding) -> str:
     """Why a finding does not gate although it was found: ' [accepted: …]' or ' [known: …]'."""
-    word = standing(finding)
+    word = name_standing(finding)
     return f" [{word}: {getattr(finding, word)}]" if word != finding.severity else ""
 
 
-def standing(finding: Finding) -> str:
+def name_standing(finding: Finding) -> str:
     """The word for a finding's weight: its severity, `accepted` or `known`."""
     if finding.accepted is not None:
         return "accepted"

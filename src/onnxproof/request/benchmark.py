@@ -13,9 +13,10 @@ from onnxproof.request.specs import parse_provider
 
 Scenario = Literal["single", "offline", "server"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
+# Batch sizes that are timed where the batch is dynamic and nothing else is asked for.
 BATCHES = (1, 8, 32, 128)
-"""Batch sizes that are timed where the batch is dynamic and nothing else is asked for."""
 EXECUTIONS = ("sequential", "parallel")
+# What may differ in a further session, and how it is read.
 VARIANT_KEYS: dict[str, Read] = {
     "provider": text,
     "threads": whole(1),
@@ -23,7 +24,6 @@ VARIANT_KEYS: dict[str, Read] = {
     "execution": one_of(*EXECUTIONS),
     "binding": switch,
 }
-"""What may differ in a further session, and how it is read."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class BenchSettings:
     """Percentiles that the policy asks about: enough samples are taken to support them."""
 
 
-def levels(concurrency: int) -> list[int]:
+def list_levels(concurrency: int) -> list[int]:
     """1, 2, 4 … and the number itself."""
     powers = [2**k for k in range(concurrency.bit_length()) if 2**k < concurrency]
     return [*powers, concurrency]

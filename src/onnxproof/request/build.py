@@ -9,19 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from onnxproof.request.option import filled, options_of
+from onnxproof.request.option import filled, list_options
 from onnxproof.request.request import Delivery, Request
 from onnxproof.request.thresholds import SHOWN_PERCENTILES
 from onnxproof.request.verbs import EVERYTHING, VERBS, Verb
 
 F = TypeVar("F", bound=Callable[..., Any])
-ONLY_WRITTEN = frozenset(["in_process", "fix", "all", "jobs", *options_of(Delivery)])
-"""What only the command line does: it prints, writes and exits."""
+# What only the command line does: it prints, writes and exits.
+ONLY_WRITTEN = frozenset(["in_process", "fix", "all", "jobs", *list_options(Delivery)])
+# Verbs that look at labels.
 EVALUATING = ("prove", "evaluate", "demo")
-"""Verbs that look at labels."""
 
 
-def taking(verb: str) -> Callable[[F], F]:
+def show_options(verb: str) -> Callable[[F], F]:
     """Show a verb's options in the signature of a function that takes them as `**options`, for `help()`, notebooks and the reference."""
 
     def decorate(function: F) -> F:

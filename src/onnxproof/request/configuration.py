@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from onnxproof.errors import UserError, listed
+from onnxproof.errors import UserError, list_names
 from onnxproof.request.option import Option, walk
 from onnxproof.request.verbs import EVERYTHING, Verb
 
@@ -22,7 +22,7 @@ else:
 FILES = ("onnxproof.toml", "pyproject.toml")
 
 
-def keys() -> dict[str, Option]:
+def list_keys() -> dict[str, Option]:
     """What the configuration and the environment may set; the names are those of the flags."""
     return {one.name: one for _, one in walk(EVERYTHING) if one.configured}
 
@@ -85,12 +85,12 @@ def _read(file: Path, table: Mapping[str, Any]) -> Settings:
 
 
 def _options(given: Mapping[str, Any], file: Path, prefix: str) -> dict[str, Any]:
-    known, options = keys(), {}
+    known, options = list_keys(), {}
     for key, value in given.items():
         name = key.replace("-", "_")
         if name not in known:
             near = difflib.get_close_matches(name, [*known, "subjects"], 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known keys are {listed(sorted(known))}"
+            hint = f"did you mean {near[0]!r}?" if near else f"known keys are {list_names(sorted(known))}"
             raise UserError(f"{file}: there is no key {prefix}{key!r}; {hint}")
         options[name] = known[name].take(value, f"{file}: {prefix}{key}")
     return options
@@ -98,7 +98,7 @@ def _options(given: Mapping[str, Any], file: Path, prefix: str) -> dict[str, Any
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """ONNXPROOF_EXPORTER and the like."""
-    variables = {f"ONNXPROOF_{name.upper()}": one for name, one in keys().items() if one.partner is None}
+    variables = {f"ONNXPROOF_{name.upper()}": one for name, one in list_keys().items() if one.partner is None}
     return {
         one.name: one.take(environment[name], f"{name}={environment[name]!r}")
         for name, one in variables.items()
@@ -114,9 +114,6 @@ def merge(verb: Verb, target: str | None, given: Mapping[str, Any], settings: Se
     if "accept" in merged:
         merged["accept"] = {**lower.get("accept", {}), **given.get("accept", {})}
     return subject.target, merged
-
-
-# --- writing ------------------------------------------------------------------------------------------------------------
 
 
 def write(folder: Path, name: str, target: str, changes: Mapping[str, Any]) -> Path:

@@ -82,11 +82,7 @@ class EvaluateSettings:
         metavar="FLOAT",
     )
     goals: tuple[Goal, ...] = option(
-        (),
-        "Choose a threshold: 'recall>=0.95', max:f1 (repeatable).",
-        each(parse_goal),
-        name="goal",
-        repeated=True,
+        (), "Choose a threshold: 'recall>=0.95', max:f1 (repeatable).", each(parse_goal), name="goal", repeated=True
     )
     cost: Goal | None = option(
         None, "Choose the cheapest threshold: fn=100,fp=1.", lambda value: parse_cost(text(value))
@@ -99,11 +95,7 @@ class EvaluateSettings:
         told=True,
     )
     metrics: tuple[str, ...] = option(
-        (),
-        "Your own: file.py:function(labels, scores) -> float (repeatable).",
-        texts,
-        name="metric",
-        repeated=True,
+        (), "Your own: file.py:function(labels, scores) -> float (repeatable).", texts, name="metric", repeated=True
     )
     """Custom metrics, as `file.py:function`."""
     preprocess: str | None = option(None, "What prepares raw records for training: file.py:name.", text)

@@ -12,8 +12,8 @@ from typing import Any
 
 from onnxproof.errors import UserError
 
+# A value as any face gives it (text, or Python's and TOML's own types) → the typed one; raises `Expected`.
 Read = Callable[[Any], Any]
-"""A value as any face gives it (text, or Python's and TOML's own types) → the typed one; raises `Expected`."""
 
 
 class Expected(UserError):
@@ -74,7 +74,7 @@ def option(default: Any, help: str, read: Read, *, name: str = "", **how: Any) -
     return field(**made, metadata={"option": {"name": name, "help": help, "read": read, **how}})
 
 
-def options_of(group: type) -> dict[str, Option]:
+def list_options(group: type) -> dict[str, Option]:
     """Field → its option, for the fields of a dataclass that are one."""
     found = {}
     for one in fields(group):
@@ -87,7 +87,7 @@ def options_of(group: type) -> dict[str, Option]:
 
 def walk(group: Any) -> Iterator[tuple[tuple[str, ...], Option]]:
     """Every option below a group's value, with the path of fields that leads to it."""
-    for name, one in options_of(type(group)).items():
+    for name, one in list_options(type(group)).items():
         yield (name,), one
     for part in fields(group):
         inner = getattr(group, part.name)

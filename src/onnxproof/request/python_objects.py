@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from onnxproof.errors import TargetError, condensed, listed
+from onnxproof.errors import TargetError, condense, list_names
 from onnxproof.request.specs import parse_target
 
 
@@ -22,7 +22,7 @@ def load_object(text: str) -> tuple[Any, str]:
     for part in attribute.split("."):
         if not hasattr(value, part):
             names = [n for n in vars(value) if not n.startswith("_")] if hasattr(value, "__dict__") else []
-            raise TargetError(f"{path} has no {part!r}; it has {listed(sorted(names)[:20])}")
+            raise TargetError(f"{path} has no {part!r}; it has {list_names(sorted(names)[:20])}")
         value = getattr(value, part)
     return value, attribute
 
@@ -57,4 +57,4 @@ def _raised(error: BaseException, path: Path | None) -> str:
     where = (
         f" ({Path(mine[-1].filename).name}:{mine[-1].lineno})" if mine and not isinstance(error, SyntaxError) else ""
     )
-    return f"{type(error).__name__}: {condensed(error)}{where}"
+    return f"{type(error).__name__}: {condense(error)}{where}"

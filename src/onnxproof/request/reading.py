@@ -117,18 +117,18 @@ def sizes(value: Any) -> tuple[int, ...]:
 
 def texts(value: Any) -> tuple[str, ...]:
     """One text or several."""
-    return tuple(text(one) for one in as_list(value))
+    return tuple(text(one) for one in make_list(value))
 
 
 def words(value: Any) -> tuple[str, ...]:
     """`ok,fraud`, or a list."""
     parts = value.split(",") if isinstance(value, str) else value
-    return tuple(str(part).strip() for part in as_list(parts))
+    return tuple(str(part).strip() for part in make_list(parts))
 
 
 def each(parse: Callable[[str], Any]) -> Read:
     """One text or several, each parsed; what is a value already stays."""
-    return lambda value: tuple(_part(parse, one) if isinstance(one, str) else one for one in as_list(value))
+    return lambda value: tuple(_part(parse, one) if isinstance(one, str) else one for one in make_list(value))
 
 
 def named(parse: Callable[[str], tuple[str, Any]], entry: Callable[[Any], Any], example: str) -> Read:
@@ -139,7 +139,7 @@ def named(parse: Callable[[str], tuple[str, Any]], entry: Callable[[Any], Any], 
             return {str(name): _part(entry, one) for name, one in value.items()}
         if not isinstance(value, (str, list, tuple)):
             raise Expected(f"a mapping such as {example}")
-        return dict(_part(parse, str(one)) for one in as_list(value))
+        return dict(_part(parse, str(one)) for one in make_list(value))
 
     return read
 
@@ -152,7 +152,7 @@ def _part(parse: Callable[[Any], Any], value: Any) -> Any:
         raise Expected(str(error), value) from None
 
 
-def as_list(value: Any) -> Sequence[Any]:
+def make_list(value: Any) -> Sequence[Any]:
     """The value, or the one that it is."""
     if isinstance(value, (str, bytes, os.PathLike)) or not isinstance(value, (list, tuple, set, frozenset)):
         return [value]

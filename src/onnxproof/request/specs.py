@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 from onnxproof.errors import TargetError
 from onnxproof.request.option import Expected
 
+# What an input means, which decides what is tried in it.
 Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "length"]
-"""What an input means, which decides what is tried in it."""
 ROLES: tuple[Role, ...] = get_args(Role)
 
 

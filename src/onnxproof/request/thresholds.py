@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onnxproof.errors import UserError
-from onnxproof.findings import CATALOGUE, Severity, entry_of
+from onnxproof.findings import CATALOGUE, Severity, look_up
 from onnxproof.request.option import Expected, option
-from onnxproof.request.reading import as_list, named, number, seconds, size
+from onnxproof.request.reading import make_list, named, number, seconds, size
 
+# Percentiles that are measured and that limits may speak of, and the share of samples each stands for.
 SHOWN_PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
-"""Percentiles that are measured and that limits may speak of, and the share of samples each stands for."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def read_thresholds(value: Any) -> Thresholds:
         numbers = {name: _not_negative(one) for name, one in value.items() if one is not None}
         return Thresholds(numbers.pop(None, None), numbers)
     general, outputs = None, {}
-    for one in as_list(value):
+    for one in make_list(value):
         output, equals, figure = str(one).rpartition("=")
         try:
             found = _not_negative(figure)
@@ -186,8 +186,8 @@ class Policy:
         for code in self.accept:
             if code not in CATALOGUE:
                 raise UserError(f"accept {code}: there is no such code; `onnxproof explain --all` lists them")
-            if not entry_of(code).acceptable:
-                raise UserError(f"accept {code}: {entry_of(code).unacceptable}, so it cannot be accepted")
+            if not look_up(code).acceptable:
+                raise UserError(f"accept {code}: {look_up(code).unacceptable}, so it cannot be accepted")
 
     def for_output(self, output: str) -> Tolerance:
         """The contract for one output."""

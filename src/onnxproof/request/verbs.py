@@ -11,11 +11,11 @@ import msgspec
 
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.evaluation import EvaluateSettings
-from onnxproof.request.option import Option, options_of, walk
+from onnxproof.request.option import Option, list_options, walk
 from onnxproof.request.request import Reports, Request
 
+# A request with every group there, so that every option can be found in it.
 EVERYTHING = Request(bench=BenchSettings(), evaluate=EvaluateSettings())
-"""A request with every group there, so that every option can be found in it."""
 
 
 class Verb(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +54,7 @@ class Verb(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_verbs(text: str | bytes) -> dict[str, Verb]:
     """Name → verb; what no field has is an error."""
     data = msgspec.toml.decode(text)
-    groups = {**data["groups"], "REPORTS": " ".join(options_of(Reports))}
+    groups = {**data["groups"], "REPORTS": " ".join(list_options(Reports))}
     verbs: dict[str, Verb] = {}
     for name, table in data["verbs"].items():
         table = {**data["verbs"].get(table.pop("like", None), {}), **table, "name": name}
@@ -63,5 +63,5 @@ def read_verbs(text: str | bytes) -> dict[str, Verb]:
     return verbs
 
 
+# Every verb that makes or judges a proof.
 VERBS = read_verbs((files(__package__) / "verbs.toml").read_bytes())
-"""Every verb that makes or judges a proof."""

@@ -11,7 +11,7 @@ from onnxproof.cases.plan import Case, Inputs
 from onnxproof.parity.verification import Verifier
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.search import Search
-from onnxproof.search.counterexample import nearness, surely_gating
+from onnxproof.search.counterexample import list_gating, measure_nearness
 from onnxproof.search.hunt import Find, Trial
 from onnxproof.search.look import FOUND, TRYING, Look
 
@@ -43,8 +43,8 @@ class Attempts:
             result = self._last = self._verifier.evaluate(Case(name, profile="search"), inputs)
         except MemoryError:
             return Trial(0.0)  # too large for this machine: nothing is learnt from it
-        score, row = nearness(result, self._policy.noise)
-        news = [f for f in surely_gating(result, self._policy) if (f.code, f.where.output) not in self._known]
+        score, row = measure_nearness(result, self._policy.noise)
+        news = [f for f in list_gating(result, self._policy) if (f.code, f.where.output) not in self._known]
         return Trial(score, row, max((f.weight for f in news), default=0))
 
     def tell(self, outcome: Search, find: Find | None) -> None:

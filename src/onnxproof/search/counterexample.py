@@ -20,28 +20,28 @@ from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.search import Counterexample
 from onnxproof.request.thresholds import Policy
 from onnxproof.search.script import NoScript, Sides, write_script
-from onnxproof.search.shrink import Shrinker, in_full
+from onnxproof.search.shrink import Shrinker, show_in_full
 
+# How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers.
 SURE = 2.0
-"""How far beyond what rounding explains a difference must be that was searched for: who looks long enough sees outliers."""
+# How far beyond what rounding may explain a difference must be at a glance, while its input is made smaller: the first that holds.
 FAR = (20.0, 4.0)
-"""How far beyond what rounding may explain a difference must be at a glance, while its input is made smaller: the first that holds."""
+# Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most.
 SHRINKING = 10.0
-"""Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most."""
 TRIES = (16, 600)
+# How many times as dear a full judgement is.
 CAREFUL = 10
-"""How many times as dear a full judgement is."""
+# Bytes up to which a module that is only in memory is saved beside its counterexample.
 SMALL_MODULE = 100_000_000
-"""Bytes up to which a module that is only in memory is saved beside its counterexample."""
 
 
-def surely_gating(result: CaseResult, policy: Policy) -> list[Finding]:
+def list_gating(result: CaseResult, policy: Policy) -> list[Finding]:
     """What one case that was searched for says against the candidate."""
     against = [finding for finding in judge_case(result, policy) if finding.weight]
     return [finding for finding in against if finding.excess is None or finding.excess > SURE]
 
 
-def nearness(result: CaseResult, threshold: float) -> tuple[float, int]:
+def measure_nearness(result: CaseResult, threshold: float) -> tuple[float, int]:
     """How near a case is to what rounding cannot explain (1 is the border), and the row of its worst element."""
     score, row = 0.0, 0
     for c in result.outputs:
@@ -90,7 +90,7 @@ class Keeper:
             case.name,
             str(file),
             str(script) if script else None,
-            in_full(inputs),
+            show_in_full(inputs),
             {key: array.shape for key, array in inputs.items()},
             tried,
         )
@@ -115,7 +115,7 @@ class Keeper:
     def _fails(self, inputs: Inputs, finding: Finding) -> bool:
         """Whether these inputs fail in the same way: another fault would be another counterexample."""
         result = self.verifier.evaluate(Case("shrink"), inputs)
-        return _is_among(finding, surely_gating(result, self.policy))
+        return _is_among(finding, list_gating(result, self.policy))
 
     def _fails_clearly(self, inputs: Inputs, finding: Finding, far: float) -> bool:
         """Whether they do at a glance, without asking what rounding explains."""
@@ -128,7 +128,7 @@ class Keeper:
     def _free_name(self, finding: Finding) -> str:
         parts = [self.verifier.subject.name, finding.code, finding.where.output or ""]
         stem = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(part for part in parts if part)).strip("-.")
-        taken = {file.stem for file in keep.kept(self.folder)}
+        taken = {file.stem for file in keep.read_folder(self.folder)}
         return next(name for name in chain([stem], (f"{stem}-{i}" for i in count(2))) if name not in taken)
 
     def _script(self, file: Path, finding: Finding, inputs: Inputs) -> Path | None:

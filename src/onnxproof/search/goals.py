@@ -17,13 +17,13 @@ import torch
 from onnxproof.tensors.arrays import Floats
 
 SIDES = ("above", "below", "two above", "two below", "row above", "row below")
+# How near counts as hit: nearer than any two float32 numbers of ordinary size.
 EXACT = 1e-9
-"""How near counts as hit: nearer than any two float32 numbers of ordinary size."""
+# Goal → its number: positive where it is reached.
 Numbers = dict[str, float]
-"""Goal → its number: positive where it is reached."""
 
 
-def towards(difference: torch.Tensor, side: str) -> torch.Tensor:
+def steer(difference: torch.Tensor, side: str) -> torch.Tensor:
     """A smooth number that grows towards a goal in every row at once: each row is a start of its own."""
     rows: torch.Tensor = _rows(difference)
     signed = rows if side.endswith("above") else -rows
@@ -40,7 +40,7 @@ def _rows(difference: Any) -> Any:
     return difference.reshape(-1, difference.shape[-1] if difference.ndim else 1)
 
 
-def numbers(decision: str, difference: Floats) -> Numbers:
+def list_goals(decision: str, difference: Floats) -> Numbers:
     """All goals of one decision."""
     if not difference.size:
         return {}
@@ -54,12 +54,12 @@ def numbers(decision: str, difference: Floats) -> Numbers:
     return {f"{decision} {side}": float(number) for side, number in goals.items()}
 
 
-def off_half(value: Any) -> Any:
+def leave_half(value: Any) -> Any:
     """Positive where a value is an integer and a half."""
     return EXACT - abs(value - _floor(value) - 0.5)
 
 
-def off_integer(value: Any) -> Any:
+def leave_integer(value: Any) -> Any:
     """Positive where a value is an integer."""
     return EXACT - abs(value - _floor(value + 0.5))
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.errors import Rejected
-from onnxproof.graph.view import Graph, name_of, names
+from onnxproof.graph.view import Graph, list_names, read_name
 from onnxproof.request.session import CPU, SessionSettings
-from onnxproof.search.goals import Numbers, numbers, off_half, off_integer
+from onnxproof.search.goals import Numbers, leave_half, leave_integer, list_goals
 from onnxproof.search.watch import NEAR_ZERO
 from onnxproof.tensors.arrays import Array, Arrays, Floats
 
@@ -24,8 +24,8 @@ LEVELS: dict[str, tuple[float, ...]] = {
     "Exp": (88.8, -104.0),
     **dict.fromkeys(("Softmax", "LogSoftmax", "Sigmoid", "Tanh"), (17.0, -17.0)),
 }
-HITS: dict[str, Callable[[Any], Any]] = {"Round": off_half, "Floor": off_integer, "Ceil": off_integer}
-"""Operators that jump, and where they do: places to be hit exactly."""
+# Operators that jump, and where they do: places to be hit exactly.
+HITS: dict[str, Callable[[Any], Any]] = {"Round": leave_half, "Floor": leave_integer, "Ceil": leave_integer}
 COMPARED = ("Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal", "Max", "Min")
 POLES = {"Sqrt": 0, "Log": 0, "Reciprocal": 0, "Div": 1}
 
@@ -40,12 +40,12 @@ class Decision:
     size: bool = False
 
 
-def decisions(graph: Graph) -> list[Decision]:
+def find_decisions(graph: Graph) -> list[Decision]:
     """All decisions of the main graph."""
     constants = {name: float(number) for name, number in graph.scalars.items() if number.dtype.kind not in "bcOSU"}
     found = []
     for index, node in enumerate(graph.nodes):
-        found += _of_node(f"graph {node.op_type}#{index}", node.op_type, [*map(name_of, node.inputs)], constants)
+        found += _of_node(f"graph {node.op_type}#{index}", node.op_type, [*map(read_name, node.inputs)], constants)
     return found
 
 
@@ -71,11 +71,11 @@ class GraphWatcher:
     def __init__(
         self, graph: Graph, candidate: Candidate, settings: SessionSettings, renamed: Mapping[str, str]
     ) -> None:
-        self.decisions = decisions(graph)
+        self.decisions = find_decisions(graph)
         wanted = {d.value for d in self.decisions} | {d.place for d in self.decisions if isinstance(d.place, str)}
         self._fixed = {name: array for name in wanted if (array := _stored(graph, name)) is not None}
-        self._inputs = {name: renamed.get(name, name) for name in names(graph.main.inputs)}
-        already = set(names(graph.outputs))
+        self._inputs = {name: renamed.get(name, name) for name in list_names(graph.main.inputs)}
+        already = set(list_names(graph.outputs))
         made = {name for name in wanted if graph.writer(name) is not None}
         plain = replace(
             settings, optimization="disable", providers=(CPU,), disabled_optimizers=(), weights=graph.folder
@@ -95,7 +95,7 @@ class GraphWatcher:
         """The numbers of all goals on these inputs."""
         values = self.values(inputs)
         differences = ((decision.name, _difference(decision, values)) for decision in self.decisions)
-        shown = [numbers(name, difference) for name, difference in differences if difference is not None]
+        shown = [list_goals(name, difference) for name, difference in differences if difference is not None]
         return {goal: number for goals in shown for goal, number in goals.items()}
 
 

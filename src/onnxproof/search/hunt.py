@@ -23,7 +23,7 @@ from onnxproof.parity.work import PATIENCE, UNKNOWN, Work
 from onnxproof.proof.search import Search
 from onnxproof.search.goals import Coverage
 from onnxproof.search.guide import Guide
-from onnxproof.search.mutate import FAIR, bounded, mixture, mutated, repeated
+from onnxproof.search.mutate import FAIR, bound, mix, mutate, repeat
 
 ROWS = 16
 ARCHIVE = 8
@@ -32,10 +32,10 @@ STEPS = 24
 MOST_ELEMENTS = 2_000_000
 MOST_IDS = 400_000
 MANY_ROWS = 128
+# How many times a case an attempt costs: it is written down, judged and looked into.
 ATTEMPTED = 2.5
-"""How many times a case an attempt costs: it is written down, judged and looked into."""
+# Share of the time in which the search goes on after something to be reviewed.
 AFTERWARDS = 0.2
-"""Share of the time in which the search goes on after something to be reviewed."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,7 @@ class Hunt:
     """One search."""
 
     def __init__(
-        self,
-        supply: Supply,
-        guide: Guide,
-        attempt: Callable[[str, Inputs], Trial],
-        seed: int = 0,
-        work: Work = UNKNOWN,
+        self, supply: Supply, guide: Guide, attempt: Callable[[str, Inputs], Trial], seed: int = 0, work: Work = UNKNOWN
     ) -> None:
         self._supply = supply
         self._work, self._spent = work, 0.0
@@ -91,7 +86,7 @@ class Hunt:
         asked = self._supply.settings.batch_sizes
         rows = ROWS if asked is None else max([size for size in asked if size <= 2 * ROWS], default=min(asked))
         wanted = {**sizes, self._batch: rows if asked is not None else self._fitting(sizes, rows)}
-        return shapes.clamped(wanted, self._supply.subject.limits)
+        return shapes.clamp_sizes(wanted, self._supply.subject.limits)
 
     def _fitting(self, sizes: dict[str, int], rows: int) -> int:
         """So many rows, or as many as keep the inputs moderate."""
@@ -105,9 +100,7 @@ class Hunt:
         return np.random.default_rng([self._seed, *numbers])
 
     def _mixture(self, g: np.random.Generator) -> Inputs:
-        return mixture(self._domains, self._sizes, self._batch, g)
-
-    # --- the loop
+        return mix(self._domains, self._sizes, self._batch, g)
 
     def run(
         self, seconds: float, tell: Callable[[Search, Find | None], None] = lambda outcome, find: None
@@ -175,12 +168,10 @@ class Hunt:
 
     def _remember(self, trial: Trial, inputs: Inputs) -> None:
         if len(self._archive) < ARCHIVE or trial.score > self._archive[-1][0]:
-            best = repeated(inputs, self._domains, self._batch, trial.row)
+            best = repeat(inputs, self._domains, self._batch, trial.row)
             self._archive.append((trial.score, best))
             self._archive.sort(key=lambda one: -one[0])
             del self._archive[ARCHIVE:]
-
-    # --- moves
 
     def _mixtures(self) -> Iterator[Inputs]:
         for i in count(1):
@@ -190,11 +181,11 @@ class Hunt:
         supply, exported = self._supply, self._supply.subject.sizes()
         if not exported:
             return
-        wide = shapes.wide_sweep(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
-        served = (sizes for sizes in wide if shapes.within(sizes, supply.subject.limits))
+        wide = shapes.sweep_widely(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
+        served = (sizes for sizes in wide if shapes.is_served(sizes, supply.subject.limits))
         for i, sizes in enumerate(served):
             if self._elements(sizes) <= MOST_ELEMENTS:
-                yield mixture(self._domains, sizes, self._batch, self._rng(2, i))
+                yield mix(self._domains, sizes, self._batch, self._rng(2, i))
 
     def _ids(self) -> Iterator[Inputs]:
         """Every id of every table once, then every two ids of two inputs together."""
@@ -203,7 +194,7 @@ class Hunt:
         sizes = dict(self._sizes)
         if self._batch is not None and self._supply.settings.batch_sizes is None:
             sizes[self._batch] = self._fitting(sizes, MANY_ROWS)
-            sizes = shapes.clamped(sizes, self._supply.subject.limits)
+            sizes = shapes.clamp_sizes(sizes, self._supply.subject.limits)
         g = self._rng(3)
         yield from self._laid({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
         for a, b in combinations(tables, 2):
@@ -217,7 +208,7 @@ class Hunt:
     ) -> Iterator[Inputs]:
         """Inputs that hold all of these ids, as many at a time as fit."""
         while any(len(ids) for ids in left.values()):
-            inputs = mixture(self._domains, sizes, self._batch, g)
+            inputs = mix(self._domains, sizes, self._batch, g)
             for name, ids in left.items():
                 fitting = ids[: inputs[name].size]
                 np.put(inputs[name], np.arange(len(fitting)), fitting)
@@ -232,7 +223,7 @@ class Hunt:
             g = self._rng(4, i)
             domain = floats[i % len(floats)]
             inputs = self._mixture(g)
-            array = bounded(domain, g.standard_normal(inputs[domain.name].shape))
+            array = bound(domain, g.standard_normal(inputs[domain.name].shape))
             rows = array.reshape(len(array), -1) if array.ndim and self._batch else array.reshape(1, -1)
             valid = domain.valid or FAIR
             ends = np.array([end / part for part in (1, 10, 100) for end in (valid.low, valid.high)] + [0.0])
@@ -245,11 +236,9 @@ class Hunt:
         for i in count(1):
             g = self._rng(5, i)
             if self._archive:
-                yield mutated(self._archive[int(g.integers(len(self._archive)))][1], self._domains, g)
+                yield mutate(self._archive[int(g.integers(len(self._archive)))][1], self._domains, g)
             else:
                 yield self._mixture(g)
-
-    # --- regimes
 
     def _regimes(self) -> Iterator[Inputs]:
         """Inputs that reach what no input has reached, and inputs right at the border."""
@@ -280,7 +269,7 @@ class Hunt:
         here, number, step = start, self._reached(start, goal), 1.0
         for _ in range(STEPS):
             slope = self._guide.slope(here, goal)
-            trial = self._stepped(here, slope, step) if slope else mutated(here, self._domains, g)
+            trial = self._stepped(here, slope, step) if slope else mutate(here, self._domains, g)
             reached = self._reached(trial, goal)
             if reached > 0:
                 return here, trial
@@ -304,7 +293,7 @@ class Hunt:
             rows = gradient.reshape(len(gradient), -1) if gradient.ndim and gradient.size else gradient.reshape(1, -1)
             largest = np.abs(rows).max(axis=1, keepdims=True, initial=0.0)
             unit = (rows / np.where(largest > 0, largest, 1.0)).reshape(gradient.shape)
-            moved[domain.name] = bounded(domain, inputs[domain.name].astype(np.float64) + step * unit)
+            moved[domain.name] = bound(domain, inputs[domain.name].astype(np.float64) + step * unit)
         return moved
 
     def _between(self, a: Inputs, b: Inputs, share: float) -> Inputs:
@@ -313,7 +302,7 @@ class Hunt:
         for domain in self._domains:
             if domain.is_float and b[domain.name].dtype.kind == "f" and a[domain.name].shape == b[domain.name].shape:
                 start, end = a[domain.name].astype(np.float64), b[domain.name].astype(np.float64)
-                mixed[domain.name] = bounded(domain, start + share * (end - start))
+                mixed[domain.name] = bound(domain, start + share * (end - start))
         return mixed
 
     def _border(self, goal: str, before: Inputs, after: Inputs) -> tuple[float, float]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from onnxproof.findings import Finding
 from onnxproof.request.thresholds import Policy
 
+# The input a search is at, and the one it found, until that one is shrunk. Hidden: they are not replayed.
 TRYING, FOUND = ".trying.npz", ".found.npz"
-"""The input a search is at, and the one it found, until that one is shrunk. Hidden: they are not replayed."""
 
 
 @dataclass(frozen=True)

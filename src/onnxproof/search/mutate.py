@@ -17,13 +17,13 @@ FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
 SPECIAL = (0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, 10.0, -10.0, 100.0, -100.0, 1e3, -1e3, 1e-6)
 
 
-def bounded(domain: Domain, values: Array) -> Array:
+def bound(domain: Domain, values: Array) -> Array:
     """Floats inside the declared range, or the fair one."""
     valid = domain.valid or FAIR
     return np.asarray(np.clip(np.nan_to_num(values, nan=0.0), valid.low, valid.high).astype(domain.dtype))
 
 
-def mutated(inputs: Inputs, domains: Sequence[Domain], g: Generator) -> Inputs:
+def mutate(inputs: Inputs, domains: Sequence[Domain], g: Generator) -> Inputs:
     """Every input changed a little, most rows differently."""
     sizes = {name: inputs[d.name].shape[i] for d in domains for i, name in d.dims.items()}
     changed = dict(inputs)
@@ -39,7 +39,7 @@ def _mutate(array: Array, domain: Domain, sizes: dict[str, int], g: Generator) -
     if domain.is_float and array.dtype.kind == "f":
         move = MOVES[int(g.integers(len(MOVES)))]
         with np.errstate(over="ignore", invalid="ignore"):
-            return bounded(domain, move(array.astype(np.float64), domain.hints, g))
+            return bound(domain, move(array.astype(np.float64), domain.hints, g))
     other = fill(domain, PROFILES[int(g.integers(len(PROFILES)))], array.shape, g, sizes)
     return np.where(g.random(array.shape) < g.choice([0.05, 0.3, 1.0]), other, array)
 
@@ -67,6 +67,7 @@ def _tied(array: Array, g: Generator) -> Array:
     return np.where(g.random(array.shape[-1]) < 0.5, array[..., from_], array)
 
 
+# What is done to floats; `hints` are numbers that the graph holds.
 MOVES: tuple[Callable[[Array, Sequence[float], Generator], Array], ...] = (
     lambda a, hints, g: a * 2.0 ** g.uniform(-3, 3, _rows(a)),
     lambda a, hints, g: a + g.standard_normal(_rows(a)) * (np.abs(a).mean() + 1e-3),
@@ -75,10 +76,9 @@ MOVES: tuple[Callable[[Array, Sequence[float], Generator], Array], ...] = (
     lambda a, hints, g: _tied(a, g),
     lambda a, hints, g: a * g.choice([1.0, -1.0], a.shape),
 )
-"""What is done to floats; `hints` are numbers that the graph holds."""
 
 
-def repeated(inputs: Inputs, domains: Sequence[Domain], batch: str | None, row: int) -> Inputs:
+def repeat(inputs: Inputs, domains: Sequence[Domain], batch: str | None, row: int) -> Inputs:
     """One row of the batch in every row."""
     copied = dict(inputs)
     for domain in domains:
@@ -89,7 +89,7 @@ def repeated(inputs: Inputs, domains: Sequence[Domain], batch: str | None, row: 
     return copied
 
 
-def mixture(domains: Sequence[Domain], sizes: dict[str, int], batch: str | None, g: Generator) -> Inputs:
+def mix(domains: Sequence[Domain], sizes: dict[str, int], batch: str | None, g: Generator) -> Inputs:
     """Inputs whose rows come from different profiles."""
     made: Inputs = {}
     together = [PROFILES[int(i)] for i in g.integers(0, len(PROFILES), 4)]

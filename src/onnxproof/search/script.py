@@ -20,10 +20,10 @@ from onnxproof.candidates.serve import LEVELS
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject
 
+# Types whose `repr` is code that makes the value again; of a subclass it need not be.
 LITERAL = (type(None), bool, int, float, complex, str, bytes, torch.dtype)
-"""Types whose `repr` is code that makes the value again; of a subclass it need not be."""
+# How a module is loaded from such a file.
 LOADERS = {".onnx": "load_graph", ".pt2": "load_program", **dict.fromkeys((".pt", ".pth", ".ts"), "load_script")}
-"""How a module is loaded from such a file."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,6 @@ def _loading(target: str | None, folder: Path, module_file: str | None) -> str:
     path, _, name = target.rpartition(":")
     opened = ("open_file", _relative(path, folder)) if path.endswith(".py") else ("open_import", path)
     return _template(opened[0]).substitute(path=repr(opened[1])) + _template("load_named").substitute(name=repr(name))
-
-
-# --- the call as code -----------------------------------------------------------------------------------------------
 
 
 def _call(subject: Subject) -> str:

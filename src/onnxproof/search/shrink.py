@@ -44,8 +44,6 @@ class Shrinker:
         self.tried += 1
         return self._fails(inputs)
 
-    # --- shape
-
     def _along(self, inputs: Inputs, dim: str) -> Inputs:
         """Leave out runs of rows along a dimension, long runs first."""
         size = self._sizes(inputs)[dim]
@@ -78,8 +76,6 @@ class Shrinker:
                 lengths = taken[domain.name]
                 taken[domain.name] = np.minimum(lengths, np.asarray(valid.high, lengths.dtype))
         return taken
-
-    # --- values
 
     def _replaced(self, inputs: Inputs, domain: Domain, change: Change) -> Inputs:
         """Change values that are not trivial, all at once if that still fails, else half by half."""
@@ -130,6 +126,7 @@ def _significant(values: Array, digits: int) -> Array:
     return np.asarray(np.round(values / step) * step)
 
 
+# Ever gentler ways to make numbers shorter: integers, and floats.
 ROUNDINGS: dict[bool, tuple[Change, ...]] = {
     False: (
         np.sign,
@@ -142,10 +139,9 @@ ROUNDINGS: dict[bool, tuple[Change, ...]] = {
         *(partial(_significant, digits=digits) for digits in (1, 2, 3, 4, 6)),
     ),
 }
-"""Ever gentler ways to make numbers shorter: integers, and floats."""
 
 
-def in_full(inputs: Arrays, limit: int = ONE_LINE) -> str | None:
+def show_in_full(inputs: Arrays, limit: int = ONE_LINE) -> str | None:
     """The inputs as one line of text; None where they do not fit."""
     text = ", ".join(f"{name} = {_text(array, limit)}" for name, array in inputs.items())
     return text if len(text) <= limit else None

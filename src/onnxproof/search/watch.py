@@ -10,22 +10,22 @@ import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 
-from onnxproof.search.goals import Numbers, numbers, off_half, off_integer, split, towards
-from onnxproof.subject.mode import eval_mode, preserved
+from onnxproof.search.goals import Numbers, leave_half, leave_integer, list_goals, split, steer
+from onnxproof.subject.mode import enter_eval, preserve_buffers
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays, Floats
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
+# An argument of a call, by its position, its name and its default.
 Given = Callable[[int, str, Any], Any]
-"""An argument of a call, by its position, its name and its default."""
+# The first argument and all of them → pairs of a value and the place where the function changes its behaviour.
 Levels = Callable[[Any, Given], list[tuple[Any, Any]]]
-"""The first argument and all of them → pairs of a value and the place where the function changes its behaviour."""
 Note = Callable[[str, torch.Tensor], None]
+# Who hears of a decision, by its name, and of a call's result, by its number.
 Result = Callable[[int, torch.Tensor], None]
-"""Who hears of a decision, by its name, and of a call's result, by its number."""
 NEAR_ZERO = 1e-6
+# Elements of a value beyond which it is not watched.
 TOO_LARGE = 50_000_000
-"""Elements of a value beyond which it is not watched."""
 
 
 def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], index: int, name: str, default: Any) -> Any:
@@ -52,6 +52,7 @@ def _near_zero(index: int) -> Levels:
 
 
 PAIR = _given((1, "other", None))
+# Functions of PyTorch that change their behaviour somewhere, and where.
 DECISIONS: dict[str, Levels] = {
     **dict.fromkeys(("relu", "leaky_relu", "elu", "selu", "celu", "prelu", "abs", "sign", "floor", "trunc"), _at(0.0)),
     **dict.fromkeys(("round", "ceil", "frac"), _at(0.0)),
@@ -71,14 +72,13 @@ DECISIONS: dict[str, Levels] = {
     **dict.fromkeys(("softmax", "log_softmax", "logsumexp", "sigmoid", "logsigmoid"), _at(17.0, -17.0)),
     **dict.fromkeys(("tanh", "gelu", "silu"), _at(17.0, -17.0)),
 }
-"""Functions of PyTorch that change their behaviour somewhere, and where."""
 
 
+# Functions that jump, and where they do: places to be hit exactly.
 HITS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "round": off_half,
-    **dict.fromkeys(("floor", "ceil", "trunc", "floor_divide", "floordiv"), off_integer),
+    "round": leave_half,
+    **dict.fromkeys(("floor", "ceil", "trunc", "floor_divide", "floordiv"), leave_integer),
 }
-"""Functions that jump, and where they do: places to be hit exactly."""
 
 
 class _Watch(TorchFunctionMode):
@@ -130,7 +130,7 @@ class ModuleWatcher:
         seen: Numbers = {}
 
         def note(decision: str, difference: torch.Tensor) -> None:
-            seen.update(numbers(f"module {decision}", difference.detach().double().cpu().numpy()))
+            seen.update(list_goals(f"module {decision}", difference.detach().double().cpu().numpy()))
 
         with torch.no_grad():
             self._run(self._leaves(inputs), note=note)
@@ -161,11 +161,11 @@ class ModuleWatcher:
 
         def note(name: str, difference: torch.Tensor) -> None:
             if at_call is None and f"module {name}" == decision:
-                wanted.append(towards(difference, side))
+                wanted.append(steer(difference, side))
 
         def result(call: int, out: torch.Tensor) -> None:
             if at_call is not None and call == at_call[0]:
-                wanted.append(towards(out - at_call[1], side))
+                wanted.append(steer(out - at_call[1], side))
 
         leaves = self._leaves(inputs)
         floats = {name: leaf.requires_grad_() for name, leaf in leaves.items() if leaf.is_floating_point()}
@@ -186,7 +186,7 @@ class ModuleWatcher:
     def _run(self, leaves: Mapping[str, torch.Tensor], note: Note = _unheard, result: Result = _unheard) -> None:
         module = self._subject.module
         try:
-            with eval_mode(module), preserved(module), _Watch(note, result):
+            with enter_eval(module), preserve_buffers(module), _Watch(note, result):
                 # A copy, so that a module which changes its inputs in place does not change the leaves.
                 self._subject.call([leaf.clone() for leaf in leaves.values()])
         except MemoryError:

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from onnxproof.errors import InputError, TargetError, listed
+from onnxproof.errors import InputError, TargetError, list_names
 from onnxproof.request.specs import InputSpec, Range
 from onnxproof.subject.module_copy import copy_module
-from onnxproof.subject.subject import Dims, Subject, parameters, script_names
+from onnxproof.subject.subject import Dims, Subject, read_parameters, read_script_names
 from onnxproof.subject.target import split_inputs
 
 
@@ -45,7 +45,9 @@ def make_subject(
     _check_shaped(module, name)
     unknown = set(dynamic or {}) - set(known)
     if unknown:
-        raise InputError(f"--dynamic: the model has no input {listed(sorted(unknown))}; its inputs are {listed(known)}")
+        raise InputError(
+            f"--dynamic: the model has no input {list_names(sorted(unknown))}; its inputs are {list_names(known)}"
+        )
     subject = replace(
         _cast(subject),
         asked_dynamic=dynamic is not None,
@@ -72,7 +74,7 @@ def _check_shaped(module: nn.Module, name: str) -> None:
     lazy = [path for path, p in module.named_parameters() if isinstance(p, UninitializedParameter)]
     if lazy:
         raise TargetError(
-            f"{name} has parameters without a shape, {listed(lazy[:3])} (a lazy module): call it once with the example inputs, "
+            f"{name} has parameters without a shape, {list_names(lazy[:3])} (a lazy module): call it once with the example inputs, "
             "then load its weights, before it is handed over"
         )
 
@@ -82,8 +84,10 @@ def _ranged(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
     inputs, sizes = subject.inputs.tensors, subject.sizes()
     unknown = sorted(set(ranges) - set(inputs) - set(sizes))
     if unknown:
-        also = f", its dynamic dimensions {listed(sizes)}" if sizes else ""
-        raise InputError(f"--range: the model has no input {listed(unknown)}; its inputs are {listed(inputs)}{also}")
+        also = f", its dynamic dimensions {list_names(sizes)}" if sizes else ""
+        raise InputError(
+            f"--range: the model has no input {list_names(unknown)}; its inputs are {list_names(inputs)}{also}"
+        )
     limits = {name: (int(r.low), int(r.high)) for name, r in ranges.items() if name not in inputs}
     for name, (low, high) in limits.items():
         if not 0 <= low <= sizes[name] <= high:
@@ -112,7 +116,7 @@ def _cast(subject: Subject) -> Subject:
 
 def _as_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Named inputs as a call: a scripted module takes them by position, in the order of its schema."""
-    order = script_names(module)
+    order = read_script_names(module)
     if order and set(values) == set(order[: len(values)]):
         return tuple(values[name] for name in order[: len(values)]), {}
     return (), values
@@ -141,15 +145,15 @@ def _inputs_from_specs(module: nn.Module, specs: Sequence[InputSpec], ranges: Ma
     values: dict[str, Any] = {}
     for spec in specs:
         if accepted is not None and spec.name not in accepted:
-            raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {listed(accepted)}")
+            raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {list_names(accepted)}")
         values[spec.name] = _example(spec, ranges.get(spec.name), generator)
     return values
 
 
 def _keyword_names(module: nn.Module) -> list[str] | None:
     if isinstance(module, torch.jit.ScriptModule):
-        return script_names(module)
-    known = parameters(module)
+        return read_script_names(module)
+    known = read_parameters(module)
     return None if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known) else [p.name for p in known]
 
 

@@ -17,14 +17,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxproof.findings import Where
-from onnxproof.findings.frames import running_line
+from onnxproof.findings.frames import find_running_line
 
+# The smallest and the largest number that generators of numbers between 0 and 1 give in float32.
 LOW, HIGH = 0.0, 1 - 2**-24
-"""The smallest and the largest number that generators of numbers between 0 and 1 give in float32."""
 UNIFORM = frozenset({"aten::rand", "aten::rand_like", "aten::uniform_", "aten::uniform"})
 
 
-def generators() -> tuple[Any, ...]:
+def read_generators() -> tuple[Any, ...]:
     """What Python's, NumPy's and PyTorch's own generators will give next."""
     name, keys, position, *_ = np.random.get_state()  # the one that modules draw from without saying so
     return random.getstate(), (name, np.asarray(keys).tobytes(), position), bytes(torch.get_rng_state().numpy())
@@ -40,7 +40,7 @@ class Draws(TorchDispatchMode):
 
     def note(self, name: str) -> None:
         """Remember who draws."""
-        self.seen.append((name, running_line()))
+        self.seen.append((name, find_running_line()))
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         drawn = func(*args, **(kwargs or {}))
@@ -52,7 +52,7 @@ class Draws(TorchDispatchMode):
 
 
 @contextmanager
-def watched(forced: float | None = None) -> Iterator[Draws]:
+def watch_draws(forced: float | None = None) -> Iterator[Draws]:
     """Every draw of the block is seen; with a number given, uniform draws give it."""
     watch = Draws(forced)
     with ExitStack() as replaced, watch:

@@ -11,9 +11,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxproof.findings import Finding, Where, found
-from onnxproof.findings.frames import running_line
-from onnxproof.subject.determinism import HIGH, LOW, generators, watched
-from onnxproof.subject.mode import at_rest, eval_mode, preserved, trained_submodules
+from onnxproof.findings.frames import find_running_line
+from onnxproof.subject.determinism import HIGH, LOW, read_generators, watch_draws
+from onnxproof.subject.mode import enter_eval, find_trained, hold_at_rest, preserve_buffers
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
@@ -22,14 +22,14 @@ from onnxproof.subject.subject import Subject
 def examine(subject: Subject) -> list[Finding]:
     """What is wrong with the module itself, whatever the exporter does."""
     findings = _train_mode(subject)
-    with eval_mode(subject.module), torch.no_grad():
+    with enter_eval(subject.module), torch.no_grad():
         before = {name: tensor.detach().clone() for name, tensor in subject.module.named_buffers()}
         fed = subject.copies()
-        chance = generators()
-        with preserved(subject.module):
+        chance = read_generators()
+        with preserve_buffers(subject.module):
             first = _outputs(subject, fed)
             findings += _mutation(subject, before, fed)
-        drawn = generators() != chance
+        drawn = read_generators() != chance
         others = [_again(subject), *(_rare(subject) if drawn else [])]
     random = next(filter(None, (_differing(first, other) for other in others)), {})
     return findings + (_randomness(subject, random) if random else [])
@@ -45,7 +45,7 @@ def _rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
 
 def _again(subject: Subject, forced: float | None = None) -> dict[str, torch.Tensor]:
     """Another run on the same inputs; with a number given, generators give it."""
-    with preserved(subject.module), watched(forced) if forced is not None else nullcontext():
+    with preserve_buffers(subject.module), watch_draws(forced) if forced is not None else nullcontext():
         return _outputs(subject, subject.copies())
 
 
@@ -84,7 +84,7 @@ def _written_at(subject: Subject, changed: Collection[str]) -> Where:
     watched = {**dict(subject.module.named_buffers()), **fed}
     watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
     try:
-        with at_rest(subject.module), watch:
+        with hold_at_rest(subject.module), watch:
             _outputs(subject, list(fed.values()))
     except Exception:
         return Where()  # torch.cond does not run while it is watched
@@ -106,7 +106,7 @@ class _Writes(TorchDispatchMode):
             if argument.alias_info is not None and argument.alias_info.is_write and isinstance(value, torch.Tensor)
         ]
         if self.place.file is None and any(value.untyped_storage().data_ptr() in self._storages for value in written):
-            self.place = running_line()
+            self.place = find_running_line()
         return func(*args, **(kwargs or {}))
 
 
@@ -117,7 +117,7 @@ def _differing(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) 
 
 def _randomness(subject: Subject, differing: dict[str, dict[str, float]]) -> list[Finding]:
     """A finding for each of these outputs, with the line that draws random numbers, if one does."""
-    with at_rest(subject.module), watched() as watch:
+    with hold_at_rest(subject.module), watch_draws() as watch:
         _outputs(subject, subject.copies())
     if watch.seen:
         (op, place), help = watch.seen[0], None
@@ -153,7 +153,7 @@ NO_MATTER = "; it makes no difference for this module"
 
 
 def _train_mode(subject: Subject) -> list[Finding]:
-    trained = trained_submodules(subject.module)
+    trained = find_trained(subject.module)
     if not trained:
         return []
     matters, evidence = _mode_matters(subject), {"submodules": trained[:20], "count": len(trained)}
@@ -167,7 +167,7 @@ def _mode_matters(subject: Subject) -> bool:
         other = copy_module(subject.module)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             trained = flatten(subject.call(subject.copies(), other)).tensors
-            with eval_mode(other):
+            with enter_eval(other):
                 calm = flatten(subject.call(subject.copies(), other)).tensors
     except Exception:
         return True  # it cannot even run in train mode (batch of one, for instance), so the mode matters

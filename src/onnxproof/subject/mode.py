@@ -10,7 +10,7 @@ from torch import nn
 
 
 @contextmanager
-def eval_mode(module: nn.Module) -> Iterator[None]:
+def enter_eval(module: nn.Module) -> Iterator[None]:
     """Every submodule in eval mode; each one's own mode restored after.
 
     The flag is set directly: exported programs refuse `.eval()`, and a user's override of it may do other things.
@@ -26,14 +26,14 @@ def eval_mode(module: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def at_rest(module: nn.Module) -> Iterator[None]:
+def hold_at_rest(module: nn.Module) -> Iterator[None]:
     """The module in eval mode, without gradients, and its buffers as they were after."""
-    with eval_mode(module), preserved(module), torch.no_grad():
+    with enter_eval(module), preserve_buffers(module), torch.no_grad():
         yield
 
 
 @contextmanager
-def preserved(module: nn.Module) -> Iterator[None]:
+def preserve_buffers(module: nn.Module) -> Iterator[None]:
     """The module's buffers as they were, whatever a forward does to them."""
     before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
     try:
@@ -51,6 +51,6 @@ def _set_mode(module: nn.Module, training: bool) -> None:
             module.training = training
 
 
-def trained_submodules(module: nn.Module) -> list[str]:
+def find_trained(module: nn.Module) -> list[str]:
     """Paths of the submodules that are in train mode."""
     return [name or "(the module itself)" for name, child in module.named_modules() if child.training]

@@ -14,23 +14,23 @@ import numpy as np
 import onnx_ir as ir
 import torch
 
-from onnxproof.candidates import candidate_of
+from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Session
 from onnxproof.errors import InputError
 from onnxproof.graph.evaluator import Evaluator, Stop
-from onnxproof.graph.view import Graph, dims, name_of
+from onnxproof.graph.view import Graph, read_dims, read_name
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
+# Sizes of open dimensions in the example: of first ones, and of others.
 BATCH, OTHER = 2, 8
-"""Sizes of open dimensions in the example: of first ones, and of others."""
+# Operators whose results carry no rounding error.
 EXACT_OPS = frozenset(
     "Reshape Transpose Gather GatherND GatherElements Slice Concat Split Squeeze Unsqueeze Identity Relu Neg Abs Max Min Clip Where "
     "Expand Tile Pad Flatten Shape Size Cast Not And Or Equal Greater Less GreaterOrEqual LessOrEqual ArgMax ArgMin TopK Floor "
     "Ceil Round Sign MaxPool ReduceMax ReduceMin Constant ConstantOfShape Range ScatterND ScatterElements NonZero OneHot Trilu".split()
 )
-"""Operators whose results carry no rounding error."""
 LONG_SUMS = frozenset(
     "MatMul Gemm Conv ConvTranspose ReduceSum ReduceMean CumSum AveragePool GlobalAveragePool Einsum LSTM GRU RNN".split()
 )
@@ -66,7 +66,7 @@ class GraphModule(torch.nn.Module):
     @cached_property
     def _session(self) -> Session:
         settings = SessionSettings(optimization="disable")
-        return candidate_of(settings).open(Path(self.path), settings)
+        return choose_candidate(settings).open(Path(self.path), settings)
 
     @cached_property
     def _exact(self) -> Evaluator:
@@ -92,13 +92,13 @@ class GraphModule(torch.nn.Module):
         return self._exact.run(arrays, noise)
 
 
-def example_inputs(path: str) -> dict[str, torch.Tensor]:
+def make_examples(path: str) -> dict[str, torch.Tensor]:
     """Inputs that the file may take: open dimensions of the same name get the same size."""
     generator = np.random.default_rng(0)
     examples: dict[str, torch.Tensor] = {}
     sizes: dict[str, int] = {}
     for value in Graph.read(Path(path)).inputs:
-        name, shape = name_of(value), dims(value) or ()
+        name, shape = read_name(value), read_dims(value) or ()
         if not isinstance(value.type, ir.TensorType) or value.dtype in (ir.DataType.UNDEFINED, ir.DataType.STRING):
             raise InputError(f"{path}: the input {name} is no tensor of numbers, so there is nothing to feed it")
         fixed = [

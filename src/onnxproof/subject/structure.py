@@ -75,7 +75,7 @@ def _parts(value: Any, path: str) -> Parts | None:
 
 def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
     keys, kind = list(value), type(value)
-    named = (dotted(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]" for key in keys)
+    named = (join_path(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]" for key in keys)
 
     def assemble(parts: list[Any]) -> Any:
         pairs = dict(zip(keys, parts, strict=True))
@@ -85,7 +85,7 @@ def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
 
 
 def _field_parts(value: Any, path: str, names: Sequence[str]) -> Parts:
-    children = [(dotted(path, name), getattr(value, name)) for name in names]
+    children = [(join_path(path, name), getattr(value, name)) for name in names]
     return children, lambda parts: type(value)(**dict(zip(names, parts, strict=True)))
 
 
@@ -101,7 +101,7 @@ def _pytree_parts(value: Any, path: str) -> Parts | None:
     return children, lambda parts: _pytree.tree_unflatten(parts, spec)
 
 
-def dotted(path: str, name: str) -> str:
+def join_path(path: str, name: str) -> str:
     """The path of an attribute, or of a value that has a name."""
     return f"{path}.{name}" if path else name
 
@@ -113,6 +113,6 @@ def _unique(path: str, taken: Mapping[str, Any]) -> str:
     return name
 
 
-def named(value: Any) -> bool:
+def is_named(value: Any) -> bool:
     """Whether an output's names come from the model (dict keys, fields) rather than from its position."""
     return isinstance(value, Mapping) or hasattr(value, "_fields") or dataclasses.is_dataclass(value)

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from onnxproof.errors import InputError, listed
+from onnxproof.errors import InputError, list_names
 from onnxproof.request.specs import Range
-from onnxproof.subject.mode import at_rest
+from onnxproof.subject.mode import hold_at_rest
 from onnxproof.subject.structure import Flat, flatten
 
 Dims = Mapping[str, Mapping[int, str]]
@@ -53,7 +53,7 @@ class Subject:
     def accepts(self, leaves: Sequence[torch.Tensor], module: nn.Module | None = None) -> bool:
         """Whether the module (or a copy of it) answers flat inputs in eval mode; it and they stay as they are."""
         try:
-            with at_rest(module or self.module):
+            with hold_at_rest(module or self.module):
                 self.call([leaf.clone() for leaf in leaves], module)
         except Exception:
             return False
@@ -88,7 +88,9 @@ def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
     names = [*_positional_names(module, len(args)), *kwargs]
     clash = {name for name in names if names.count(name) > 1}
     if clash:
-        raise InputError(f"two inputs have the same name {listed(clash)}: give one value per parameter of forward()")
+        raise InputError(
+            f"two inputs have the same name {list_names(clash)}: give one value per parameter of forward()"
+        )
     flat = flatten(dict(zip(names, (*args, *kwargs.values()), strict=True)))
 
     def rebuild(leaves: Sequence[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -99,14 +101,14 @@ def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
 
 
 def _positional_names(module: nn.Module, count: int) -> list[str]:
-    known = parameters(module)
+    known = read_parameters(module)
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = script_names(module) or [p.name for p in known if p.kind in positional]
+    names = read_script_names(module) or [p.name for p in known if p.kind in positional]
     variadic = next((p.name for p in known if p.kind is inspect.Parameter.VAR_POSITIONAL), "args")
     return [names[i] if i < len(names) else f"{variadic}_{i - len(names)}" for i in range(count)]
 
 
-def parameters(module: nn.Module) -> list[inspect.Parameter]:
+def read_parameters(module: nn.Module) -> list[inspect.Parameter]:
     """What forward() takes by its signature; nothing where it has none."""
     try:
         return list(inspect.signature(module.forward).parameters.values())
@@ -114,7 +116,7 @@ def parameters(module: nn.Module) -> list[inspect.Parameter]:
         return []
 
 
-def script_names(module: nn.Module) -> list[str]:
+def read_script_names(module: nn.Module) -> list[str]:
     """A ScriptModule's Python signature is (*args); its schema has the names."""
     if not isinstance(module, torch.jit.ScriptModule):
         return []

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from onnxproof.errors import TargetError, condensed
+from onnxproof.errors import TargetError, condense
 from onnxproof.request.python_objects import load_object
 from onnxproof.request.specs import parse_target
-from onnxproof.subject.subject import parameters
+from onnxproof.subject.subject import read_parameters
 
 SAVED = {".pt2": "an exported program (torch.export.save)"}
 
@@ -27,9 +27,9 @@ def load_target(target: str) -> tuple[Any, str]:
 
 def _load_file(path: Path) -> Any:
     if path.suffix == ".onnx":
-        from onnxproof.subject.onnx_module import GraphModule, example_inputs
+        from onnxproof.subject.onnx_module import GraphModule, make_examples
 
-        return GraphModule(str(path)), example_inputs(str(path))
+        return GraphModule(str(path)), make_examples(str(path))
     try:
         if path.suffix != ".pt2":
             return torch.jit.load(str(path), map_location="cpu")
@@ -39,7 +39,7 @@ def _load_file(path: Path) -> Any:
     except Exception as error:
         kind = SAVED.get(path.suffix, "a TorchScript module (torch.jit.save)")
         raise TargetError(
-            f"{path} cannot be loaded as {kind}: {condensed(error)}. A file of plain weights needs its code: "
+            f"{path} cannot be loaded as {kind}: {condense(error)}. A file of plain weights needs its code: "
             "use file.py:name with a function that builds the module and loads them"
         ) from error
 
@@ -64,7 +64,7 @@ def _build(factory: Callable[[], Any], name: str) -> Any:
         return factory()
     except (Exception, SystemExit) as error:
         raise TargetError(
-            f"{name}() raised {type(error).__name__}: {condensed(error)}{_raised_at(error)}. "
+            f"{name}() raised {type(error).__name__}: {condense(error)}{_raised_at(error)}. "
             "TARGET is called without arguments and returns a module or (module, example_inputs)"
         ) from error
 
@@ -97,4 +97,4 @@ def _binds(module: nn.Module, args: Sequence[Any]) -> bool:
         inspect.signature(module.forward).bind(*args)
     except (TypeError, ValueError):
         return False
-    return all(p.kind is not inspect.Parameter.VAR_POSITIONAL for p in parameters(module))
+    return all(p.kind is not inspect.Parameter.VAR_POSITIONAL for p in read_parameters(module))

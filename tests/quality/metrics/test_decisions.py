@@ -7,7 +7,7 @@ import pytest
 from sklearn import metrics as sk
 
 from onnxproof.quality.metrics import measure
-from onnxproof.quality.metrics.decisions import averaged
+from onnxproof.quality.metrics.decisions import average_classes
 from onnxproof.quality.task import Plan
 from quality.scored import binary, scores_of
 
@@ -111,5 +111,5 @@ def test_averages_of_counts_are_scikit_learns(rate, average):
     labels, decided = generator.integers(0, 4, (2, 200))
     counts = [np.bincount(labels[labels == decided], minlength=4), np.bincount(decided), np.bincount(labels)]
     plan = Plan("multiclass", "y", "logit", 4, tuple("abcd"), (0, 1, 2, 3))
-    value = averaged(rate, average, plan)(np.concatenate(counts)[None].astype(float))
+    value = average_classes(rate, average, plan)(np.concatenate(counts)[None].astype(float))
     assert value == pytest.approx([getattr(sk, f"{rate}_score")(labels, decided, average=average)])

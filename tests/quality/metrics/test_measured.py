@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnxproof.quality.intervals import Bootstrap, Resampled, wilson
+from onnxproof.quality.intervals import Bootstrap, Resampled, bound_proportion
 from onnxproof.quality.metrics.measured import Measured
 
 
@@ -16,7 +16,7 @@ def test_a_share_keeps_wilsons_interval_and_gets_the_difference():
     measured.bootstrapped("accuracy", replicates)
     entry = measured.intervals["accuracy"]
     assert entry["method"] == "wilson"
-    assert entry["candidate"] == list(wilson(80, 100)[1:])
+    assert entry["candidate"] == list(bound_proportion(80, 100)[1:])
     assert entry["difference"] == pytest.approx([0.025, 0.975])
     measured.bootstrapped("f1", replicates)
     assert measured.intervals["f1"]["candidate"] == pytest.approx([0.05, 1.95])

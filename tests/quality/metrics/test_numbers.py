@@ -12,7 +12,7 @@ from onnxproof.errors import InputError
 from onnxproof.quality.intervals import Bootstrap
 from onnxproof.quality.metrics import measure
 from onnxproof.quality.metrics.measured import Measured
-from onnxproof.quality.metrics.numbers import of_numbers
+from onnxproof.quality.metrics.numbers import measure_numbers
 from onnxproof.request.evaluation import EvaluateSettings
 from quality.scored import scores_of
 
@@ -44,4 +44,4 @@ def test_columns_must_be_as_many_as_labels():
     settings = EvaluateSettings("none", task="regression")
     scores = scores_of(Y, np.stack([GUESS, GUESS], axis=1), settings=settings)
     with pytest.raises(InputError, match="the scores have 2 columns and the labels 1"):
-        of_numbers(scores, Measured(), Bootstrap(scores.n))
+        measure_numbers(scores, Measured(), Bootstrap(scores.n))

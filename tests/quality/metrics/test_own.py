@@ -7,7 +7,7 @@ import pytest
 
 from onnxproof.errors import InputError
 from onnxproof.quality.metrics.measured import Measured
-from onnxproof.quality.metrics.own import custom
+from onnxproof.quality.metrics.own import measure_custom
 from quality.scored import binary, scores_of
 
 FUNCTIONS = """
@@ -30,7 +30,7 @@ def file(tmp_path):
 def test_both_sides_are_measured_with_intervals(file):
     labels, logits = binary(400)
     measured = Measured()
-    custom([f"{file}:share"], scores_of(labels, logits, -logits), measured)
+    measure_custom([f"{file}:share"], scores_of(labels, logits, -logits), measured)
     right = ((logits > 0) == (labels == 1)).mean()
     assert measured.values["baseline"]["share"] == right
     assert measured.values["candidate"]["share"] == pytest.approx(1 - right)
@@ -43,6 +43,6 @@ def test_both_sides_are_measured_with_intervals(file):
 def test_what_is_no_metric_is_refused(file):
     scores = scores_of(*binary(50))
     with pytest.raises(InputError, match="raised KeyError"):
-        custom([f"{file}:broken"], scores, Measured())
+        measure_custom([f"{file}:broken"], scores, Measured())
     with pytest.raises(InputError, match="is a int; expected a function"):
-        custom([f"{file}:number"], scores, Measured())
+        measure_custom([f"{file}:number"], scores, Measured())

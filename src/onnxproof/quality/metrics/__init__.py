@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from onnxproof.quality.accumulate import Scores
 from onnxproof.quality.intervals import Bootstrap
-from onnxproof.quality.metrics.decisions import of_decisions
+from onnxproof.quality.metrics.decisions import measure_decisions
 from onnxproof.quality.metrics.measured import Measured
-from onnxproof.quality.metrics.numbers import of_numbers
+from onnxproof.quality.metrics.numbers import measure_numbers
 
 
 def measure(scores: Scores, seed: int = 0) -> Measured:
     """Everything that can be said about these scores without a custom metric."""
     measured = Measured()
     if scores.n and scores.plan.task != "custom":
-        of_examples = of_numbers if scores.plan.task == "regression" else of_decisions
+        of_examples = measure_numbers if scores.plan.task == "regression" else measure_decisions
         of_examples(scores, measured, Bootstrap(scores.n, seed))
     return measured

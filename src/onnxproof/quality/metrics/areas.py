@@ -7,15 +7,15 @@ import math
 import numpy as np
 
 from onnxproof.quality.accumulate import Scores, Side
-from onnxproof.quality.intervals import Bootstrap, percentile
+from onnxproof.quality.intervals import Bootstrap, bound_middle
 from onnxproof.quality.metrics.measured import Measured
-from onnxproof.quality.task import Plan, probabilities
+from onnxproof.quality.task import Plan, to_probabilities
 from onnxproof.quality.thresholds import Sweep
 from onnxproof.tensors.arrays import Array
 
 AUC_BINS = 1024
+# Classes up to which areas under curves get intervals.
 AUC_CLASSES = 32
-"""Classes up to which areas under curves get intervals."""
 
 
 def measure_areas(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
@@ -38,7 +38,7 @@ def measure_areas(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> N
             if len(plan.classes) <= AUC_CLASSES:
                 for name, values in _resampled(mine, truth, bins, bootstrap).items():
                     replicates[name].setdefault(side, []).append(values)
-                    measured.of_class(plan.classes[k], side, name, percentile(values))
+                    measured.of_class(plan.classes[k], side, name, bound_middle(values))
         for name in replicates if areas else ():
             measured.put(side, name, float(np.mean([pair[name] for pair in areas])))
     for name, sides in replicates.items():
@@ -52,7 +52,7 @@ def _class_scores(answers: Side, plan: Plan) -> dict[int, Array]:
     if plan.task == "binary":
         return {plan.positive: answers.scores}
     # Areas under curves compare classes across rows: logits have to become probabilities first.
-    matrix = answers.scores if plan.task == "multilabel" else probabilities(answers.scores, plan).astype(np.float32)
+    matrix = answers.scores if plan.task == "multilabel" else to_probabilities(answers.scores, plan).astype(np.float32)
     return dict(enumerate(matrix.T))
 
 

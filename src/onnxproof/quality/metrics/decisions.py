@@ -7,17 +7,17 @@ from sklearn import metrics as sk
 
 from onnxproof.proof.quality import Bin, Confusion
 from onnxproof.quality.accumulate import Scores, Side
-from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, Sums, percentile, wilson
+from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, Sums, bound_middle, bound_proportion
 from onnxproof.quality.metrics.areas import measure_areas
 from onnxproof.quality.metrics.measured import Measured
-from onnxproof.quality.task import Plan, probabilities
+from onnxproof.quality.task import Plan, to_probabilities
 from onnxproof.tensors.arrays import Array, Floats
 
 CALIBRATION_BINS = 15
 RATES = ("precision", "recall", "f1")
 
 
-def of_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
+def measure_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     """Of examples that all have labels and answers."""
     labels, plan = scores.labels, scores.plan
     for side, answers in scores.sides.items():
@@ -41,9 +41,6 @@ def of_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> No
         _calibrate(scores, measured, bootstrap)
 
 
-# --- counts -------------------------------------------------------------------------------------------------------
-
-
 def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     """Everything that follows from how many examples of a class there are, are decided for, and rightly so."""
     plan, width = scores.plan, len(scores.plan.classes)
@@ -54,7 +51,7 @@ def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
         _per_class(measured, side, counts, plan)
     for metric, (rate, average) in _averages(plan).items():
         interval = plan.task != "multilabel" or average == "macro"
-        measured.estimate(metric, counts, averaged(rate, average, plan), interval=interval)
+        measured.estimate(metric, counts, average_classes(rate, average, plan), interval=interval)
 
 
 def _cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, Array, Array]:
@@ -74,9 +71,9 @@ def _per_class(measured: Measured, side: str, counts: Resampled, plan: Plan) -> 
     for k, name in enumerate(plan.classes):
         entry = measured.per_class.setdefault(name, {"support": int(support[k])})
         entry[side] = {rate: float(values[k]) for rate, values in rates.items()}
-        measured.of_class(name, side, "recall", wilson(right[k], support[k])[1:])
-        measured.of_class(name, side, "precision", wilson(right[k], decided[k])[1:])
-        measured.of_class(name, side, "f1", percentile(f1[:, k]))
+        measured.of_class(name, side, "recall", bound_proportion(right[k], support[k])[1:])
+        measured.of_class(name, side, "precision", bound_proportion(right[k], decided[k])[1:])
+        measured.of_class(name, side, "f1", bound_middle(f1[:, k]))
     if plan.task == "binary":
         p = plan.positive
         measured.proportion(side, "precision", right[p], decided[p])
@@ -101,7 +98,7 @@ def _averages(plan: Plan) -> dict[str, tuple[str, str]]:
     return {"accuracy": ("recall", "micro"), **rates, "balanced_accuracy": ("recall", "present")}
 
 
-def averaged(rate: str, average: str, plan: Plan) -> Statistic:
+def average_classes(rate: str, average: str, plan: Plan) -> Statistic:
     """A statistic of rows of (right, decided, support) per class, averaged as scikit-learn does."""
 
     def statistic(sums: Sums) -> Floats:
@@ -122,9 +119,6 @@ def averaged(rate: str, average: str, plan: Plan) -> Statistic:
     return statistic
 
 
-# --- probabilities ------------------------------------------------------------------------------------------------
-
-
 def _losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:
     """Log-loss and Brier's score of every example."""
     if answers.scores is None:
@@ -132,7 +126,7 @@ def _losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:
         assert answers.square is not None
         true, square = answers.true.astype(np.float64), answers.square.astype(np.float64)
     else:
-        p = probabilities(answers.scores, plan)
+        p = to_probabilities(answers.scores, plan)
         if plan.task == "multiclass":
             true = p[np.arange(len(p)), labels]
             square = (p**2).sum(axis=1) - 2.0 * true + 1.0
@@ -151,7 +145,7 @@ def _confidence(labels: Array, answers: Side, plan: Plan) -> tuple[Array, Array]
     if answers.scores is None:
         assert answers.confidence is not None  # kept where scores are not
         return answers.confidence.astype(np.float64), answers.decisions == labels
-    p = probabilities(answers.scores, plan)
+    p = to_probabilities(answers.scores, plan)
     return (p.max(axis=1), answers.decisions == labels) if plan.task == "multiclass" else (p, labels == plan.positive)
 
 
@@ -166,14 +160,14 @@ def _calibrate(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None
         parts = [bootstrap.sums(cells, w, CALIBRATION_BINS) for w in (None, p, hit.astype(np.float64))]
         sums[side] = np.concatenate(parts, axis=1)
     counts = Resampled(bootstrap, sums)
-    measured.estimate("ece", counts, expected_error)
+    measured.estimate("ece", counts, estimate_error)
     measured.calibration = {
         side: tuple(Bin(int(n), float(p / n), float(hit / n)) for n, p, hit in whole.reshape(3, -1).T if n)
         for side, whole in counts.whole.items()
     }
 
 
-def expected_error(sums: Sums) -> Floats:
+def estimate_error(sums: Sums) -> Floats:
     """Rows of (count, sum of probabilities, sum of hits) per bin → expected calibration error."""
     count, p, hit = np.split(sums, 3, axis=1)
     return np.asarray(np.abs(p - hit).sum(axis=1) / np.maximum(count.sum(axis=1), 1))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from onnxproof.proof.quality import Bin, Confusion
-from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, paired, wilson
+from onnxproof.quality.intervals import Bootstrap, Resampled, Statistic, bound_paired, bound_proportion
 from onnxproof.tensors.arrays import Array, Floats
 
 
@@ -32,7 +32,7 @@ class Measured:
     def proportion(self, side: str, metric: str, successes: int, n: int) -> None:
         """Note a share with Wilson's interval."""
         self.put(side, metric, successes / max(n, 1))
-        self._interval(metric, side, wilson(successes, n)[1:], "wilson")
+        self._interval(metric, side, bound_proportion(successes, n)[1:], "wilson")
 
     def estimate(self, metric: str, sums: Resampled, statistic: Statistic, *, interval: bool = True) -> None:
         """Note a statistic of all examples, and its intervals."""
@@ -54,7 +54,7 @@ class Measured:
 
     def bootstrapped(self, metric: str, replicates: Mapping[str, Floats]) -> None:
         """Note the intervals of a paired bootstrap; a share keeps Wilson's and gets the difference."""
-        for side, pair in paired(replicates).items():
+        for side, pair in bound_paired(replicates).items():
             if side == "difference" or self.intervals.get(metric, {}).get("method") != "wilson":
                 self._interval(metric, side, pair, "bootstrap")
 

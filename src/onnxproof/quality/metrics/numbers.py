@@ -12,7 +12,7 @@ from onnxproof.quality.metrics.measured import Measured
 from onnxproof.tensors.arrays import Array
 
 
-def of_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
+def measure_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     labels = scores.labels.astype(np.float64).reshape(scores.n, -1)
     sums = {}
     for side, answers in scores.sides.items():

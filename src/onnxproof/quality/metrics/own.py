@@ -16,7 +16,7 @@ from onnxproof.tensors.arrays import Array, Floats
 CUSTOM_REPLICATES, CUSTOM_ROWS = 200, 20_000
 
 
-def custom(texts: Sequence[str], scores: Scores, measured: Measured, seed: int = 0) -> None:
+def measure_custom(texts: Sequence[str], scores: Scores, measured: Measured, seed: int = 0) -> None:
     """Metrics of the user: `function(labels, scores) -> float`, on both sides and with a bootstrap where that is cheap."""
     for text in texts:
         function, name = load_target(text)

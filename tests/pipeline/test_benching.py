@@ -13,6 +13,7 @@ from onnxproof.cases.plan import make_case
 from onnxproof.latency.points import Point
 from onnxproof.pipeline import benching, events
 from onnxproof.pipeline.benching import INPUTS, run_bench, run_weigh
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.thresholds import Policy
 from pipeline.small import UNKNOWN_OPERATOR, Told, artifact_of, twice
@@ -47,7 +48,7 @@ def test_the_smallest_is_weighed_first(tmp_path):
 def test_a_file_that_is_refused_is_a_finding_and_nothing_is_timed(tmp_path):
     told = Told()
     request = replace(twice(out=str(tmp_path)), bench=BenchSettings())
-    run_bench(told, request, artifact_of(tmp_path, UNKNOWN_OPERATOR), Policy(), stateful=False)
+    run_bench(told, request, artifact_of(tmp_path, UNKNOWN_OPERATOR), Policy(), stateful=False, shop=Workshop())
     assert "NoSuchOperator" in told.of(events.Observed)[0].finding.message
     assert told.of(events.Timed) == []
 
@@ -56,7 +57,7 @@ def test_one_contender_is_weighed_at_every_size(tmp_path):
     inputs = [{"x": np.ones((batch, 2), np.float32)} for batch in (1, 4)]
     (tmp_path / INPUTS).write_bytes(pickle.dumps(inputs))
     told = Told()
-    run_weigh(told, twice(out=str(tmp_path)), artifact_of(tmp_path), "onnxruntime", str(tmp_path))
+    run_weigh(told, twice(out=str(tmp_path)), artifact_of(tmp_path), "onnxruntime", str(tmp_path), shop=Workshop())
     assert told[0] == events.Entered("weighing onnxruntime")
     assert told[1].contender == "onnxruntime"
     assert [type(count) in (int, type(None)) for count in told[1].bytes] == [True, True]

@@ -10,6 +10,7 @@ import pytest
 from onnxproof.errors import InputError
 from onnxproof.pipeline import events
 from onnxproof.pipeline.evaluating import _served, run_evaluate
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.request.evaluation import EvaluateSettings
 from pipeline.small import UNKNOWN_OPERATOR, Told, artifact_of, twice
 from quality.scored import scores_of
@@ -22,7 +23,7 @@ def evaluated(tmp_path, *, body=None, required=True, fields=None, **settings) ->
     asked = EvaluateSettings(str(tmp_path / "data.npz"), required=required, **settings)
     told = Told()
     artifact = artifact_of(tmp_path, body) if body else artifact_of(tmp_path)
-    run_evaluate(told, replace(twice(out=str(tmp_path)), evaluate=asked), artifact, stateful=False)
+    run_evaluate(told, replace(twice(out=str(tmp_path)), evaluate=asked), artifact, stateful=False, shop=Workshop())
     return told
 
 

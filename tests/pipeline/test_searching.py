@@ -8,6 +8,7 @@ import numpy as np
 
 from onnxproof.pipeline import events
 from onnxproof.pipeline.searching import run_search
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.request.thresholds import Policy
 from onnxproof.search.look import Look
 from pipeline.small import RIGHT, WRONG_ABOVE_THREE, Told, artifact_of, twice
@@ -17,7 +18,7 @@ def searched(tmp_path: Path, body: str, seconds: float) -> Told:
     told = Told()
     request = twice(search=seconds, out=str(tmp_path))
     artifact = artifact_of(tmp_path, body)
-    run_search(told, request, artifact, Look((), {"output": "y"}, {}, Policy()), stateful=False)
+    run_search(told, request, artifact, Look((), {"output": "y"}, {}, Policy()), stateful=False, shop=Workshop())
     return told
 
 

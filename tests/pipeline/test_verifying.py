@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from onnxproof.pipeline import events
 from onnxproof.pipeline.verifying import run_verify
+from onnxproof.pipeline.workshop import Workshop
 from pipeline.small import UNKNOWN_OPERATOR, Told, artifact_of, twice
 
 
 def verified(request, artifact, done=frozenset()) -> Told:
     told = Told()
-    run_verify(told, request, artifact, done, stateful=False)
+    run_verify(told, request, artifact, done, stateful=False, shop=Workshop())
     return told
 
 

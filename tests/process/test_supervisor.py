@@ -13,7 +13,7 @@ from onnxproof.errors import InputError
 from onnxproof.process import supervisor
 from onnxproof.process.lanes import Lane, run_lanes
 from onnxproof.process.orders import SAID, Frames, Order, make_frame
-from onnxproof.process.supervisor import InternalError, prepare, supervise
+from onnxproof.process.supervisor import Child, InternalError, prepare, supervise
 
 HERE = "tests.process.test_supervisor"
 forks = pytest.mark.skipif(not supervisor.FORKS, reason="children are forked on Linux only")
@@ -168,3 +168,51 @@ def test_a_deadly_piece_is_given_up_and_costs_no_other():
     run_lanes(lanes)
     assert [one.done for one in lanes] == [[1, 3], [4, 5]]
     assert [one.lost for one in lanes] == [[2], []]
+
+
+class Shelf(list):
+    """What an order leaves for the next."""
+
+
+def leave(say, thing, shop):
+    shop.append(thing)
+    say([os.getpid(), *shop])
+
+
+def leaving(thing: str) -> Order:
+    return Order(f"{HERE}:leave", {"thing": thing}, keeps=f"{HERE}:Shelf")
+
+
+def test_a_standing_child_carries_out_the_next_order_with_what_the_last_one_left():
+    heard, child = [], Child()
+    for thing in ("a", "b"):
+        end = supervise(leaving(thing), lambda body: heard.append(msgspec.msgpack.decode(body)), lambda: 60.0, child)
+        assert end is None
+    assert heard[0][1:] == ["a"]
+    assert heard[1] == [heard[0][0], "a", "b"]
+    assert child.alive
+    assert child.end().returncode == 0
+    assert not child.alive
+
+
+def test_other_children_share_nothing():
+    (first,), _ = ask(leaving("a"))
+    (second,), _ = ask(leaving("b"))
+    assert (first[1:], second[1:]) == (["a"], ["b"])
+    assert first[0] != second[0]
+
+
+@pytest.mark.parametrize("work", [order("die", how=3), order("die", how=signal.SIGKILL)])
+def test_a_standing_child_that_dies_is_missed(work):
+    child = Child()
+    assert supervise(leaving("a"), lambda body: None, lambda: 60.0, child) is None
+    end = supervise(work, lambda body: None, lambda: 60.0, child)
+    assert end is not None
+    assert not child.alive
+
+
+def test_a_standing_child_whose_order_fails_is_let_go():
+    child = Child()
+    with pytest.raises(InputError, match="no such input"):
+        supervise(order("refuse"), lambda body: None, lambda: 60.0, child)
+    assert not child.alive

@@ -59,6 +59,7 @@ class Locator:
         inputs: Mapping[str, str],
         outputs: Mapping[str, str],
         *,
+        double: DoubleRunner | None = None,
         memory: int = MEMORY,
         out: Path | None = None,
     ) -> None:
@@ -66,7 +67,7 @@ class Locator:
         self._outputs = dict(outputs)
         path = Path(artifact.path)
         self._graph = Graph.read(path)
-        self._double = DoubleRunner(subject)
+        self._double = double or DoubleRunner(subject)
         self._eager = EagerRunner(subject)
         self._evaluators: dict[Graph, Evaluator] = {}
         """Of the case at hand: they hold the weights in float64."""

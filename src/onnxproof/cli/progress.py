@@ -33,15 +33,19 @@ def show_progress(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Pro
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:
+        usually = ""
 
         def pause(proof: Proof) -> None:
+            nonlocal usually
+            # Looking for the cause takes a second export and some forwards: seldom more than everything before it.
+            usually = f", usually within {max(proof.timing.seconds or 0, 1):.0f} s"
             status.stop()
             verdict(proof)
             status.start()
 
         yield Progress(
             verdict=pause,
-            stage=lambda stage: status.update(STAGES.get(stage, stage)),
+            stage=lambda stage: status.update(STAGES.get(stage, stage) + usually),
             case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {name}"),
             search=lambda outcome: status.update(_searched(outcome)),
             rows=lambda done: status.update(_evaluated(done)),

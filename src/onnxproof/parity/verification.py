@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import resource
 import time
@@ -108,9 +109,9 @@ class Verifier:
         )
         if (placement := self.session.placement()) is not None:
             listener.finding(placement)
-        self._double = self._make_double()
-        self._truth = Truth(self.eager, self._double, settings.limits, effort)
-        self.work = self._double.work if self._double is not None else expect_work(subject)
+        self.double = self._make_double()
+        self._truth = Truth(self.eager, self.double, settings.limits, effort)
+        self.work = self.double.work if self.double is not None else expect_work(subject)
         self._outputs: Pairing | None = None
         self._memory = Memory()
         self.stage, self._forwards = "start", 0.0
@@ -125,6 +126,13 @@ class Verifier:
     def output_pairs(self) -> Mapping[str, str]:
         """Module's output → graph's output, once a case was run."""
         return self._outputs.pairs if self._outputs is not None else {}
+
+    def again(self, listener: Listener, effort: Effort) -> Verifier:
+        """The same session and the same truth, for another purpose."""
+        other = copy.copy(self)
+        other._listener, other._effort, other._forwards = listener, effort, 0.0
+        other._truth = Truth(self.eager, self.double, self._settings.limits, effort)
+        return other
 
     def _pair_inputs(self) -> Pairing:
         dtypes = {d.name: d.dtype.name for d in self.supply.domains}
@@ -166,7 +174,7 @@ class Verifier:
         """Cases in the order they are run."""
         # Whether the module itself deals with NaN: a file that lost the guard must not be the judge of it.
         names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
-        return self.supply.plan(asks_for_nan=bool(self._double is not None and self._double.called & names))
+        return self.supply.plan(asks_for_nan=bool(self.double is not None and self.double.called & names))
 
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
@@ -272,11 +280,11 @@ class Verifier:
     @cached_property
     def _exact(self) -> GraphInFloat64 | None:
         """The graph in float64; None without a truth."""
-        if self._double is None:
+        if self.double is None:
             return None
         try:
             graph = Graph.read(Path(self._artifact.path))
-            return GraphInFloat64(graph, self._inputs.reverse, self.subject.module, self._double)
+            return GraphInFloat64(graph, self._inputs.reverse, self.subject.module, self.double)
         except Exception as error:
             # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
             evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}

@@ -16,15 +16,14 @@ from onnxproof.latency.bench import Bench
 from onnxproof.latency.contender_factory import Field
 from onnxproof.lints.refusal import explain_refusal
 from onnxproof.pipeline.events import Emit, Entered, Timed, ToWeigh, Weighed
-from onnxproof.pipeline.loading import check_weights, load_anew
 from onnxproof.pipeline.verifying import make_listener
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.latency import BASELINE
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.request import Request
 from onnxproof.request.thresholds import Policy
 from onnxproof.subject.mode import enter_eval
-from onnxproof.subject.subject import Subject
 
 # Seconds between two reports of progress.
 TOLD_EVERY = 0.5
@@ -40,17 +39,13 @@ def run_bench(
     stateful: bool,
     weights: str | None = None,
     folder: str | None = None,
-    subject: Subject | None = None,
+    shop: Workshop,
 ) -> None:
     """Time every contender; emits cases, the latency record as it grows, and what is to be weighed."""
     emit(Entered("import"))
-    load_ms = None
-    if subject is None:
-        began = time.perf_counter()
-        subject = load_anew(request)
-        load_ms = (time.perf_counter() - began) * 1e3
-        check_weights(subject, request, weights)
-
+    loaded, began = shop.subject is not None, time.perf_counter()
+    subject = shop.load(request, weights)
+    load_ms = None if loaded else (time.perf_counter() - began) * 1e3
     listener = replace(make_listener(emit), plan=lambda cases, coverage: None)
     try:
         bench = Bench(
@@ -106,13 +101,13 @@ def _tune(bench: Bench, request: Request, policy: Policy, stateful: bool) -> Non
             bench.tuned += tune(bench, point, check, bench.settings.budget / 4 / len(bench.points))
 
 
-def run_weigh(emit: Emit, request: Request, artifact: Artifact, contender: str, folder: str) -> None:
+def run_weigh(emit: Emit, request: Request, artifact: Artifact, contender: str, folder: str, *, shop: Workshop) -> None:
     """Peak memory of one contender at every size; emits it."""
     from onnxproof.latency.memory import weigh
 
     emit(Entered(f"weighing {contender}"))
     inputs = pickle.loads((Path(folder) / INPUTS).read_bytes())
-    subject = load_anew(request)
+    subject = shop.load(request)
     settings: BenchSettings = request.bench or BenchSettings()
     pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
     session = machine.set_threads(request.verify.session)

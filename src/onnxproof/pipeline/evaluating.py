@@ -15,8 +15,8 @@ from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import found
 from onnxproof.lints.refusal import explain_refusal
 from onnxproof.pipeline.events import Emit, Entered, Measured, Observed
-from onnxproof.pipeline.loading import load_anew
 from onnxproof.pipeline.sharding import collect_scores
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.codec import settle
 from onnxproof.proof.search import Coverage
@@ -30,17 +30,14 @@ from onnxproof.quality.rows import Rows
 from onnxproof.quality.task import contradicts
 from onnxproof.quality.traps import Training, find_leaks, look_at_inputs
 from onnxproof.request.request import Request
-from onnxproof.subject.subject import Subject
 
 
-def run_evaluate(
-    emit: Emit, request: Request, artifact: Artifact, *, stateful: bool, subject: Subject | None = None
-) -> None:
+def run_evaluate(emit: Emit, request: Request, artifact: Artifact, *, stateful: bool, shop: Workshop) -> None:
     """Evaluate the data set; emits progress, findings and the quality."""
     emit(Entered("evaluate"))
     settings = request.evaluate
     assert settings is not None  # the stage is wanted only then
-    subject = subject or load_anew(request)
+    subject = shop.load(request)
     try:
         engine = Engine(subject, artifact, request.verify.session, settings, stateful=stateful)
         placement = engine.session.placement()

@@ -15,11 +15,12 @@ from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.events import decode
 from onnxproof.pipeline.stages import Run, Stage
 from onnxproof.process.orders import Order
-from onnxproof.process.supervisor import End, InternalError, prepare, supervise
+from onnxproof.process.supervisor import Child, End, InternalError, prepare, supervise
 from onnxproof.request.request import Request
 
 # Seconds that a child has in any case until it comes to its first case: a limit for cases says nothing about imports and weights.
 SETTING_UP = 60.0
+WORKSHOP = "onnxproof.pipeline.workshop:Workshop"
 PRELOADED = "onnxproof.pipeline.preload"
 PRELOADED_TO_EXPORT = "onnxproof.pipeline.preload_exporter"
 
@@ -75,38 +76,48 @@ def _carry_out(stage: Stage, order: Mapping[str, Any], run: Run, executor: Execu
 class Here:
     """Everything in this process: a crash of any stage is a crash of this process."""
 
-    subject: Any
-    """Loaded once, for all stages."""
+    shop: Any
+    """The workshop of all stages."""
     tolerated = (Exception,)
 
     def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None:
-        Order(stage.work, {**arguments, "subject": self.subject}).carry_out(collected.receive)
+        Order(stage.work, arguments, keeps=WORKSHOP).carry_out(collected.receive, {WORKSHOP: self.shop})
         return None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Children:
-    """A child for each order, forked from a process that has imported what they need."""
+    """Children forked from a process that has imported what they need. What the cases need is loaded by one, which stands by."""
 
     limit: Callable[[bool], float]
     """Seconds of silence after which a child counts as hung; whether it exports."""
     tolerated = (InternalError, UserError)
+    _standing: Child | None = None
 
     def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None:
         collected.at = (None, "start")
         allowed = self.limit(stage.name == "export")
+        if stage.shares and (self._standing is None or not self._standing.alive):
+            self._standing = Child()
         return supervise(
-            Order(stage.work, arguments, fresh=stage.fresh),
+            Order(stage.work, arguments, stage.fresh, WORKSHOP),
             lambda body: collected.receive(decode(body)),
             lambda: allowed if collected.at[0] is not None else max(allowed, SETTING_UP),
+            self._standing if stage.shares else None,
         )
+
+    def dismiss(self) -> None:
+        """Let the child go that stands by."""
+        if self._standing is not None and self._standing.alive:
+            self._standing.end()
 
 
 def run_here(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
     """All stages in this process."""
     from onnxproof.pipeline.loading import load_subject
+    from onnxproof.pipeline.workshop import Workshop
 
-    run_stages(run, stages, Here(load_subject(run.request)), announce)
+    run_stages(run, stages, Here(Workshop(load_subject(run.request))), announce)
 
 
 def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
@@ -115,7 +126,11 @@ def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> No
         request = _portable(run.request, Path(folder))
         verify = replace(request.verify, isolated=True)
         run = replace(run, request=replace(request, verify=verify), folder=folder)
-        run_stages(run, stages, Children(lambda exporting: request.silence(exporting=exporting)), announce)
+        children = Children(lambda exporting: request.silence(exporting=exporting))
+        try:
+            run_stages(run, stages, children, announce)
+        finally:
+            children.dismiss()
 
 
 def fork_children(request: Request) -> AbstractContextManager[None]:

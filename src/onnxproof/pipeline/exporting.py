@@ -17,21 +17,22 @@ from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
 from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Emit, Entered, Exported, Observed, SubjectRead
-from onnxproof.pipeline.loading import describe_environment, describe_subject, fingerprint_weights, load_anew
+from onnxproof.pipeline.loading import describe_environment, describe_subject, fingerprint_weights
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.subject.examination import examine
 from onnxproof.subject.subject import Subject
 
 
-def run_export(emit: Emit, request: Request, killed_by: str | None = None, subject: Subject | None = None) -> None:
+def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, shop: Workshop) -> None:
     """Examine and export (or read the given file); emits subject, findings and the artifact.
 
     `killed_by` says how the default exporter killed its process before: then the other one is used.
     """
     if request.bench is not None:
         require_timed(choose_candidate(request.verify.session))
-    subject = _begin(emit, request, subject)
+    subject = _begin(emit, request, shop)
 
     def report(finding: Finding) -> None:
         emit(Observed(finding))
@@ -50,16 +51,16 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, subje
     emit(Exported(artifact))
 
 
-def run_lint(emit: Emit, request: Request, subject: Subject | None = None) -> None:
+def run_lint(emit: Emit, request: Request, shop: Workshop) -> None:
     """Look at the module only; emits the subject and findings."""
-    subject = _begin(emit, request, subject)
+    subject = _begin(emit, request, shop)
     emit(Entered("lint"))
     _examine(subject, request, lambda finding: emit(Observed(finding)))
 
 
-def _begin(emit: Emit, request: Request, subject: Subject | None) -> Subject:
+def _begin(emit: Emit, request: Request, shop: Workshop) -> Subject:
     emit(Entered("import"))
-    subject = subject or load_anew(request)
+    subject = shop.load(request)
     emit(SubjectRead(describe_subject(subject, request), describe_environment(request)))
     return subject
 

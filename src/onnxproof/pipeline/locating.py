@@ -11,30 +11,26 @@ from onnxproof.cases.plan import Case
 from onnxproof.cases.supply import Supply
 from onnxproof.findings import Finding
 from onnxproof.parity.truth import Effort
-from onnxproof.parity.verification import Listener, Verifier
+from onnxproof.parity.verification import Listener
 from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk
-from onnxproof.pipeline.loading import load_anew
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.search.counterexample import Keeper
 from onnxproof.search.look import Look
 from onnxproof.search.script import Sides
-from onnxproof.subject.subject import Subject
 
 # Who looks long enough sees outliers: a difference that was searched for is held against more legal roundings.
 SEARCHED = Effort(samples=(8, 32, 96), settles=False)
 SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
 
 
-def run_locate(
-    emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, subject: Subject | None = None
-) -> None:
+def run_locate(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:
     """Look for the cause of some findings, and for the smallest input that shows each; emits blames and counterexamples."""
     emit(Entered("locate"))
-    subject = subject or load_anew(request)
     # As strict as a search: what is shrunk and kept is tried in every run from now on.
     effort = replace(SEARCHED, unhurried=True)
-    verifier = Verifier(subject, artifact, request.verify, SILENT, stateful=stateful, effort=effort)
+    verifier = shop.verifier(request, artifact, SILENT, effort, stateful=stateful)
     verifier.calibrate()
     planned = {case.name: case for case in verifier.plan()}
     cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
@@ -49,7 +45,12 @@ def run_locate(
     emit(Entered("locate"))
     memory = request.verify.memory or MEMORY
     parts = (verifier.subject, artifact, verifier.candidate, session, pairs, look.outputs)
-    _blame(lambda: Locator(*parts, memory=memory, out=request.culprits), verifier.supply, known, emit)
+    _blame(
+        lambda: Locator(*parts, double=verifier.double, memory=memory, out=request.culprits),
+        verifier.supply,
+        known,
+        emit,
+    )
 
 
 def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:

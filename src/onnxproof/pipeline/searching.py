@@ -6,28 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.graph.view import Graph
-from onnxproof.parity.verification import Verifier
 from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
-from onnxproof.pipeline.loading import load_anew
 from onnxproof.pipeline.locating import SEARCHED, SILENT
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.search.attempts import Attempts, Told
 from onnxproof.search.guide import Guide
 from onnxproof.search.hunt import Hunt
 from onnxproof.search.look import Look
-from onnxproof.subject.subject import Subject
 
 
-def run_search(
-    emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, subject: Subject | None = None
-) -> None:
+def run_search(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:
     """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
     emit(Entered("search"))
-    subject = subject or load_anew(request)
     settings = request.verify
     listener = replace(SILENT, stage=lambda case, stage: emit(Entered(stage, case)))
-    verifier = Verifier(subject, artifact, settings, listener, stateful=stateful, effort=SEARCHED)
+    verifier = shop.verifier(request, artifact, listener, SEARCHED, stateful=stateful)
     verifier.calibrate()
     told = Told(
         hit=lambda case, file: emit(Hit(case, file)),

@@ -62,6 +62,8 @@ class Stage:
     """The worker's function, `package.module:name`."""
     fresh = False
     """Whether its process must be started anew, because it measures itself."""
+    shares = False
+    """Whether it works where others have, with what they have loaded and made."""
     attempts = 1
     """Children that may be told to do it."""
     optional = False
@@ -126,6 +128,7 @@ class Verify(Stage):
     """Run the planned cases on both sides; a death costs its case, and the next child goes on."""
 
     name, work, attempts = "verify", "onnxproof.pipeline.verifying:run_verify", MAX_CHILDREN
+    shares = True
 
     def wanted(self, run: Run) -> bool:
         return run.request.steps.cases and super().wanted(run)
@@ -153,6 +156,7 @@ class Search(Stage):
     """Look for an input on which the sides part, where the planned cases left something to find."""
 
     name, work, optional = "search", "onnxproof.pipeline.searching:run_search", True
+    shares = True
 
     def wanted(self, run: Run) -> bool:
         return run.request.steps.cases and super().wanted(run) and run.worth_searching()
@@ -183,6 +187,7 @@ class Locate(Stage):
     """The cause of what parts, and the smallest input that shows it; what is not found leaves the findings as they are."""
 
     name, work, optional, explains = "locate", "onnxproof.pipeline.locating:run_locate", True, True
+    shares = True
 
     def wanted(self, run: Run) -> bool:
         steps = run.request.steps
@@ -196,6 +201,7 @@ class Evaluate(Stage):
     """Run the data set through both sides. Finished shards are on disk: after a death one more child goes on from there."""
 
     name, work, attempts = "evaluate", "onnxproof.pipeline.evaluating:run_evaluate", 2
+    shares = True
 
     def wanted(self, run: Run) -> bool:
         return run.request.evaluate is not None and super().wanted(run)

@@ -7,13 +7,13 @@ from pathlib import Path
 from onnxproof.candidates import choose_candidate
 from onnxproof.errors import FindingError
 from onnxproof.lints.refusal import explain_refusal
-from onnxproof.parity.verification import Listener, Verifier, verify
+from onnxproof.parity.verification import Listener, verify
 from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paired, Planned
-from onnxproof.pipeline.loading import check_weights, describe_environment, load_anew
+from onnxproof.pipeline.loading import describe_environment
+from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
-from onnxproof.subject.subject import Subject
 
 
 def run_verify(
@@ -24,17 +24,14 @@ def run_verify(
     *,
     stateful: bool,
     weights: str | None = None,
-    subject: Subject | None = None,
+    shop: Workshop,
 ) -> None:
     """Run the cases that are not done yet; emits the plan, stages, cases and findings."""
     emit(Entered("import"))
-    if subject is None:
-        subject = load_anew(request)
-        check_weights(subject, request, weights)
-    listener = make_listener(emit)
+    subject, listener = shop.load(request, weights), make_listener(emit)
     try:
         emit(Entered("session"))
-        verifier = Verifier(subject, artifact, request.verify, listener, stateful=stateful)
+        verifier = shop.verifier(request, artifact, listener, stateful=stateful)
         verify(verifier, listener, done, request.verify.budget)
     except FindingError as error:
         finding = explain_refusal(

@@ -1,4 +1,4 @@
-"""The child process: reads its order, works, and says what comes of it."""
+"""The child process: reads its orders, works, and says what comes of each."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ import os
 import pickle
 import sys
 import traceback
+from contextlib import suppress
+from typing import Any
 
 from onnxproof.errors import UserError
 from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, make_frame, write_all
 
 
 def main() -> None:
-    """Entry of `python -m onnxproof.process.child ORDER EVENTS`, two numbers of open files."""
+    """Entry of `python -m onnxproof.process.child ORDERS EVENTS`, two numbers of open files."""
     attend(int(sys.argv[1]), int(sys.argv[2]))
 
 
-def attend(page: int, events: int) -> None:
-    """Do an order, tell about it, and end the process."""
+def attend(orders: int, events: int) -> None:
+    """Do what is ordered, tell about it, and end the process when nothing more comes or something went wrong."""
+    kept: dict[str, Any] = {}
     try:
-        with os.fdopen(page, "rb") as file:
-            order: Order = pickle.load(file)
-        order.carry_out(lambda value: write_all(events, make_frame(SAID, value)))
-        last = make_frame(DONE)
+        with os.fdopen(orders, "rb") as file, suppress(EOFError):
+            while True:
+                order: Order = pickle.load(file)
+                order.carry_out(lambda value: write_all(events, make_frame(SAID, value)), kept)
+                write_all(events, make_frame(DONE))
     except BaseException as error:
-        last = make_frame(FAILED, _failure(error))
-    write_all(events, last)
+        write_all(events, make_frame(FAILED, _failure(error)))
     _leave()
 
 

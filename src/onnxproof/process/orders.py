@@ -27,10 +27,20 @@ class Order:
     fresh: bool = False
     """Whether it shares nothing with other children, so that its memory can be measured."""
 
-    def carry_out(self, say: Say) -> None:
-        """Do it in this process."""
-        module, _, name = self.function.partition(":")
-        getattr(import_module(module), name)(say, **self.arguments)
+    keeps: str = ""
+    """A class, by its name: the function is given an object of it as `shop`, the same one for all orders of a child."""
+
+    def carry_out(self, say: Say, kept: dict[str, Any]) -> None:
+        """Do it in this process, with what earlier orders have `kept`."""
+        if self.keeps and self.keeps not in kept:
+            kept[self.keeps] = _find(self.keeps)()
+        given = {"shop": kept[self.keeps]} if self.keeps else {}
+        _find(self.function)(say, **self.arguments, **given)
+
+
+def _find(name: str) -> Any:
+    module, _, attribute = name.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import msgspec
 from onnxproof import errors
 from onnxproof.errors import OnnxproofError, UserError
 from onnxproof.process.dialogue import name_signal
-from onnxproof.process.orders import FAILED, SAID, Failure, Frames, Order
+from onnxproof.process.orders import FAILED, SAID, Failure, Frames, Order, write_all
 
 # Elsewhere system libraries may not survive a fork: every child is started anew.
 FORKS = sys.platform == "linux"
@@ -47,26 +47,32 @@ class End:
         return name_signal(self.returncode)
 
 
-def supervise(order: Order, receive: Callable[[bytes], Any], limit: Callable[[], float]) -> End | None:
-    """Run one child to its end: None when its work was done. What it says goes to `receive`, undecoded.
+def supervise(
+    order: Order, receive: Callable[[bytes], Any], limit: Callable[[], float], standing: Child | None = None
+) -> End | None:
+    """Have one order carried out: None when it was done. What the child says goes to `receive`, undecoded. A `standing` child
+    waits for the next order then, with all that it has loaded; any other one ends.
 
     The child is stopped when nothing comes for `limit` seconds, asked anew after each word. What the child raised is
     raised here: the user's mistake as such, a bug as `InternalError`; a lack of memory is a death.
     """
-    child = _Child(order)
+    child = standing or Child(fresh=order.fresh)
     failure: Failure | None = None
     done = False
     try:
-        for kind, body in child.frames(limit):
+        for kind, body in child.carry_out(order, limit):
             if kind == SAID:
                 receive(body)
             elif kind == FAILED:
                 failure = msgspec.msgpack.decode(body, type=Failure)
             else:
                 done = True
+        if done and standing is not None:
+            return None
         end = child.end()
     finally:
-        child.stop()
+        if not (done and standing is not None):
+            child.stop()
     if failure is not None:
         _raise(failure)
     return None if done else replace(end, starved=failure is not None)
@@ -161,37 +167,45 @@ def prepare(preload: Sequence[str]) -> Iterator[None]:
         mine.close()
 
 
-class _Child:
-    """One child process at work on one order."""
+class Child:
+    """One child process: it carries out one order after the other, until it hears of no more."""
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, *, fresh: bool = False) -> None:
         self._read, write = os.pipe()
+        orders, self._orders = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in end(): it lives as long as the child
-        with tempfile.TemporaryFile() as page:
-            page.write(pickle.dumps(order))
-            page.seek(0)
-            self._process = _start(page.fileno(), write, self._log.fileno(), order.fresh)
+        self._process = _start(orders, write, self._log.fileno(), fresh)
         os.close(write)
+        os.close(orders)
         self._hung = False
+        self._pipes: tuple[int, ...] = (self._orders, self._read)
 
-    def frames(self, limit: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
-        """What it says, as it comes."""
+    @property
+    def alive(self) -> bool:
+        """Whether it can be told something."""
+        return not self._log.closed and self._process.poll() is None
+
+    def carry_out(self, order: Order, limit: Callable[[], float]) -> Iterator[tuple[bytes, bytes]]:
+        """What it says to an order, as it comes, to the word that it is done or has failed."""
+        with contextlib.suppress(BrokenPipeError):  # it is dead, and will say nothing
+            write_all(self._orders, pickle.dumps(order))
         frames = Frames()
-        try:
-            while True:
-                ready, _, _ = select.select([self._read], [], [], limit())
-                if not ready:
-                    self._hung = True
+        while True:
+            ready, _, _ = select.select([self._read], [], [], limit())
+            if not ready:
+                self._hung = True
+                return
+            chunk = os.read(self._read, 1 << 16)
+            if not chunk:
+                return
+            for kind, body in frames.feed(chunk):
+                yield kind, body
+                if kind != SAID:
                     return
-                chunk = os.read(self._read, 1 << 16)
-                if not chunk:
-                    return
-                yield from frames.feed(chunk)
-        finally:
-            os.close(self._read)
 
     def end(self) -> End:
-        """Wait for the child, or stop it where it hangs."""
+        """Wait for the child, which hears of no more orders, or stop it where it hangs."""
+        self._close()
         if self._hung:
             self._process.kill()
         code = self._process.wait()
@@ -200,8 +214,14 @@ class _Child:
         self._log.close()
         return End(code, self._hung, log)
 
+    def _close(self) -> None:
+        for pipe in self._pipes:
+            os.close(pipe)
+        self._pipes = ()
+
     def stop(self) -> None:
         """Kill the child if it is still there."""
+        self._close()
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()

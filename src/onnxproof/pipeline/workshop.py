@@ -1,0 +1,41 @@
+"""What the stages share that one process carries out: the subject is loaded once, its session and its float64 copy are made once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from onnxproof.parity.truth import PLANNED, Effort
+from onnxproof.parity.verification import Listener, Verifier
+from onnxproof.pipeline.loading import check_weights, load_anew
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import Request, VerifySettings
+from onnxproof.subject.subject import Subject
+
+
+@dataclass
+class Workshop:
+    """What is made already."""
+
+    subject: Subject | None = None
+    _verifier: Verifier | None = None
+    _asked: tuple[Artifact, VerifySettings, bool] | None = None
+
+    def load(self, request: Request, weights: str | None = None) -> Subject:
+        """The subject; loaded here, it must have the weights that another process exported."""
+        if self.subject is None:
+            self.subject = load_anew(request)
+            check_weights(self.subject, request, weights)
+        return self.subject
+
+    def verifier(
+        self, request: Request, artifact: Artifact, listener: Listener, effort: Effort = PLANNED, *, stateful: bool
+    ) -> Verifier:
+        """What runs cases of this artifact."""
+        asked = (artifact, request.verify, stateful)
+        if self._verifier is not None and self._asked == asked:
+            return self._verifier.again(listener, effort)
+        self._asked = asked
+        self._verifier = Verifier(
+            self.load(request), artifact, request.verify, listener, stateful=stateful, effort=effort
+        )
+        return self._verifier

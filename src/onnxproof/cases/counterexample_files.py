@@ -20,6 +20,7 @@ def write(file: Path, inputs: Inputs) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     # First beside it, then in its place: a process that dies meanwhile leaves no half of a file.
     half = file.with_name(f".{file.name}.half")
+    # Not np.savez: it takes names as keywords, and an input called `file` is one of its own.
     with zipfile.ZipFile(half, "w") as archive:
         for name, array in inputs.items():
             with archive.open(f"{name}.npy", "w") as entry:

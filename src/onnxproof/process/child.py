@@ -25,6 +25,7 @@ def attend(page: int, events: int) -> None:
         order.carry_out(lambda value: write_all(events, make_frame(SAID, value)))
         last = make_frame(DONE)
     except BaseException as error:
+        # KeyboardInterrupt and SystemExit, too: a child without a last word counts as one that crashed.
         last = make_frame(FAILED, _failure(error))
     write_all(events, last)
     _leave()
@@ -39,6 +40,7 @@ def _failure(error: BaseException) -> Failure:
 
 def _leave() -> None:
     """End without the second that Python takes to free the exporter's objects one by one."""
+    # os._exit skips them, and some end processes that were started here.
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -167,10 +167,13 @@ class _Child:
     def __init__(self, order: Order) -> None:
         self._read, write = os.pipe()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed in end(): it lives as long as the child
+        # A file takes an order of any size before anybody reads it; a pipe would wait for its reader.
         with tempfile.TemporaryFile() as page:
             page.write(pickle.dumps(order))
+            # The child shares the position in the file.
             page.seek(0)
             self._process = _start(page.fileno(), write, self._log.fileno(), order.fresh)
+        # While it is open here, the death of the child would not end the pipe.
         os.close(write)
         self._hung = False
 

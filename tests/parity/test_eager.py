@@ -53,3 +53,26 @@ def test_a_stateful_modules_buffers_are_put_back(stateful, left):
 def test_a_refusal_and_a_lack_of_memory_differ(value, error):
     with pytest.raises(error):
         runner()[1].run({"x": np.full(2, value, np.float32)})
+
+
+class Counting(nn.Module):
+    """Answers how often it was called."""
+
+    def __init__(self, rebinds: bool) -> None:
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(()))
+        self.rebinds = rebinds
+
+    def forward(self, x):
+        if self.rebinds:
+            self.calls = self.calls + 1
+        else:
+            self.calls += 1
+        return self.calls
+
+
+@pytest.mark.parametrize("rebinds", [True, False])
+def test_a_forward_that_changes_a_buffer_is_a_first_one_every_time(rebinds):
+    runner = EagerRunner(make_subject(Counting(rebinds).eval(), (torch.ones(2),)), stateful=True)
+    answers = [runner.run({"x": np.ones(2, "f4")})["output"] for _ in range(3)]
+    assert [float(answer) for answer in answers] == [1.0, 1.0, 1.0]

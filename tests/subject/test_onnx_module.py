@@ -52,3 +52,8 @@ def test_noise_is_put_on_what_rounds_and_on_nothing_else(tmp_path):
     assert (rounded["y"] == -x).all()
     off = np.abs(rounded["z"] / np.exp(x) - 1)
     assert 1e-4 < off.max() <= 2e-3
+
+
+def test_a_scalar_stays_a_scalar(tmp_path):
+    path = saved(tmp_path, "y = ReduceSum <keepdims = 0> (x)", "(float[3] x) => (float y)")
+    assert GraphModule(path)(x=torch.ones(3))["y"].shape == ()

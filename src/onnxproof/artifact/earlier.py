@@ -58,6 +58,7 @@ def export_once(subject: Subject, path: Path, options: ExportOptions, weights: s
         for finding in before.findings:
             report(finding)
         return before.artifact
+    # Before the export: a run that dies in it must not leave a note about another file.
     note.unlink(missing_ok=True)
     found: list[Finding] = []
 
@@ -131,12 +132,14 @@ def _text(value: Any, depth: int = DEEPEST) -> str:
     if isinstance(value, (list, tuple)):
         return f"{kind}{[_text(one, depth - 1) for one in value]}"
     if isinstance(value, (set, frozenset)):
+        # The order of a set may change from process to process.
         return f"{kind}{sorted(_text(one, depth - 1) for one in value)}"
     if isinstance(value, dict):
         return f"{kind}{[(_text(key, depth - 1), _text(one, depth - 1)) for key, one in value.items()]}"
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
         held = _text([cells, value.__defaults__, value.__kwdefaults__], depth - 1)
+        # Its repr holds an address, which changes too.
         return f"{marshal.dumps(value.__code__)!r} {held}"
     return f"{kind} {_text(getattr(value, '__dict__', None), depth - 1)}"
 

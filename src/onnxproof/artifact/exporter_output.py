@@ -25,6 +25,7 @@ def catch_output() -> Iterator[io.StringIO]:
     ):
         warnings.simplefilter("default")
         for log in loggers:
+            # torch's handlers hold the stderr of the time they were made: redirecting it does not reach them.
             log.handlers, log.propagate = [handler], False
         try:
             yield text

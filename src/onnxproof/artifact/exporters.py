@@ -182,6 +182,7 @@ def _unwrap_names(model: ir.Model) -> None:
     taken |= {value.name for node in graph.all_nodes() for value in node.outputs}
     for given, value in list(graph.initializers.items()):
         name = given.removeprefix(PREFIX + ".")
+        # A name that is taken would make one value of two.
         if name != given and name not in taken:
             taken.add(name)
             value.name = name

@@ -22,8 +22,10 @@ class FlatModule(nn.Module):
         super().__init__()
         self.model = subject.module
         self._rebuild = subject.inputs.rebuild
+        # Not eval(), which would change the user's own module for good.
         self.training = False
 
+    # torch's messages name `leaves`, and are read by it (`diagnosis/chain.py`, `artifact/specialised.py`).
     def forward(self, *leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args, kwargs = self._rebuild(leaves)
         return tuple(flatten(self.model(*args, **kwargs)).tensors.values())

@@ -37,6 +37,7 @@ def share_by_structure(
     mine = [(op, shapes.get(name), name) for op, name in _results(graph)]
     known = {name: np.shape(other_values[name]) for _, name in _results(other) if name in other_values}
     theirs = [(op, known.get(name), name) for op, name in _results(other)]
+    # autojunk leaves out what occurs often in long lists, and layers that repeat are all of a graph.
     matcher = SequenceMatcher(None, [str(one[:2]) for one in mine], [str(one[:2]) for one in theirs], autojunk=False)
     pairs = {}
     for tag, a, b, c, d in matcher.get_opcodes():

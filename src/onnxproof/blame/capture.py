@@ -40,6 +40,7 @@ def capture(subject: Subject) -> Captured:
     """Export again, in memory, keeping every step."""
     tensors = subject.inputs.tensors
     dims = tuple(dict(subject.dynamic.get(name, {})) or None for name in tensors)
+    # torch.export takes sizes 0 and 1 for constants.
     leaves = tuple(resize_examples(subject, {name: max(size, 2) for name, size in subject.sizes().items()}))
     with catch_output(), enter_eval(subject.module), preserve_buffers(subject.module), torch.no_grad():
         try:
@@ -112,6 +113,7 @@ def compute_truth(
         elif isinstance(result, (tuple, list)):
             for i, value in enumerate(result):
                 if isinstance(value, torch.Tensor):
+                    # As the exporter names the results of such a node, so that they are found by name.
                     values[f"{node.name}__{i}"] = to_numpy(value)
 
     arguments = _arguments(captured.program, subject, inputs)
@@ -143,6 +145,7 @@ def trace_outputs(subject: Subject, inputs: Arrays) -> list[Array] | None:
     """What the module says after it was traced on its example, as the TorchScript exporter does; None where it cannot be."""
     try:
         with catch_output(), enter_eval(subject.module), preserve_buffers(subject.module), torch.no_grad():
+            # The exporter does without the check, which would trace the module once more.
             traced = torch.jit.trace(FlatModule(subject), tuple(subject.inputs.tensors.values()), check_trace=False)
             outputs = traced(*[to_torch(inputs[name]) for name in subject.inputs.tensors])
     except Exception:

@@ -107,6 +107,7 @@ class Locator:
             return Blame(form)
         feed = self._feed(self._graph, inputs)
         aligned = self._aligned(inputs, feed)
+        # What the module itself says of its outputs comes first: the captured program may be wrong already.
         known = Layered(
             {graph: truth[module] for module, graph in self._outputs.items() if module in truth}, aligned.values
         )
@@ -115,6 +116,7 @@ class Locator:
         culprits = self._provenance.suspects(found, least)
         every = Layered(known, values, feed)
         if explained or not culprits:
+            # Sessions are opened next, and bring the weights once more.
             self._evaluators.clear()
             blamed = self._runtime.magnified if explained else self._runtime.blame
             return replace(blamed(inputs, every), aligned=aligned.how)
@@ -234,6 +236,7 @@ class Locator:
         def left(mended: str | None) -> float:
             truth = {**outputs, **({mended: known[mended]} if mended is not None else {})}
             found = follow(self._exact(self._graph), feed, truth, replace=mended is not None, keep=outputs)
+            # Finite: the difference of two infinite errors would be NaN.
             return min(find_worst([one for one in found if one.value in outputs and one.value != mended]), 1e300)
 
         total = left(None)

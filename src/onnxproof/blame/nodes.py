@@ -19,6 +19,7 @@ from onnxproof.tensors.arrays import Array, Floats
 Values = MutableMapping[str, Array]
 # Introduced error above which a node is a suspect: float32 constants cost less.
 WORTH_TELLING = 3e-7
+# A little below float32's largest number, so that this one counts as infinite too.
 LARGEST = 3.4e38
 # Elements that are compared at once.
 SLAB = 1 << 20
@@ -65,6 +66,7 @@ def follow(
             true = truth[name]
             found.append(_introduced(stop, name, array, true, name in evaluator.outputs))
             if replace and name not in keep and array.shape == true.shape:
+                # The next node was written for the graph's dtype.
                 return true.astype(array.dtype, copy=False)
         elif name and values is not None:
             values[name] = array
@@ -95,6 +97,7 @@ def measure_distance(value: Array, true: Array) -> float:
 def _worst(value: Array, true: Array) -> tuple[float, int | None]:
     """The distance, and the flat place of the worst element."""
     if value.shape != true.shape:
+        # The same numbers in another shape are no error of an inner value; an output's shape is asked about before.
         return (np.inf, None) if value.size != true.size else _worst(value.reshape(true.shape), true)
     if not true.size or np.array_equal(value, true):  # most nodes do exactly what they should
         return 0.0, None

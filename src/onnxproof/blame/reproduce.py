@@ -39,6 +39,7 @@ def reproduce_culprits(
 def _folder(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: Path) -> str | None:
     if culprit.value is None or culprit.value not in truth:
         return None
+    # A reproduction is an extra: a full disk must not cost the blame.
     with suppress(NotAlone, OSError, ValueError, TypeError):
         return str(reproduce(graph, culprit.node, culprit.value, fed, truth[culprit.value], folder))
     return None
@@ -57,6 +58,7 @@ def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected:
     answer = _narrowed(expected, graph.types.get(value))
     fed = [_narrowed(known[name], graph.types.get(name)) for name in list_names(inputs)]
     feeds = _numbered(alone.graph, fed, answer)
+    # Exporters put slashes into names of nodes.
     target = folder / (re.sub(r"[^A-Za-z0-9_.-]+", "_", node_name).strip("_.") or "node")
     target.mkdir(parents=True, exist_ok=True)
     ir.save(alone, target / "node.onnx")

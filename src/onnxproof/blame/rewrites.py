@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+# onnxruntime ignores names that it does not know: those of several releases may stand here.
 REWRITES = (
     "Pad_Fusion ConvAddFusion ConvMulFusion ConvBNFusion ConvActivationFusion ConvAddActivationFusion MatMulAddFusion "
     "MatMulScaleFusion MatmulTransposeFusion MatMulActivationFusion MatMul_BatchNormalization_Fusion GemmActivationFusion "

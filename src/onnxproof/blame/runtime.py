@@ -69,6 +69,7 @@ class Runtime:
         )
         if not self.candidate.abilities.inner_values:
             return Blame("optimize", rewrite=rewrite, unseen=True)
+        # Showing inner values forbids some fusions: where the fault vanishes with them, the proof says so.
         seen = self._watched(self.settings, inputs, truth)
         gone = all(seen.errors.get(name, 0.0) <= PARTED for name in list_names(self._graph.outputs))
         return Blame("optimize", rewrite=rewrite, vanishes=gone)

@@ -63,6 +63,7 @@ def watch(
     budget: int,
 ) -> Seen:
     """Run the graph chunk by chunk and compare every value that has a true one."""
+    # A session made from bytes does not know where the weights lie.
     seen, settings = Seen(), replace(settings, weights=graph.folder)
     shown = [name for node in graph.nodes for name in list_names(node.outputs) if name in truth]
     for group in split_names(shown, {name: truth.bytes_of(name) for name in shown}, budget):
@@ -111,6 +112,7 @@ def trace_way(graph: Graph, errors: Mapping[str, float], modules: Mapping[str, s
     for node in graph.nodes:
         error, inherited = _largest(errors, node.outputs), _largest(errors, node.inputs)
         if error > 0:
+            # inf − inf is NaN: behind an infinite error nothing is told of a node's own.
             own = max(0.0, error - inherited) if np.isfinite(inherited) else 0.0
             module = modules.get(label_node(node))
             steps.append(Step(label_node(node), node.op_type, min(own, 1e300), min(inherited, 1e300), module))

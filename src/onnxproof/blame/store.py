@@ -37,6 +37,7 @@ class Store(MutableMapping[str, Array]):
             self._held[name] = array
             self._room -= size
         else:
+            # Not by its name, which may hold slashes; the count grows with every file.
             self._files[name] = Path(self._folder.name) / f"{self.spilled}.npy"
             np.save(self._files[name], array, allow_pickle=False)
             self.spilled += size

@@ -64,6 +64,7 @@ def feed(inputs: Arrays, declared: Mapping[str, str], renamed: Mapping[str, str]
 
 def _cast(array: Array, kind: str) -> Array:
     dtype = read_dtype(kind)
+    # ascontiguousarray gives a single number a dimension: the shape is put back.
     cast = np.ascontiguousarray(array if dtype is None else array.astype(dtype, copy=False)).reshape(array.shape)
     return cast.view(NARROW[kind][0]) if kind in NARROW else cast
 

@@ -30,6 +30,7 @@ NOT_THEIRS = frozenset({"PYTHONPATH", "PYTHONHOME"})
 
 def reach_environment(interpreter: str) -> PythonEnvironment:
     """One process for all sessions of an interpreter."""
+    # The path is part of the key: a relative one means another interpreter in another folder.
     return _environment(interpreter, _absolute(interpreter))
 
 
@@ -155,6 +156,7 @@ class RemoteSession:
         self._lost = 0
         self._facts: Mapping[str, Any] = {}
         self._open()
+        # Also for a session that nobody closes: there it would hold its weights as long as the process lives.
         self._close = weakref.finalize(self, there.forget, self._number)
 
     def _open(self) -> None:
@@ -190,6 +192,7 @@ class RemoteSession:
     def run(self, inputs: Arrays) -> Outputs:
         told, blobs = serve.pack(exchange.feed(inputs, self._facts["inputs"], self._renamed))
         try:
+            # The input before may have killed the process, and all its sessions with it.
             if self._lost != self._there.lost:
                 self._open()
             answer = self._there.ask({"ask": "run", "session": self._number, "arrays": told}, blobs)

@@ -49,9 +49,11 @@ def make_options(settings: Settings) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[settings["optimization"]])
+    # Only what is fatal is printed: what fails is raised in the same words.
     options.log_severity_level = 4
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if settings["weights"] is not None:
+        # Of a model in bytes, onnxruntime cannot know the folder.
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", settings["weights"])
     if not settings["spinning"]:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -173,6 +175,7 @@ def _read(pipe: int, count: int) -> memoryview:
     while left:
         part = os.read(pipe, min(len(left), 1 << 20))
         if not part:
+            # Not sys.exit, which would end this thread alone.
             os._exit(0)
         left[: len(part)] = part
         left = left[len(part) :]
@@ -239,6 +242,7 @@ def main() -> None:
     """Answer until the other side is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to everybody: who asks decides
     pipes = os.dup(0), os.dup(1)
+    # Nobody else may read from the pipe of questions.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)  # what a runtime prints goes to the log
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()

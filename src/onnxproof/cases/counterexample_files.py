@@ -20,6 +20,7 @@ def write(file: Path, inputs: Inputs) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     # First beside it, then in its place: a process that dies meanwhile leaves no half of a file.
     half = file.with_name(f".{file.name}.half")
+    # Not np.savez: it takes names as keywords, and an input called `file` is one of its own.
     with zipfile.ZipFile(half, "w") as archive:
         for name, array in inputs.items():
             with archive.open(f"{name}.npy", "w") as entry:
@@ -41,7 +42,7 @@ def read(file: Path) -> dict[str, Array]:
 def _plain(array: Array) -> Array:
     """What npz cannot hold (bfloat16 and the like) as the same bytes."""
     foreign = array.dtype.kind == "V" or array.dtype.isbuiltin == 2
-    return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}") if foreign else np.asarray(array)
+    return np.array(array, order="C").view(f"V{array.dtype.itemsize}") if foreign else np.asarray(array)
 
 
 def cast_to_domains(inputs: Inputs, domains: Sequence[Domain]) -> dict[str, Array]:

@@ -74,6 +74,7 @@ def infer_domain(
     role = role or (_float_role if floats else _integer_role)(name.lower(), example, declared is not None, use)
     valid = declared
     if declared is not None and example.dtype.kind in "iu":
+        # A range of 0.5 to 9.5 allows the integers 1 to 9.
         valid = Range(float(np.ceil(declared.low)), float(np.floor(declared.high)))
     elif declared is None and role == "mask":
         valid = Range(0, 1)

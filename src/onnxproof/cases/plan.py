@@ -94,6 +94,7 @@ def _make(case: Case, domain: Domain) -> Array:
     shape = domain.sized(case.sizes)
     if case.profile == "example":
         return resize_example(domain, shape)
+    # Not hash(), which may differ from process to process.
     generator = np.random.default_rng(zlib.crc32(f"{case.name}\0{domain.name}".encode()))
     return fill(domain, case.profile, shape, generator, case.sizes)
 

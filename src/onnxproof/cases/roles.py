@@ -46,6 +46,7 @@ def _use(value: ir.Value) -> Use:
     added = [out for node, _ in direct if node.op_type == "Add" for out in node.outputs]
     past = (node for out in added for node, _ in _consumers(out, PASSED_THROUGH))
     return Use(
+        # An id that is looked up in several tables must be in the smallest.
         table=min(tables, default=None),
         selects=any(node.op_type == "Where" and place == 0 for node, place in _consumers(value, after)),
         compared=any(node.op_type in COMPARISONS for node, _ in direct),

@@ -111,6 +111,7 @@ def cover_pairs(choices: Mapping[str, Sequence[int]]) -> list[Sizes]:
     }
     rows: list[Sizes] = []
     while open_pairs:
+        # The order of a set depends on the process; the plan must not.
         row: Sizes = dict(min(open_pairs, key=sorted))
         for name, sizes in choices.items():
             if name not in row:

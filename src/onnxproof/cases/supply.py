@@ -114,6 +114,7 @@ class Supply:
         for i, domain in enumerate(self.domains):
             if domain.role == "integer" and domain.valid is None:
                 wide = replace(domain, valid=WIDE_INTEGERS)
+                # `tiny` is the two ends of the range, which `normal` may miss.
                 tried = (make_inputs(make_case({}, profile), [wide]) for profile in ("normal", "tiny"))
                 accepted = all(accepts({**self.example(), **inputs}) for inputs in tried)
                 self.domains[i] = wide if accepted else replace(domain, valid=observe_range(domain), extremes=False)

@@ -29,6 +29,7 @@ FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "large": lambda g, s: np.clip(g.standard_normal(s) * 300, -FAIR_LIMIT, FAIR_LIMIT),
     "negative": lambda g, s: -np.abs(g.standard_normal(s)),
     "mixed": lambda g, s: np.clip(g.standard_normal(s) * 10 ** g.uniform(-4, 2.5, s), -FAIR_LIMIT, FAIR_LIMIT),
+    # Exact halves, on which ways of rounding differ.
     "halves": lambda g, s: g.integers(-6, 7, s) / 2.0,
     "constant": lambda g, s: np.broadcast_to(g.standard_normal((*s[:-1], 1)), s).copy() if s else g.standard_normal(s),
     "hints": lambda g, s: g.standard_normal(s) * 10,
@@ -40,6 +41,7 @@ FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "exponents": lambda g, s: g.choice(EXPONENTS, s) * g.choice([1.0, -1.0], s) * _some_rows(g, s),
     "denormal": lambda g, s: g.standard_normal(s) * 1e-40,
     "huge": lambda g, s: g.standard_normal(s) * 1e30,
+    # The second is the root of the first: where a square begins to overflow.
     "largest": lambda g, s: g.choice([3.4028234663852886e38, 1.8446743e19, 1.0], s) * g.choice([1.0, -1.0], s),
     "nonfinite": lambda g, s: _nonfinite(g, s, (np.nan, np.nan, np.inf, -np.inf, 0.0)),
     "infinite": lambda g, s: _nonfinite(g, s, (np.inf, -np.inf)),
@@ -116,6 +118,7 @@ def _nonfinite(g: Generator, shape: Shape, choice: tuple[float, ...]) -> Floats:
         return np.asarray(values)
     rows = values.reshape(-1, shape[-1]) if shape else values.reshape(1, 1)
     kinds = g.choice(choice, len(rows))
+    # Chance may leave a small batch without any.
     kinds[0] = choice[0]
     places = g.integers(0, rows.shape[1], len(rows))
     hit = kinds != 0

@@ -79,6 +79,7 @@ def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, folder
     if member.compress_type != zipfile.ZIP_STORED:
         return Path(archive.extract(member, folder)), 0
     with file.open("rb") as stream:
+        # Where the data begin only the local header tells: the directory's extra part may have another length.
         stream.seek(member.header_offset + 26)
         name, extra = (int.from_bytes(stream.read(2), "little") for _ in range(2))
     return file, member.header_offset + 30 + name + extra
@@ -88,6 +89,7 @@ def _mapped(file: Path, offset: int, label: str) -> Array:
     """The array at a place in a file, mapped into memory."""
     with file.open("rb") as stream:
         stream.seek(offset)
+        # np.load maps no member of an npz, only whole files.
         version = np.lib.format.read_magic(stream)
         reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, fortran, dtype = reader(stream)

@@ -81,6 +81,7 @@ def _load_tensors(file: Path, label: str) -> Any:
     import torch
 
     try:
+        # The format of before torch 1.6 is no zip, and cannot be mapped.
         return torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
     except pickle.UnpicklingError:
         raise InputError(

@@ -21,6 +21,7 @@ AHEAD = 2
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:
     """The same items, made ahead in a thread; what goes wrong there is raised where they are used."""
     end = object()
+    # One thread: a generator cannot be advanced by two at once.
     pool = ThreadPoolExecutor(1)
     try:
         waiting = deque(pool.submit(next, items, end) for _ in range(AHEAD))

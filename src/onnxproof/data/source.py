@@ -184,5 +184,6 @@ def fingerprint_values(table: Mapping[str, Any]) -> str:
     digest = hashlib.blake2b(digest_size=12)
     for name, array in ((name, make_array(value)) for name, value in table.items()):
         digest.update(f"{name} {array.dtype} {array.shape}".encode())
+        # The bytes of Python objects are addresses.
         digest.update(array.tobytes() if array.dtype.kind in "fiub" else repr(array.tolist()).encode())
     return digest.hexdigest()

@@ -60,7 +60,9 @@ class ArrowSource(Source):
             inner = self._array(column.flatten(), name)
             return inner.reshape(len(column), lengths[0], *inner.shape[1:])
         if types.is_string(kind) or types.is_large_string(kind):
+            # A None among texts would make an array of objects.
             return np.array(column.fill_null("").to_pylist())
+        # Only a float has NaN for what is missing; numpy has no decimals.
         if types.is_null(kind) or types.is_decimal(kind) or (types.is_boolean(kind) and column.null_count):
             column = column.cast(pa.float64())
         elif not types.is_primitive(kind):
@@ -96,6 +98,7 @@ def open_parquet(file: Path, label: str) -> Source:
 
 def open_csv(file: Path, label: str) -> Source:
     """Block by block. Whole numbers are read as floats: a later block may have fractions."""
+    # Else a block may end within a quoted text that has several lines.
     parse = csv.ParseOptions(newlines_in_values=True)
     with csv.open_csv(file, parse_options=parse) as reader:
         schema = reader.schema

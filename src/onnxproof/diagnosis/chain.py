@@ -14,6 +14,7 @@ from onnxproof.findings.frames import find_traced_frame, find_user_frame, locate
 
 def read_chain(error: BaseException) -> str:
     """The texts of an exception and its causes, innermost first."""
+    # The innermost is the cause, and what stands first in the text is told.
     return "\n".join(f"{type(link).__name__}: {link}" for link in reversed(follow_links(error)))
 
 
@@ -67,6 +68,7 @@ def find_called(error: BaseException) -> str | None:
 
 def shorten_chain(text: str, lines: int = 12) -> str:
     """The first lines of an exception chain that say something."""
+    # torch.onnx colours its reports.
     text = re.sub(r"\x1b\[[0-9;]*m|\[9?6?m?(?=This is step)", "", text)
     useful = [
         line.rstrip()
@@ -114,4 +116,5 @@ def blames_optimiser(error: BaseException) -> bool:
     """Whether it was the exporter's own graph optimiser that failed."""
     text = read_chain(error)
     told = any(part in text for part in ("PassError", "onnxscript/optimizer", "onnxscript/rewriter"))
+    # Some passes fail with a plain error: only its frames tell whose it is.
     return told or "onnx_ir/passes" in "".join(traceback.format_exception(error))

@@ -84,6 +84,7 @@ def diagnose_text(text: str) -> Finding | None:
     """What a text from elsewhere tells, a message, a whole log or somebody's own words; None where nothing of the catalogue fits."""
     text = text.translate(QUOTES)
     errors = keep_errors(text)
+    # Frames name much that did not fail: the whole text is read only where the errors alone say nothing.
     known = _first(text, ("traceback",)) or _first(errors, _everyone(errors)) or _first(text, _everyone(text))
     return (_first(errors, ("people",)) or known) if known is None or known.entry.vague else known
 

@@ -19,6 +19,7 @@ def inline(graph: Graph, node: ir.Node) -> Graph | None:
     """The nodes that a node with known types stands for; None where it is no function here."""
     call = ir.to_proto(node)
     own = [f for f in graph.proto.functions if (f.domain, f.name) == (node.domain, node.op_type)]
+    # A copy: its domain is about to change, and the file's own function stays as it is.
     function = onnx.FunctionProto.FromString(own[0].SerializeToString()) if own else _of_standard(graph, call)
     if function is None:
         return None

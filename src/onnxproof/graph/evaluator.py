@@ -66,6 +66,7 @@ class Evaluator:
         self, inputs: Mapping[str, Array], onward: Pass | None = None, rescue: Rescue | None = None
     ) -> dict[str, Array]:
         """The outputs (those before the end of a run that a node ended). A value is dropped after its last use."""
+        # ONNX calls an optional input that is left out by the empty name.
         values: ChainMap[str, Any] = ChainMap({"": None, **inputs}, *self._stored.maps)
         with np.errstate(all="ignore"):
             for node, done in zip(self._nodes, self._last, strict=True):
@@ -109,6 +110,7 @@ def _taken(node: onnx.NodeProto) -> Iterator[str]:
     for graph in list_subgraphs(node):
         for inner in graph.node:
             yield from _taken(inner)
+        # A branch may return a value of the outer graph that none of its nodes reads.
         yield from (output.name for output in graph.output)
 
 
@@ -122,6 +124,7 @@ class ReferenceRunner:
     ) -> None:
         self._renamed = dict(renamed or {})
         lengths = [node.name for node in model.graph.node if node.op_type in RECURRENT and any(node.input[4:5])]
+        # It would answer for whole sequences, and its answer would be taken for the truth.
         if lengths:
             raise Rejected(f"onnx's evaluator does not look at the sequence lengths of {lengths[0]}")
         try:

@@ -47,6 +47,7 @@ def _location(tensor: onnx.TensorProto) -> str:
 
 def escapes(location: str) -> bool:
     """Whether a path is absolute, or leaves the folder that it starts in."""
+    # By both systems' rules: a file may be written on one and read on the other.
     absolute = PurePosixPath(location).is_absolute() or PureWindowsPath(location).is_absolute()
     return absolute or ".." in PurePosixPath(location.replace("\\", "/")).parts
 
@@ -69,6 +70,7 @@ def _check_external(path: Path, model: onnx.ModelProto) -> None:
         needed[_location(tensor)] = max(needed.get(_location(tensor), 0), end)
     for place, end in needed.items():
         file = path.parent / place
+        # Asked before the file is looked for: nothing outside the folder is touched.
         if escapes(place):
             message = f"{path.name} looks for its weights outside its folder, in {place!r}"
             raise FindingError(found("OX323", message, evidence={"location": place}))
@@ -83,6 +85,7 @@ def _check_external(path: Path, model: onnx.ModelProto) -> None:
 def find_complaint(path: Path) -> Finding | None:
     """What the ONNX checker says against the file, if anything: onnxruntime may load it all the same."""
     try:
+        # By its path: a model above 2 GB, or with weights in other files, cannot be checked in memory.
         onnx.checker.check_model(str(path), full_check=True)
     except Exception as error:
         text = str(error).strip()

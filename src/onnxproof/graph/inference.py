@@ -25,6 +25,7 @@ def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     light = strip_initializers(model)
     listed = {value.name for value in model.graph.input}
     for tensor in model.graph.initializer:
+        # Small ones stay: shapes, axes and repeats are what inference computes with.
         if not tensor.external_data and tensor.ByteSize() <= HEAVY:
             light.graph.initializer.append(tensor)
         elif tensor.name not in listed:

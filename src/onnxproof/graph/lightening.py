@@ -37,6 +37,7 @@ def parse(path: Path) -> onnx.ModelProto:
     """The model in a file; the large tensors of a heavy one are said to lie in it."""
     if path.stat().st_size < HEAVY:
         return onnx.load(str(path), load_external_data=False)
+    # Mapped: the pages that hold large weights are never read.
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         light = b"".join(_model(data, path.name))
     model = onnx.ModelProto()
@@ -66,6 +67,7 @@ def _tensor(data: mmap.mmap, tensor: _Field, name: str) -> bytes:
         place.data_location = onnx.TensorProto.EXTERNAL
         for key, value in (("location", name), ("offset", field.content), ("length", field.end - field.content)):
             place.external_data.add(key=key, value=str(value))
+    # Parts of a message may be joined as bytes: protobuf reads them as one.
     return b"".join([*parts, place.SerializeToString()])
 
 

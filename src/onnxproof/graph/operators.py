@@ -19,6 +19,7 @@ from torch.nn import functional
 
 
 def _tensor(array: Any) -> torch.Tensor:
+    # A copy: torch takes no negative strides, which slices with a negative step leave.
     return torch.from_numpy(np.array(array, order="C"))
 
 
@@ -35,6 +36,7 @@ class _Window:
 
     def padded(self, x: Any, value: float = 0.0) -> torch.Tensor:
         """The array with its borders; torch's order is the last axis first, begin and end."""
+        # Not torch's own padding: it is the same at both ends, and in a pooling half the kernel at most.
         sides = [size for pair in reversed([*zip(self.begin, self.end, strict=True)]) for size in pair]
         return functional.pad(_tensor(x), sides, value=value)
 
@@ -59,6 +61,7 @@ class MaxPool(SlowMaxPool):
         known = x.dtype in (np.float64, np.float32) and len(self.onnx_node.output) == 1
         if not window.plain or given["ceil_mode"] or not known:
             return super()._run(x, **given)
+        # Zeros at the border would win against negative values.
         padded = window.padded(x, -torch.inf)
         return window.call("max_pool", padded, list(given["kernel_shape"]), window.strides, 0, window.dilations)
 

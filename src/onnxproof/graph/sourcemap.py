@@ -41,6 +41,7 @@ def read_origin(metadata: Mapping[str, str]) -> Origin:
     classes = _list(metadata.get("pkg.torch.onnx.class_hierarchy"))
     target = TARGET.search(metadata.get("pkg.torch.onnx.fx_node", ""))
     return Origin(
+        # The exporter's lists end with the node itself.
         module=unwrap_scope(scopes[-2]) if len(scopes) > 1 else None,
         cls=classes[-2] if len(classes) > 1 else None,
         **_line(frame),

@@ -32,6 +32,7 @@ SMALL = 64
 NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.float32, "value_floats": np.float32}
 
 
+# Known by identity: graphs are keys, and comparing two would compare their protobufs.
 @dataclass(frozen=True, eq=False)
 class Graph:
     """A model, and the file it was read from."""
@@ -169,6 +170,7 @@ class Graph:
     @cached_property
     def opsets(self) -> Mapping[str, int]:
         """Domain → version."""
+        # The standard's domain has two names, and a file may import both: the newer one counts.
         imports = sorted(self.model.opset_imports.items(), key=lambda one: one[1])
         return {"" if domain == "ai.onnx" else domain: int(version) for domain, version in imports}
 
@@ -241,6 +243,7 @@ class Graph:
         shown = copy.deepcopy(self.proto)
         if not besides:
             del shown.graph.output[:]  # what they do not need is left out by onnxruntime
+        # Without a type: onnxruntime infers it, also where our own inference does not know it.
         shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
         return bytes(shown.SerializeToString())
 

@@ -49,6 +49,7 @@ class Weights(Mapping[str, Array]):
             array = self._change(name, array)
             if name not in derived:
                 return array
+            # Seeded by its name: a weight is made anew whenever a node asks for it, and must come out the same.
             steps = partial(np.random.default_rng([seed, zlib.crc32(name.encode())]).uniform, 1 if seed % 2 else -4, 4)
             return np.asarray(array * (1 + steps(array.shape) * 2.0**-24))
 

@@ -62,6 +62,7 @@ def _widen_part(part: Part, keep_lossy: bool) -> None:
     for i, node in enumerate(part.node):
         lossy = keep_lossy and node.op_type == "Cast" and any(a.name == "to" and a.i in LOSSY for a in node.attribute)
         if lossy:
+            # The cast stays and is followed by one back: digits are lost, and the nodes after it still get float64.
             result = node.output[0]
             node.output[0] = f"{result}/narrow"
             back = onnx.helper.make_node("Cast", [node.output[0]], [result], name=node.name, to=onnx.TensorProto.DOUBLE)
@@ -70,6 +71,7 @@ def _widen_part(part: Part, keep_lossy: bool) -> None:
         for attribute in node.attribute:
             _widen_attribute(attribute, keep_lossy)
         _widen_default(node)
+    # From the end, so that the places before stay right.
     for place, node in reversed(added):
         part.node.insert(place, node)
 
@@ -154,6 +156,7 @@ def _constants(part: Part) -> Iterator[onnx.TensorProto | onnx.AttributeProto]:
 
 def _nudge_attribute(attribute: onnx.AttributeProto, steps: Steps) -> bool:
     """Attributes are float32 in the file: a whole step at least."""
+    # These are exact in every dtype: nobody has rounded them.
     if attribute.f in (0.0, 1.0):
         return False
     step = float(steps())
@@ -167,6 +170,7 @@ def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], steps: Steps) -> 
     array = onnx.numpy_helper.to_array(tensor)
     # Few digits are meant as they stand; a number beyond float32's integers was rounded to be stored.
     whole = array.size < 64 and np.all((array == np.round(array * 2.0**10) / 2.0**10) & (np.abs(array) < 2.0**24))
+    # The module may hold the same numbers in float32 or in float64.
     if not array.size or whole or digest_weight(array.astype(np.float32)) in known or digest_weight(array) in known:
         return False
     moved = array * (1 + steps(array.shape) * 2.0**-24)

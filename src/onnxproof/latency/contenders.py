@@ -71,6 +71,7 @@ class EagerContender:
             except Exception as error:
                 raise Rejected(f"{type(error).__name__}: {error}") from error
             self.first_ms = (time.perf_counter() - began) * 1e3
+        # Not torch.equal, to which a NaN has changed.
         if all(torch.allclose(*pair, rtol=0, atol=0, equal_nan=True) for pair in zip(before, leaves, strict=True)):
             return lambda: module(*args, **kwargs)
 
@@ -100,6 +101,7 @@ class CompiledContender(EagerContender):
         super().__init__(subject, threads)
 
     def prepare(self, inputs: Arrays) -> Callable[[], Any]:
+        # After a few recompilations torch runs a function in eager mode instead.
         torch.compiler.reset()
         self._module = torch.compile(self._subject.module, dynamic=False)
         try:

@@ -163,6 +163,7 @@ class Harness:
                 run_block(contender.call, block, self.clock)
                 measured.warmup += len(block)
                 medians.append(float(np.median(block)))
+                # Without the first call, which may compile or allocate.
                 measured.steady = self._steady(medians[1:])
         return float(np.median(medians[-STEADY_BLOCKS:]))
 

@@ -63,6 +63,7 @@ def describe(before: Look, after: Look) -> Machine:
     seconds = max(after.at - before.at, 1e-9)
     others = steal = throttled = None
     if before.busy is not None and after.busy is not None:
+        # More telling than the load average, which counts this process too.
         others = max(0.0, (after.busy - before.busy) - (after.own - before.own)) / seconds
     if before.steal is not None and after.steal is not None:
         steal = max(0.0, after.steal - before.steal) / seconds / (os.cpu_count() or 1)

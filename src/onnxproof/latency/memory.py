@@ -13,6 +13,7 @@ from onnxproof.latency.contenders import Contender
 from onnxproof.subject.subject import Subject
 
 CLEAR, STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
+# What Linux takes for this in clear_refs, see proc(5).
 RESET_PEAK = "5"
 
 

@@ -57,6 +57,7 @@ def find_percentile(samples: ArrayLike, share: float, confidence: float = CONFID
 def _rank_above(count: int, share: float, confidence: float) -> int:
     """The smallest rank whose order statistic is above the percentile with this confidence; count + 1 where none is."""
     ranks = np.arange(count + 1)
+    # In logarithms: factorials of thousands of samples overflow.
     factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, count + 1)))])
     logs = (
         factorials[count] - factorials - factorials[::-1] + ranks * np.log(share) + (count - ranks) * np.log1p(-share)

@@ -70,6 +70,7 @@ def _finish(
     bench: Bench, point: Point, made: Mapping[Variant, SessionContender], check: Verify, seconds: float
 ) -> list[Tuned]:
     """The few that are left against the session that ships, with intervals; the best is verified, then the next."""
+    # Measured anew: the fastest of many is in part the luckiest.
     measured = Harness(_timed(made, point), bench.need(seconds / 4), seed=1).run()
     ours = measured[OURS.name].blocks
     ratios = {variant: bound_ratio(ours, measured[variant.name].blocks) for variant in made if variant != OURS}

@@ -63,8 +63,10 @@ def to_float64(array: Array) -> Floats:
 def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
     b, c = to_float64(baseline), to_float64(candidate)
     pattern, both = _pattern(b, c)
+    # Equal infinities must not be subtracted: inf − inf is NaN, and NaN would be the largest difference.
     difference = np.abs(c - b) if both is None else np.abs(np.subtract(c, b, out=np.zeros_like(b), where=both))
     magnitude = np.abs(b) if both is None else np.where(both, np.abs(b), 0.0)
+    # A NaN on one side has no distance and is worse than any: it is shown first.
     ranked = difference if not pattern.differing else np.where(classify(b) == classify(c), difference, np.inf)
     numbers: dict[str, Any] = {
         "pattern": pattern,
@@ -121,6 +123,7 @@ def _cosine(b: Floats, c: Floats) -> float | None:
     norms = measure_rms(b) * measure_rms(c)
     if not norms or not np.isfinite(norms):
         return None
+    # Each side is scaled first: products of large values would overflow.
     return _inner(b.ravel() / measure_rms(b), c.ravel() / measure_rms(c)) / b.size
 
 
@@ -223,6 +226,7 @@ def measure_rms(values: Floats) -> float:
 def measure_scale(truth: Floats) -> Floats:
     """|value| plus the rms of its row: what an element's error is measured against."""
     values = truth if np.isfinite(truth).all() else np.where(np.isfinite(truth), truth, 0.0)
+    # |value| alone would ask more of a zero than a sum of large terms that cancel can give.
     sizes = np.abs(values)
     if values.ndim and values.shape[-1] > 1:
         top = float(sizes.max(initial=0.0)) or 1.0
@@ -248,9 +252,11 @@ def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, 
         scale, b, c, t = scale[finite], b[finite], c[finite], t[finite]
     error_b, error_c = np.abs(b - t), np.abs(c - t)
     rms_b, rms_c = measure_rms(error_b), measure_rms(error_c)
+    # A baseline that happens to be exact must not make any error of the candidate infinitely many times its own.
     floor = 2 * unit * measure_rms(t) + np.finfo(np.float64).tiny
     worst = max(
         float(error_c.max()) / max(float(error_b.max()), 4 * unit * float(np.abs(t).max()), floor),
+        # Relative to its own row, too: a large row would hide a small one.
         float((error_c / scale).max()) / max(float((error_b / scale).max()), 4 * unit),
     )
     return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
@@ -263,6 +269,8 @@ def measure_allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, u
     Each sample is the truth with legal rounding errors injected. Four times the farthest sample at that element (this
     follows discontinuities), or eight times the pooled noise of all elements (this follows large tensors' tails).
     """
+    # A sample that leaves the numbers shows that rounding may: nothing finite is held against the candidate there.
+    # Without posinf, nan_to_num would make the largest float of it.
     errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
     if not errors:
         return 4 * unit * scale
@@ -313,6 +321,7 @@ def count_unexplained_mismatches(baseline: Array, candidate: Array, samples: Seq
     """Of the discrete values that differ, how many stay the same in every legal rounding."""
     differs = np.asarray(baseline != candidate)
     same_form = [sample for sample in samples if sample.shape == baseline.shape and sample.dtype == baseline.dtype]
+    # Without any sample this is False: nothing is explained then.
     flips = np.any([sample != baseline for sample in same_form], axis=0)
     return int((differs & ~(flips & _reachable(baseline, candidate, same_form))).sum())
 

@@ -27,14 +27,17 @@ class EagerRunner:
         leaves = [to_torch(inputs[name]) for name in self._subject.inputs.tensors]
         module = self._subject.module
         try:
+            # Buffers are copied only where a forward is known to change them: it would cost every case.
             with enter_eval(module), preserve_buffers(module) if self._stateful else nullcontext(), torch.no_grad():
                 value = self._subject.call(leaves)
-                outputs = flatten(value)
+                # Copied here: an output may be a buffer that is about to be put back.
+                outputs = {name: to_numpy(tensor) for name, tensor in flatten(value).tensors.items()}
         except (MemoryError, Rejected):
             raise
         except Exception as error:
+            # torch's allocator raises a RuntimeError, which would look like a refusal of the input.
             if "can't allocate memory" in str(error):
                 raise MemoryError(str(error)) from error
             raise Rejected(f"{type(error).__name__}: {error}") from error
         self.named = is_named(value)
-        return {name: to_numpy(tensor) for name, tensor in outputs.tensors.items()}
+        return outputs

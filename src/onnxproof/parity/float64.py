@@ -70,6 +70,7 @@ class DoubleRunner:
             return module
         try:
             copied = copy_module(module)
+            # Not `.double()`: it leaves complex tensors and those that are plain attributes as they are.
             _widen_module(copied)
             if isinstance(copied, GraphModule):
                 copied.exactly = True
@@ -138,13 +139,15 @@ class DoubleRunner:
 
     def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
         try:
-            with enter_eval(self._module), preserve_buffers(self._module), torch.no_grad(), modes:
-                outputs = flatten(self._subject.call(leaves, self._module))
+            with enter_eval(self._module), preserve_buffers(self._module), torch.no_grad():
+                with modes:
+                    flat = flatten(self._subject.call(leaves, self._module)).tensors
+                outputs = {name: to_numpy(tensor) for name, tensor in flat.items()}
         except MemoryError:
             raise
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
-        return {name: self._in_range(to_numpy(tensor)) for name, tensor in outputs.tensors.items()}
+        return {name: self._in_range(array) for name, array in outputs.items()}
 
 
 def _forget_compiled() -> None:
@@ -219,6 +222,7 @@ class _Widening(TorchDispatchMode):
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        # Exported programs assert the dtypes they were captured with, which are not those of this run.
         if func is torch.ops.aten._assert_tensor_metadata.default:
             return None
         self.called.add(func.overloadpacket.__name__)
@@ -246,6 +250,7 @@ class _Widening(TorchDispatchMode):
 @contextmanager
 def _widened(belief: _Belief | None, widening: _Widening) -> Iterator[None]:
     before = torch.get_default_dtype()
+    # Factories without a dtype (`torch.zeros(3)`) ask for the default, and no argument shows it.
     torch.set_default_dtype(torch.float64)
     try:
         with torch.no_grad(), belief or nullcontext(), widening:

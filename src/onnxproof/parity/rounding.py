@@ -81,6 +81,7 @@ Rule = Callable[[Operation], Amplitude]
 
 
 def _length_factor(length: int) -> float:
+    # Errors of single additions have either sign: they add up like a random walk, with the root of the length.
     return 1.0 + math.sqrt(max(length, 1)) / 8
 
 
@@ -128,6 +129,8 @@ def _lost_in_order(source: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
         return torch.zeros(rows.shape[:-1], dtype=torch.float64)
     values = rows.detach().numpy()
     with np.errstate(all="ignore"):
+        # Not np.sum, which adds in pairs and loses far less than a kernel that adds in order.
+        # Both sums are of the rounded terms: what rounding the terms costs is not lost by adding.
         ordered = np.add.accumulate(values.astype(np.float32), axis=-1, dtype=np.float32)[..., -1]
         lost = np.abs(ordered.astype(np.float64) - values.astype(np.float32).astype(np.float64).sum(-1))
     return torch.from_numpy(np.asarray(np.nan_to_num(lost, posinf=0.0) * 2.0**24))
@@ -337,6 +340,7 @@ class Injector:
         return total if first is out else type(out)([total, *out[1:]])
 
     def _call_in_place(self, kind: _Kind, func: Any, args: Any, kwargs: Any) -> Any:
+        # The rules ask for the arguments as they were before the operation overwrites the first.
         saved = [tensor.clone() for tensor in _tensors(args[:1])]
         out = func(*args, **kwargs)
         if not _rounds(out):
@@ -351,9 +355,11 @@ class Injector:
             return op.out
         total = torch.add(op.out, error, alpha=self._unit)
         if not total.is_complex():
+            # The usual case needs no more passes. NaN fails both comparisons and takes the careful way too.
             low, high = torch.aminmax(total)
             if low >= -self._largest and high <= self._largest:
                 return total
+        # Magnitudes in float32 overflow where the float64 result does not.
         error = self._error(kind, replace(op, sizes=torch.float64))
         assert error is not None  # the rule has given one before
         error = torch.where(torch.isfinite(op.out.abs()), error, 0.0).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
@@ -394,6 +400,7 @@ def _rounds(out: Any) -> bool:
 
 
 def _address(tensor: torch.Tensor) -> int:
+    # The storage, so that views are known as well; not its data, whose address is 0 for every empty tensor.
     return int(tensor.untyped_storage()._cdata)
 
 

@@ -66,6 +66,7 @@ LONGEST = 10.0
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
     """Raise `Rejected` in the main thread after some time: the evaluator's Python loops can take for ever."""
+    # Python takes signal handlers in the main thread only.
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -156,6 +157,7 @@ class Truth:
         return replace(c, noise=measure_noise(b, k, b, "ulp", self._unit(b))) if c.compared else c
 
     def _unit(self, b: Array) -> float:
+        # A module that computes in half precision inside rounds so, whatever the dtype of its output.
         return max(find_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
 
     def _explained(
@@ -164,6 +166,7 @@ class Truth:
         """What legal roundings explain of a suspicious difference."""
         if not c.same_form or not c.size or not self._suspicious(c):
             return c
+        # What was shown about NaN says nothing about noise: each kind of trouble is settled by itself.
         question = (group, c.output, "pattern" if c.pattern.differing else "broken" if self._broken(c) else "noise")
         if self.effort.settles and self._shown[question] >= ENOUGH and (c.pattern.differing or self._noisy(c)):
             return c
@@ -234,6 +237,7 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
     first = samples.take(samples.counts[0], c.output)
     truth = samples.truth[c.output]
     if samples.doubled and first and not is_credible(b, truth, first, unit):
+        # Three samples may be tame by chance: a truth is given up only after some more.
         more = samples.take(samples.counts[1], c.output)
         if not is_credible(b, truth, more, unit):
             samples.distrust()
@@ -283,6 +287,7 @@ class GraphInFloat64:
     def affords(self, forwards: float, elements: int) -> bool:
         """Whether the reference evaluator may look at an input of this size, given the work of the forwards so far."""
         expected = self._double.work.evaluation(elements)
+        # The first look is free: without one nothing is known about the graph's exactness.
         return expected <= LONGEST and (not self._spent or self._spent + expected <= EXACTNESS_SHARE * forwards + GRACE)
 
     def measure(
@@ -329,6 +334,7 @@ class GraphInFloat64:
     def _constant_samples(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
         moved = (to_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
+        # Only the movement is taken: the graph's own error (e − t) must not be part of what excuses it.
         return [t + (m - e) for m in moved if m.shape == e.shape] + self._samples(inputs, name, constants_only=True)
 
     def _samples(self, inputs: Arrays, name: str, **how: Any) -> list[Floats]:

@@ -71,6 +71,7 @@ class Memory:
     def learn(self, elements: int) -> None:
         """Note by how much a case of this size raised the peak."""
         peak = self._now()
+        # What a small case adds is caches and code, not its elements.
         if elements > 1000:
             self._rate = max(self._rate, (peak - self._peak) / elements)
         self._peak = peak
@@ -104,6 +105,7 @@ class Verifier:
         self.eager = EagerRunner(subject, stateful=stateful)
         self.supply = Supply(self.subject, artifact, settings)
         self._inputs = self._pair_inputs()
+        # Without spinning: idle threads of the session would take the cores that PyTorch's forward needs next.
         self.session: Session = self.candidate.open(
             Path(artifact.path), replace(settings.session, spinning=False), self._inputs.reverse
         )
@@ -218,6 +220,7 @@ class Verifier:
             return replace(result, status="failed", message=str(error)[:1000], where=where)
         outputs = self._pair_outputs(baseline)
         missing = [graph for graph in outputs.pairs.values() if graph not in raw]
+        # Another contender's answer may lack outputs: it is compared in those that it has.
         if missing and answer is None:
             message = f"{self.candidate.name} does not answer {list_names(missing)}; it answers {list_names(raw)}"
             return replace(result, status="failed", message=message)
@@ -228,6 +231,7 @@ class Verifier:
             for name in candidate
             if name in baseline
         ]
+        # Differences on denormal inputs weigh less: what they show must not settle it for ordinary ones.
         group = "denormal" if case.profile == "denormal" else str(case.fair)
         comparisons, truth = self._timed(
             "noise",

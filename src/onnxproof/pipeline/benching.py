@@ -85,6 +85,7 @@ def _teller(emit: Emit) -> Any:
 
 def _tell_weights(bench: Bench, folder: Path, emit: Emit) -> None:
     """Leave the inputs where the processes that weigh find them."""
+    # A peak only grows: a small size after a large one would weigh as much.
     points = sorted(bench.points, key=lambda point: sum(array.nbytes for array in point.inputs.values()))
     (folder / INPUTS).write_bytes(pickle.dumps([point.inputs for point in points]))
     sizes = [{"batch": point.batch, "sizes": dict(point.sizes)} for point in points]

@@ -136,6 +136,7 @@ class Collected:
 def _ended(end: End, place: str) -> Finding:
     if end.hung:
         return found("OX002", f"no answer within the time limit {place}; the process was stopped")
+    # Linux ends a process that way when memory is short; who hangs is killed by us and told above.
     if end.starved or end.signal_name == "SIGKILL":
         return found("OX003", f"out of memory {place}")
     how = f"killed by {end.signal_name}" if end.signal_name else f"ended with exit code {end.returncode}"

@@ -26,6 +26,7 @@ from onnxproof.request.thresholds import Policy
 def conduct(request: Request, policy: Policy, *, progress: Progress | None = None) -> Proof:
     """Do what is asked, and judge it."""
     if request.verb != "lint":
+        # Before minutes of work whose result could not be written.
         _make_folder(request.out)
     collected = Collected(progress or Progress(), earlier=read_earlier(request.bench))
     request = replace(request, verify=replace(request.verify, limits=find_limits(policy)))

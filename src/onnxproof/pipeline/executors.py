@@ -95,6 +95,7 @@ class Children:
     _standing: Child | None = None
 
     def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None:
+        # A death before the first word must not be blamed on the case that the child before was at.
         collected.at = (None, "start")
         allowed = self.limit(stage.name == "export")
         if stage.shares and (self._standing is None or not self._standing.alive):
@@ -123,6 +124,7 @@ def run_here(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
 def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
     """All stages in supervised children."""
     with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, fork_children(run.request):
+        # The server imports while the module is written.
         request = _portable(run.request, Path(folder))
         verify = replace(request.verify, isolated=True)
         run = replace(run, request=replace(request, verify=verify), folder=folder)

@@ -31,6 +31,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
     `killed_by` says how the default exporter killed its process before: then the other one is used.
     """
     if request.bench is not None:
+        # Before the export, which would be in vain.
         require_timed(choose_candidate(request.verify.session))
     subject = _begin(emit, request, shop)
 
@@ -39,6 +40,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
 
     try:
         emit(Entered("examine"))
+        # A file that cannot be read is told before the module is run.
         artifact = _given(request) if request.onnx is not None else None
         _examine(subject, request, report)
         if artifact is None:

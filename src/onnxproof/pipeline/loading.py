@@ -35,6 +35,7 @@ def fingerprint_weights(subject: Subject) -> str:
     for name, tensor in sorted(subject.module.state_dict().items()):
         digest.update(name.encode())
         if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and not tensor.is_meta:
+            # As bytes, since numpy has no bfloat16; flat, since torch does not view a single number so.
             digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
@@ -45,6 +46,7 @@ def load_subject(request: Request) -> Subject:
         module, inputs = request.held
         name = type(module).__name__
     elif request.pickled is not None:
+        # This run wrote the file itself; a whole module is more than weights.
         module, inputs = torch.load(request.pickled, weights_only=False, map_location="cpu")
         name = type(module).__name__
     elif request.target is not None:

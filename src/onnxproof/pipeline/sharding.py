@@ -75,12 +75,14 @@ def _pieces(rows: int | None, size: int) -> list[Piece]:
 
 
 def _workers(request: Request, settings: EvaluateSettings, rows: int | None, sequential: bool) -> int:
+    # Rows that only come one after the other cannot be dealt out, nor objects of this process be sent.
     if sequential or request.held is not None or settings.data.startswith(MEMORY):
         return 1
     if settings.workers is not None:
         if settings.workers < 1:
             raise InputError(f"--workers {settings.workers}: expected 1 or more")
         return settings.workers
+    # A container may have fewer than the machine.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_PROCESSES) if (rows or 0) >= PROCESSES_FROM else 1
 
@@ -156,6 +158,7 @@ def _here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: _Pro
         progress.add(kept.rows, kept=True)
         yield kept
         index += 1
+        # Only the last one is smaller: there are no rows after it.
         if kept.rows < size:
             return
     if rows.source.rows is not None and index * size >= max(rows.source.rows, 1):
@@ -193,6 +196,7 @@ def _in_processes(
     for shard in kept.values():
         progress.add(shard.rows, kept=True)
     todo = [piece for piece in pieces if piece.index not in kept]
+    # Else every process would take all cores, and they would wait for each other.
     work = replace(work, threads=max(1, (os.cpu_count() or 1) // workers))
     lanes = [_lane(work, todo[i::workers], progress) for i in range(min(workers, len(todo)))]
     with fork_children(work.request):

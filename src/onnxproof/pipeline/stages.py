@@ -141,6 +141,7 @@ class Verify(Stage):
         collected = run.collected
         collected.observe(collected.death(end))
         case, _ = collected.at
+        # It died while setting up, and so would the next one.
         if case is None:
             return False
         collected.lost.add(case)

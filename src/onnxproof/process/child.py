@@ -7,7 +7,6 @@ import os
 import pickle
 import sys
 import traceback
-from contextlib import suppress
 from typing import Any
 
 from onnxproof.errors import UserError
@@ -23,12 +22,13 @@ def attend(orders: int, events: int) -> None:
     """Do what is ordered, tell about it, and end the process when nothing more comes or something went wrong."""
     kept: dict[str, Any] = {}
     try:
-        with os.fdopen(orders, "rb") as file, suppress(EOFError):
-            while True:
+        with os.fdopen(orders, "rb") as file:
+            while file.peek(1):
                 order: Order = pickle.load(file)
                 order.carry_out(lambda value: write_all(events, make_frame(SAID, value)), kept)
                 write_all(events, make_frame(DONE))
     except BaseException as error:
+        # KeyboardInterrupt and SystemExit, too: a child without a last word counts as one that crashed.
         write_all(events, make_frame(FAILED, _failure(error)))
     _leave()
 
@@ -42,6 +42,7 @@ def _failure(error: BaseException) -> Failure:
 
 def _leave() -> None:
     """End without the second that Python takes to free the exporter's objects one by one."""
+    # os._exit skips them, and some end processes that were started here.
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

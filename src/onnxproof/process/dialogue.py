@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+# candidates/serve.py has these two once more: it can import nothing from here.
 MAGIC = b"oxp1"
 PREFIX = struct.Struct(">4sIQ")
 # Bytes of a header beyond which it is nobody's answer.
@@ -58,6 +59,7 @@ class Dialogue:
     """One process that answers questions. What it prints beside them goes to a log."""
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        # A file, since a pipe that nobody reads fills up and stops whoever prints.
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the process
         try:
             self._process = subprocess.Popen(

@@ -28,14 +28,17 @@ FDS = 4
 def main() -> None:
     """Entry of `python -m onnxproof.process.fork_server FD MODULE…`: serve until the parent closes its end."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    # A terminal sends Ctrl-C to every process: this one has nothing to tidy up and ends at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     for name in sys.argv[2:]:
         with contextlib.suppress(Exception):  # what cannot be imported fails again, and with its reason, in the child
             importlib.import_module(name)
     ended, tell = os.pipe()
     os.set_blocking(ended, False)
+    # set_wakeup_fd refuses a file that may block.
     os.set_blocking(tell, False)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    # Only signals that Python handles are written to the wakeup file.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     serve(channel, ended, tell)
 
@@ -70,6 +73,7 @@ def serve(channel: socket.socket, ended: int, tell: int) -> None:
 
 def _bury(living: dict[int, int]) -> None:
     while living:
+        # One byte in the pipe may stand for several deaths.
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
             return
@@ -88,8 +92,10 @@ def _grow_up(channel: socket.socket, foreign: Sequence[int], order: int, events:
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        # Here Ctrl-C is raised again, so that the child can tell that it was interrupted.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         channel.close()
+        # The parent knows by the end of a status pipe that the server died: a copy here would keep it open.
         for fd in foreign:
             os.close(fd)
         nothing = os.open(os.devnull, os.O_RDONLY)

@@ -38,6 +38,7 @@ class Lane(Generic[Piece]):
                 raise self.error
             self.left = [piece for piece in self.left if piece not in self.done]
             if self.left:
+                # A child that dies before its first word must count too, or it would be started for ever.
                 piece = self.at if self.at is not None and self.at in self.left else self.left[0]
                 self._deaths.append(piece)
                 if self._deaths.count(piece) >= self.attempts:

@@ -94,6 +94,7 @@ def summarise_columns(raw: Array, codes: Array, plan: Plan) -> dict[str, Array]:
     """What is kept of a row with very many classes."""
     p = to_probabilities(raw, plan)
     rows = np.arange(len(p))
+    # −1 would take the last class. Rows without a label are left out of all metrics later.
     known = np.where(codes >= 0, codes, 0)
     with np.errstate(invalid="ignore"):
         true = p[rows, known]

@@ -113,6 +113,7 @@ def _listed(flips: Sequence[Mapping[str, Any]]) -> tuple[Flip, ...]:
 
 def _farthest(scores: Scores) -> tuple[FarExample, ...]:
     """The examples that were examined, the farthest beyond rounding first."""
+    # A shard that was on disk has texts for the numbers, as keys in JSON are.
     rows = [FarExample(int(row), **entry) for row, entry in scores.facts.get("farthest", {}).items()]
     return tuple(sorted(rows, key=lambda one: -(one.times_rounding or 0.0))[:5])
 
@@ -154,6 +155,7 @@ def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
     right = {side: ~find_changed(answers.decisions, scores.labels) for side, answers in scores.sides.items()}
     gained = int((right["candidate"] & ~right["baseline"]).sum())
     lost = int((right["baseline"] & ~right["candidate"]).sum())
+    # Two one-sided tests at 5 % each.
     low, high = bound_difference(gained, lost, n, 0.90)
     same = -delta < low and high < delta
     return Tests(

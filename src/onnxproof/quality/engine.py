@@ -118,6 +118,7 @@ class Engine:
         missing = 0 if self.fixed is None else self.fixed - rows
         if missing <= 0:
             return run(inputs)
+        # With a row of the data: zeros need not be a valid input.
         filled = {
             n: np.concatenate([a, np.repeat(a[-1:], missing, axis=0)]) if a.ndim else a for n, a in inputs.items()
         }

@@ -38,6 +38,7 @@ def hash_rows(inputs: Mapping[str, Array]) -> NDArray[np.uint64]:
             continue
         words = _words(array)
         generator = np.random.default_rng(words.shape[1] * 31 + place)
+        # Odd factors can be undone modulo 2^64: no bit of a word is lost.
         odd = generator.integers(1, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
         mixed = words ^ (words >> np.uint64(32))
         mixed *= MIX
@@ -50,6 +51,7 @@ def hash_rows(inputs: Mapping[str, Array]) -> NDArray[np.uint64]:
 
 def _words(array: Array) -> NDArray[np.uint64]:
     plain = np.ascontiguousarray(array.reshape(len(array), -1))
+    # −0.0 + 0.0 is 0.0.
     plain = plain + np.zeros((), plain.dtype) if plain.dtype.kind == "f" else plain
     raw = plain.view(np.uint8).reshape(len(array), -1)
     missing = -raw.shape[1] % 8

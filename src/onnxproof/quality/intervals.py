@@ -70,6 +70,7 @@ def bound_difference(gained: float, lost: float, n: float, confidence: float = C
     """Tango's interval of (gained − lost) / n; it is meaningful without a single discordant pair too."""
     z = float(stats.norm.ppf(0.5 + confidence / 2))
     centre = (gained - lost) / n
+    # At a difference of 1 the variance may be zero, and the score infinite.
     edge = 1.0 - 1e-12
 
     def end(target: float, far: float) -> float:
@@ -105,6 +106,7 @@ def count_examples_needed(gained: int, lost: int, n: int, delta: float) -> int |
 
 def count_clean_examples(rate: float, confidence: float = CONFIDENCE) -> int:
     """How many examples without a single event bound its rate at `rate`."""
+    # log1p, since 1 − rate loses the digits of a small rate.
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-rate))
 
 

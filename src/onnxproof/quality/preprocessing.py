@@ -120,6 +120,8 @@ def apply_step(step: Step, value: Any) -> Any:
     rows = len(next(iter(value.values())) if isinstance(value, Mapping) else value)
     if step.batched:
         return _checked(step, to_plain(step.call(value)), rows)
+    # A function for one record may take many without complaint and mean something else by it,
+    # such as a mean over all rows: the first and the last are tried alone.
     together = _tried(lambda: _checked(step, to_plain(step.call(value)), rows))
     single = _tried(lambda: to_plain(step.call(_row(value, 0))))
     if isinstance(single, Exception):

@@ -104,6 +104,7 @@ class ShardRun:
     def _compare(self, kept: Mapping[str, Array]) -> Array:
         with np.errstate(invalid="ignore", over="ignore"):
             apart = np.abs(kept["candidate"].astype(np.float32) - kept["baseline"].astype(np.float32))
+        # One pass: a sum is finite only where all its terms are.
         finite = apart if np.isfinite(apart.sum()) else apart[np.isfinite(apart)]
         here = {"compared": finite.size, "total": float(finite.sum()), "worst": float(finite.max(initial=0.0))}
         self._apart = merge_facts([self._apart, here])

@@ -291,6 +291,7 @@ def _toward_positive(matrix: Array, plan: Plan) -> Array:
         return matrix[:, plan.positive] - matrix[:, 1 - plan.positive]
     if plan.positive == 1:
         return matrix[:, 0]
+    # In float64: of a small probability, 1 − p in float32 would leave 1.
     return 1.0 - matrix[:, 0].astype(np.float64) if plan.scale == "probability" else -matrix[:, 0]
 
 

@@ -37,6 +37,7 @@ class Sweep:
         chosen, truth = scores[known], positive[known]
         order = np.argsort(-chosen, kind="stable")
         ranked, truth = chosen[order], truth[order]
+        # Compared, not subtracted: the difference of two infinite scores is NaN, and they are one threshold.
         ends = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)[: len(ranked)])
         hits = np.cumsum(truth, dtype=np.int64)[ends]
         positives = int(positive.sum())

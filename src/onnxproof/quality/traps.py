@@ -89,6 +89,7 @@ def _purity(feature: Array, labels: Array) -> float:
     if known.sum() < 30:
         return 0.0
     feature, labels = feature[known], labels[known]
+    # Data often come sorted by label: equal values would keep that order and look like a leak.
     shuffled = np.random.default_rng(0).permutation(len(labels))
     ranked = labels[shuffled][np.argsort(feature[shuffled], kind="stable")]
     shares = np.bincount(ranked.astype(np.int64)) / len(ranked)
@@ -245,6 +246,7 @@ def find_nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
     """The distance of every query to the nearest row that is not its own (by number, −1 for none)."""
     best, start = np.full(len(queries), np.inf), 0
     for rows in chunks:
+        # Two, since the nearest row of a probe is the probe itself.
         model = NearestNeighbors(n_neighbors=min(2, len(rows)), algorithm="brute").fit(rows)
         distances, places = model.kneighbors(queries)
         distances[places + start == own[:, None]] = np.inf

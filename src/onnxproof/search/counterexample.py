@@ -136,6 +136,7 @@ class Keeper:
         try:
             if self.verifier.candidate.abilities.elsewhere:
                 raise NoScript("one interpreter cannot show both sides")
+            # 2 marks a dtype that another package registered, such as ml_dtypes' bfloat16.
             if any(array.dtype.isbuiltin == 2 for array in inputs.values()):
                 raise NoScript("numpy alone cannot read this dtype")
             module_file = None if self.sides.target is not None else self._saved_module(file)
@@ -143,6 +144,7 @@ class Keeper:
         except MemoryError:
             raise
         except Exception:
+            # Without its script it is of no use to anybody.
             file.with_suffix(".module.pt").unlink(missing_ok=True)
             return None  # one process cannot show it, or no code can build it: the npz remains
         return file

@@ -44,10 +44,12 @@ def list_goals(decision: str, difference: Floats) -> Numbers:
     """All goals of one decision."""
     if not difference.size:
         return {}
+    # A NaN is on neither side, and would hide the others from max and min.
     rows = np.nan_to_num(_rows(difference), nan=0.0)
     goals = {"above": rows.max()}
     if not decision.endswith("="):
         goals |= {"below": -rows.min(), "row above": rows.min(-1).max(), "row below": -rows.max(-1).min()}
+        # Of two elements, both are the row, which is a goal already.
         if rows.shape[1] > 2:
             ordered = np.partition(rows, (1, rows.shape[1] - 2), axis=-1)
             goals |= {"two above": ordered[:, -2].max(), "two below": -ordered[:, 1].min()}

@@ -20,8 +20,11 @@ LEVELS: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(("Relu", "LeakyRelu", "Elu", "Selu", "Celu", "PRelu", "Abs", "Sign"), (0.0,)),
     **dict.fromkeys(("Floor", "Round", "Ceil", "ThresholdedRelu"), (0.0,)),
     "HardSwish": (-3.0, 3.0),
+    # Where PyTorch's own becomes the identity.
     "Softplus": (20.0,),
+    # Where float32 overflows, and where it becomes zero.
     "Exp": (88.8, -104.0),
+    # Where float32 no longer tells the result from its limit.
     **dict.fromkeys(("Softmax", "LogSoftmax", "Sigmoid", "Tanh"), (17.0, -17.0)),
 }
 # Operators that jump, and where they do: places to be hit exactly.

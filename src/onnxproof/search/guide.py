@@ -54,6 +54,7 @@ class Guide:
         if decision.startswith("graph ") and at_call is None:
             return None
         found = self._module.slope(inputs, goal, at_call)
+        # A zero gradient, as behind a ReLU that is off, leads nowhere: evolution goes on from there.
         if found is None or not any(np.abs(gradient).max(initial=0.0) > 0 for gradient in found.values()):
             return None
         return found

@@ -68,6 +68,7 @@ class Hunt:
         self._domains = supply.domains
         self._guide = guide
         self._attempt = attempt
+        # numpy takes no negative seeds.
         self._seed = seed % 2**32
         self._batch = supply.subject.batch
         self._sizes = self._population()
@@ -97,6 +98,7 @@ class Hunt:
         return sum(int(np.prod(d.sized(sizes))) for d in self._domains)
 
     def _rng(self, *numbers: int) -> np.random.Generator:
+        # A generator for each try: what one move draws does not change what another finds.
         return np.random.default_rng([self._seed, *numbers])
 
     def _mixture(self, g: np.random.Generator) -> Inputs:
@@ -245,6 +247,7 @@ class Hunt:
         for i in count():
             goals = [goal for goal in self._coverage.missing() if self._tries.get(goal, 0) < TRIES]
             if not goals:
+                # A move that ends is not asked again, and goals may still turn up.
                 yield self._mixture(self._rng(6, i))
                 continue
             goal = min(goals, key=lambda one: (self._tries.get(one, 0), one))

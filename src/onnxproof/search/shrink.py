@@ -74,6 +74,7 @@ class Shrinker:
         for domain in self._domains:
             if domain.role == "length" and (valid := domain.within(sizes)) is not None:
                 lengths = taken[domain.name]
+                # A length must not exceed what was just shortened: the module would reject it for that.
                 taken[domain.name] = np.minimum(lengths, np.asarray(valid.high, lengths.dtype))
         return taken
 
@@ -90,6 +91,7 @@ class Shrinker:
             group = waiting.pop()
             flat = inputs[name].reshape(-1)
             new = change(flat[group])
+            # As bytes: NaN differs from itself, and −0.0 equals 0.0.
             if new.tobytes() == flat[group].tobytes():
                 continue
             changed = flat.copy()
@@ -159,6 +161,7 @@ def _text(array: Array, limit: int) -> str:
 
 
 def _number(value: Any) -> str:
+    # By its text: a float32 of 0.1 would be shown as 0.100000001.
     return f"{float(str(value)):.9g}" if np.asarray(value).dtype.kind == "f" else str(value.item())
 
 

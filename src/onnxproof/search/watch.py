@@ -103,6 +103,7 @@ class _Watch(TorchFunctionMode):
             if hit is not None and args[0].is_floating_point() and args[0].numel():
                 self._note(f"{name}#{index}=", hit(args[0]))
         out = func(*args, **(kwargs or {}))
+        # Reading an attribute (`x.T`) comes here as `__get__`, and is no call.
         if isinstance(out, torch.Tensor) and name != "get":
             self._calls += 1
             self._result(self._calls, out)

@@ -78,6 +78,7 @@ def _replaced(watch: Draws, owner: Any, name: str) -> Callable[..., Any]:
             return drawn
         if name == "uniform":
             low, high = (*args, *(kwargs[key] for key in ("low", "high") if key in kwargs), 0.0, 1.0)[:2]
+            # Times 0, to keep the shape and dtype of what was drawn.
             return drawn * 0 + low + (high - low) * watch.forced
         return drawn * 0 + watch.forced if name in ("random", "rand", "random_sample") else drawn
 

@@ -28,6 +28,7 @@ def examine(subject: Subject) -> list[Finding]:
         chance = read_generators()
         with preserve_buffers(subject.module):
             first = _outputs(subject, fed)
+            # Here, since nothing differs any more once the buffers are put back.
             findings += _mutation(subject, before, fed)
         drawn = read_generators() != chance
         others = [_again(subject), *(_rare(subject) if drawn else [])]
@@ -82,6 +83,7 @@ def _written_at(subject: Subject, changed: Collection[str]) -> Where:
     """The first line that writes into an input or a buffer."""
     fed = {name: tensor.clone() for name, tensor in subject.inputs.tensors.items()}
     watched = {**dict(subject.module.named_buffers()), **fed}
+    # By their storage: a forward may write through a view.
     watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
     try:
         with hold_at_rest(subject.module), watch:
@@ -165,6 +167,7 @@ def _mode_matters(subject: Subject) -> bool:
     """Whether a copy of the module answers differently as it was handed over than in eval mode."""
     try:
         other = copy_module(subject.module)
+        # Dropout draws: what comes after must see the same numbers as without this look.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             trained = flatten(subject.call(subject.copies(), other)).tensors
             with enter_eval(other):

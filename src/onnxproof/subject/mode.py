@@ -35,14 +35,21 @@ def hold_at_rest(module: nn.Module) -> Iterator[None]:
 @contextmanager
 def preserve_buffers(module: nn.Module) -> Iterator[None]:
     """The module's buffers as they were, whatever a forward does to them."""
-    before = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    before = [
+        (child, name, buffer, buffer.detach().clone())
+        for child in module.modules()
+        for name, buffer in child.named_buffers(recurse=False)
+    ]
     try:
         yield
     finally:
         with torch.no_grad():
-            for buffer, value in before:
+            for child, name, buffer, value in before:
                 if buffer.shape == value.shape:
                     buffer.data.copy_(value)
+                # A forward may have bound another tensor to the name; a script's own tensors are never the same object.
+                if not isinstance(child, torch.jit.ScriptModule) and getattr(child, name, None) is not buffer:
+                    setattr(child, name, buffer)
 
 
 def _set_mode(module: nn.Module, training: bool) -> None:

@@ -52,6 +52,7 @@ class GraphModule(torch.nn.Module):
         return Path(self.path).name
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
+        # A session can neither be copied nor pickled: the other one opens the file anew.
         return GraphModule(self.path)
 
     def __reduce__(self) -> Any:
@@ -61,7 +62,7 @@ class GraphModule(torch.nn.Module):
         """Run it."""
         arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
         outputs = self._exact.run(arrays) if self.exactly else self._session.run(arrays)
-        return {name: to_torch(np.ascontiguousarray(value)) for name, value in outputs.items()}
+        return {name: to_torch(np.array(value, order="C")) for name, value in outputs.items()}
 
     @cached_property
     def _session(self) -> Session:
@@ -82,6 +83,7 @@ class GraphModule(torch.nn.Module):
             scale = np.abs(result)
             if stop.op in LONG_SUMS:
                 length = max((np.size(a) // max(1, np.shape(a)[0]) for a in stop.arguments if np.ndim(a)), default=1)
+                # One infinity would make the error of every other element infinite.
                 finite = np.where(np.isfinite(result), result, 0.0)
                 scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
             return result + unit * generator.uniform(-1, 1, result.shape) * 2 * scale

@@ -32,6 +32,7 @@ def _load_file(path: Path) -> Any:
         return GraphModule(str(path)), make_examples(str(path))
     try:
         if path.suffix != ".pt2":
+            # It may have been saved on a device that is not here.
             return torch.jit.load(str(path), map_location="cpu")
         program = torch.export.load(path)
         example = program.example_inputs

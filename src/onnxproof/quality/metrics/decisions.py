@@ -133,6 +133,7 @@ def _losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:
         else:
             positive = labels == plan.positive
             true, square = np.where(positive, p, 1.0 - p), (p - positive) ** 2
+    # One example that is surely wrong would make the mean infinite.
     losses = {"log_loss": -np.log(np.clip(true, 1e-15, 1.0)), "brier": square}
     return {name: values.mean(axis=1) if values.ndim == 2 else values for name, values in losses.items()}
 

@@ -38,6 +38,7 @@ def fake() -> FakeCandidate:
 CANDIDATES = {
     "onnxruntime": lambda: choose_candidate(HERE),
     "another interpreter": lambda: choose_candidate(SessionSettings(runtime=THERE)),
+    "another release": lambda: choose_candidate(SessionSettings(runtime="onnxruntime==1.17.3")),
     "fake": fake,
 }
 
@@ -188,5 +189,5 @@ def test_the_settings_choose_the_candidate():
     assert there.name == THERE
     assert there is choose_candidate(SessionSettings(runtime=THERE, threads=1))
     for text in ("python:", "node", ""):
-        with pytest.raises(UserError, match="expected python:PATH"):
+        with pytest.raises(UserError, match="expected a release or a range"):
             choose_candidate(SessionSettings(runtime=text))

@@ -179,7 +179,7 @@ def test_an_input_that_kills_the_runtime_costs_its_case_and_not_this_process(tmp
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (None, "expected a Python interpreter, came No such file or directory"),
+        (None, "expected an interpreter of Python 3.9 or later that has onnxruntime, came No such file or directory"),
         ("#!/bin/sh\nexit 3\n", "ended with exit code 3"),
         ("#!/bin/sh\necho I am not the one you are looking for\ncat >/dev/null\n", "I am not the on"),
         ("#!/bin/sh\necho a reason >&2; exec 0<&-; kill -SEGV $$\n", "killed by SIGSEGV.*a reason"),

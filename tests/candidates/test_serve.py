@@ -99,7 +99,7 @@ def _answered(answer):
 def test_who_is_there():
     facts, _ = serve.Server().hello({}, [])
     assert facts["versions"]["onnxruntime"] == onnxruntime.__version__
-    assert facts["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert facts["versions"]["Python"] == ".".join(map(str, sys.version_info[:3]))
     assert facts["levels"] == ["disable", "basic", "extended", "all"]
 
 

@@ -21,6 +21,7 @@ from typing import Any
 if __name__ == "__main__":
     # A script's own folder comes first: there, `onnxruntime` is another file.
     sys.path[:] = [p for p in sys.path if os.path.realpath(p or ".") != os.path.dirname(os.path.realpath(__file__))]
+    sys.path[:0] = sys.argv[1:]  # folders with the libraries to serve, where they are not the interpreter's own
 
 MAGIC = b"oxp1"
 PREFIX = struct.Struct(">4sIQ")
@@ -212,8 +213,8 @@ class Server:
             import onnxruntime
         except Exception as error:
             return {"missing": f"{type(error).__name__}: {error}"}, []
-        versions = {"onnxruntime": onnxruntime.__version__, "numpy": numpy.__version__}
-        versions["python"] = ".".join(map(str, sys.version_info[:3]))
+        python = ".".join(map(str, sys.version_info[:3]))
+        versions = {"onnxruntime": onnxruntime.__version__, "Python": python, "NumPy": numpy.__version__}
         return {"versions": versions, "providers": onnxruntime.get_available_providers(), "levels": list(LEVELS)}, []
 
     def open(self, header: Mapping[str, Any], blobs: Sequence[Any]) -> tuple[dict[str, Any], list[Any]]:

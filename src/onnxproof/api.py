@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from onnxproof.candidates import choose_candidate
-from onnxproof.errors import FindingError
+from onnxproof.errors import FindingError, UserError
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
+from onnxproof.pipeline.runtimes import settle_runtimes
 from onnxproof.policy import asked
 from onnxproof.policy.judgement import judge_proof
 from onnxproof.proof.blame import Blame
@@ -88,6 +89,20 @@ def locate(model: Any, inputs: Any = None, **options: Any) -> Mapping[str, Blame
     return prove(model, inputs, **options).blame
 
 
+@show_options("runtimes")
+def runtimes(
+    model: Any,
+    inputs: Any = None,
+    *,
+    isolate: bool = False,
+    policy: Policy | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Proof:
+    """Verify one file on many runtimes: `proof.runtimes` has what each made of it, the rest is about the first."""
+    return carry_out(_request("runtimes", model, inputs, options, isolate=isolate), policy, progress)
+
+
 @show_options("bench")
 def bench(
     model: Any,
@@ -128,28 +143,31 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
     path, session = Path(str(request.target)), request.verify.session
     policy = asked.make_policy(request.judgement, policy)
     providers = [provider.name for provider in session.providers]
-    artifact, findings = None, []
+    release, artifact, findings = _find_release(request.runtimes), None, []
     try:
         graph = Graph.read(path)
         artifact = describe(graph)
-        findings = lint_graph(graph, providers, _release(session))
+        findings = lint_graph(graph, providers, release)
     except FindingError as error:
         findings = [error.finding]
-    environment = Environment(providers=tuple(providers), runtime=session.runtime)
+    environment = Environment(providers=tuple(providers), runtime=", ".join(request.runtimes) or None)
     proof = Proof(SubjectFacts(path.name, str(path)), artifact, environment, (), tuple(findings))
     return judge_proof(proof, policy)
 
 
-def _release(session: SessionSettings) -> str | None:
+def _find_release(runtimes: Sequence[str]) -> str | None:
     """The release of onnxruntime that a file is looked at for; an interpreter is asked for its own."""
-    if session.runtime is None or ":" not in session.runtime:
-        return session.runtime
-    return choose_candidate(session).versions()["onnxruntime"]
+    if len(runtimes) > 1:
+        raise UserError(f"lint looks at one runtime at a time, and --runtime names {', '.join(runtimes)}")
+    text = runtimes[0].removeprefix("onnxruntime==") if runtimes else None
+    if text is None or ":" not in text:
+        return text
+    return choose_candidate(SessionSettings(runtime=text)).versions()["onnxruntime"]
 
 
 def carry_out(request: Request, policy: Policy | None = None, progress: Progress | None = None) -> Proof:
     """A request as a proof; a wrong one is healed where that was asked for."""
-    policy = asked.make_policy(request.judgement, policy)
+    policy, request = asked.make_policy(request.judgement, policy), settle_runtimes(request)
     proof = conduct(request, policy, progress=progress)
     if request.steps.heal:
         from onnxproof.heal.healing import heal

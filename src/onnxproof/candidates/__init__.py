@@ -37,6 +37,16 @@ def choose_candidate(settings: SessionSettings) -> Candidate:
     )
 
 
+def install_runtime(text: str) -> None:
+    """Install what has to be installed before it runs; that may take a while, and whoever waits for a session need not."""
+    if is_release(text):
+        from packaging.version import Version
+
+        from onnxproof.candidates.releases import install_release
+
+        install_release(Version(text.partition("==")[2]))
+
+
 def is_release(text: str) -> bool:
     """Whether a runtime is named as releases of onnxruntime."""
     return text.startswith(INSTALLED) and text[len(INSTALLED) :].lstrip()[:1] in tuple("<>=!~")

@@ -71,6 +71,14 @@ class TimedSession(Session, Protocol):
         """A call on these inputs; `bound` to memory of the runtime's own, where the candidate has that ability."""
 
 
+@runtime_checkable
+class PacedSession(Session, Protocol):
+    """A session that times itself, where it runs: a glance, not a benchmark."""
+
+    def pace(self, inputs: Arrays) -> Sequence[float]:
+        """Seconds of a few runs on these inputs; raises as `run` does."""
+
+
 @dataclass(frozen=True)
 class NodeTime:
     """The time of one node in one run."""

@@ -116,6 +116,9 @@ class OnnxruntimeSession:
             raise exchange.refuse_input(str(error).strip(), isinstance(error, MemoryError)) from error
         return self._named(values)
 
+    def pace(self, inputs: Arrays) -> Sequence[float]:
+        return serve.time_runs(self._arrays.prepared(self._feed(inputs)))
+
     def placement(self) -> Finding | None:
         return exchange.judge_placement(
             self._settings, self._session.get_providers(), serve.read_assignment(self._session)

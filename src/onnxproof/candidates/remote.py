@@ -178,12 +178,19 @@ class RemoteSession:
         self._close()
 
     def run(self, inputs: Arrays) -> Outputs:
+        return self._read(self._compute("run", inputs))
+
+    def pace(self, inputs: Arrays) -> Sequence[float]:
+        seconds: Sequence[float] = self._compute("pace", inputs).header["seconds"]
+        return seconds
+
+    def _compute(self, what: str, inputs: Arrays) -> Answer:
         told, blobs = serve.pack(exchange.feed(inputs, self._facts["inputs"], self._renamed))
         try:
             # The input before may have killed the process, and all its sessions with it.
             if self._lost != self._there.lost:
                 self._open()
-            answer = self._there.ask({"ask": "run", "session": self._number, "arrays": told}, blobs)
+            answer = self._there.ask({"ask": what, "session": self._number, "arrays": told}, blobs)
         except FindingError as error:
             raise Rejected(str(error)) from error
         except Lost as lost:
@@ -192,7 +199,7 @@ class RemoteSession:
             raise (MemoryError(text) if lost.signal_name == "SIGKILL" else Rejected(text)) from lost
         if "error" in answer.header:
             raise exchange.refuse_input(answer.header["error"], answer.header["memory"])
-        return self._read(answer)
+        return answer
 
     def _read(self, answer: Answer) -> Outputs:
         """The arrays of an answer; raises `Rejected` where they are not what the session promised."""

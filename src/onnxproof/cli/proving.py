@@ -78,7 +78,7 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
         from onnxproof.api import lint_onnx
 
         proof = lint_onnx(request)
-    elif request.verify.session.runtime is not None:
+    elif request.runtimes:
         raise UserError("--runtime is about an ONNX file: give one instead of a module")
     else:
         proof = _proof(request)
@@ -152,7 +152,7 @@ def _fix(proof: Proof, request: Request) -> None:
 
 for name in ("prove", "verify", "locate"):
     add_command(VERBS[name], prove, optional=("target",))
-for name in ("export", "bench", "evaluate"):
+for name in ("export", "runtimes", "bench", "evaluate"):
     add_command(VERBS[name], run)
 add_command(VERBS["lint"], lint)
 add_command(VERBS["diff"], diff)

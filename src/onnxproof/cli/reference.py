@@ -11,8 +11,8 @@ from onnxproof import api
 from onnxproof.cli import app
 from onnxproof.request.configuration import list_keys
 
-VERBS = "prove verify locate export lint diff bench evaluate report explain init demo".split()
-FUNCTIONS = "prove verify locate export lint bench evaluate".split()
+VERBS = "prove verify locate export lint diff runtimes bench evaluate report explain init demo".split()
+FUNCTIONS = "prove verify locate export lint runtimes bench evaluate".split()
 
 
 def render_reference() -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -45,6 +45,8 @@ from onnxproof.tensors.arrays import Array, Arrays, Floats
 from onnxproof.tensors.conversion import to_numpy
 
 Outputs = Mapping[str, Array]
+# Seed, and whether the float64 copy can be asked → one legal rounding of a case.
+Sample = Callable[[int, bool], Outputs | None]
 # How many legal roundings are tried before a difference counts as unexplained.
 SAMPLES = (3, 8, 24)
 # A difference this many times beyond the first samples is not explained by more of them.
@@ -128,13 +130,14 @@ class Truth:
         group: str = "",
         *,
         glance: bool = False,
+        sample: Sample | None = None,
     ) -> tuple[list[Comparison], Outputs | None]:
         """The comparisons with their noise, and the truth where it deserves the name.
 
         Cases of one `group` weigh alike: what some of them showed of an output the others need not show again. A glance takes no
-        samples: whether rounding explains a difference stays open.
+        samples: whether rounding explains a difference stays open. `sample` has the legal roundings where they are there already.
         """
-        samples = _Samples(self, inputs, baseline, truth)
+        samples = _Samples(sample or partial(self.sample, inputs), self.effort.samples, baseline, truth)
         judged = [self._with_noise(c, baseline, candidate, samples) for c in comparisons]
         if not glance:
             judged = [self._explained(c, baseline, candidate, samples, group) for c in judged]
@@ -200,19 +203,18 @@ class Truth:
 class _Samples:
     """Legal roundings of one case, made when asked for."""
 
-    def __init__(self, source: Truth, inputs: Arrays, baseline: Outputs, truth: Outputs | None) -> None:
-        self._source = source
-        self._inputs = inputs
+    def __init__(self, sample: Sample, counts: tuple[int, ...], baseline: Outputs, truth: Outputs | None) -> None:
+        self._sample = sample
         self._baseline = baseline
         self._made: list[Outputs] = []
-        self.counts = source.effort.samples
+        self.counts = counts
         self.truth = baseline if truth is None else truth
         self.doubled = truth is not None
 
     def take(self, count: int, output: str) -> list[Array]:
         """The first `count` samples of an output (fewer where the module refuses)."""
         while len(self._made) < count:
-            made = self._source.sample(self._inputs, len(self._made) + 1, self.doubled)
+            made = self._sample(len(self._made) + 1, self.doubled)
             if made is None:
                 break
             self._made.append(made)

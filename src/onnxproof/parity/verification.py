@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,17 +28,19 @@ from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
-from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Truth
+from onnxproof.parity.memo import Memo
+from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Outputs, Truth
 from onnxproof.parity.work import PATIENCE, Work
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.proof.search import Coverage
 from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 
+T = TypeVar("T")
 # How many times the budget the core of the plan may take: without it there is no answer.
 CORE = 4.0
 
@@ -55,6 +57,10 @@ class Listener:
     case: Callable[[CaseResult], None]
     outputs: Callable[[Mapping[str, str]], None] = lambda pairs: None
     """Module's output → graph's output, as soon as it is known."""
+
+
+# Hears nothing.
+SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
 
 
 class Memory:
@@ -95,6 +101,7 @@ class Verifier:
         candidate: Candidate | None = None,
         stateful: bool = False,
         effort: Effort = PLANNED,
+        memo: Memo | None = None,
     ) -> None:
         self.candidate = candidate or choose_candidate(settings.session)
         self._effort = effort
@@ -102,15 +109,13 @@ class Verifier:
         self._artifact = artifact
         self._settings = settings
         self._listener = listener
+        self._memo = memo
+        self._remarks: list[Finding] = []
+        """What was found while this was built."""
         self.eager = EagerRunner(subject, stateful=stateful)
         self.supply = Supply(self.subject, artifact, settings)
         self._inputs = self._pair_inputs()
-        # Without spinning: idle threads of the session would take the cores that PyTorch's forward needs next.
-        self.session: Session = self.candidate.open(
-            Path(artifact.path), replace(settings.session, spinning=False), self._inputs.reverse
-        )
-        if (placement := self.session.placement()) is not None:
-            listener.finding(placement)
+        self.session: Session = self._open()
         self.double = self._make_double()
         self._truth = Truth(self.eager, self.double, settings.limits, effort)
         self.work = self.double.work if self.double is not None else expect_work(subject)
@@ -134,13 +139,43 @@ class Verifier:
         other = copy.copy(self)
         other._listener, other._effort, other._forwards = listener, effort, 0.0
         other._truth = Truth(self.eager, self.double, self._settings.limits, effort)
+        other._memo = None  # inputs that are searched for or shrunk have the names of planned ones
         return other
+
+    def elsewhere(self, settings: VerifySettings, listener: Listener, memo: Memo) -> Verifier:
+        """The same module, truth and cases on another runtime."""
+        other = copy.copy(self)
+        other._settings, other._listener, other._memo = settings, listener, memo
+        other._effort, other._forwards, other._outputs = PLANNED, 0.0, None
+        other._truth = Truth(self.eager, self.double, settings.limits)
+        other.candidate = choose_candidate(settings.session)
+        for finding in self._remarks:
+            listener.finding(finding)
+        other.session = other._open()
+        return other
+
+    def _open(self) -> Session:
+        # Without spinning: idle threads of the session would take the cores that PyTorch's forward needs next.
+        session = self.candidate.open(
+            Path(self._artifact.path), replace(self._settings.session, spinning=False), self._inputs.reverse
+        )
+        if (placement := session.placement()) is not None:
+            self._listener.finding(placement)
+        return session
+
+    def _remark(self, finding: Finding) -> None:
+        self._remarks.append(finding)
+        self._listener.finding(finding)
+
+    def _once(self, case: Case, what: str, answer: Callable[[], T]) -> T:
+        """What does not depend on the candidate."""
+        return answer() if self._memo is None else self._memo.once((case.name, what), answer)
 
     def _pair_inputs(self) -> Pairing:
         dtypes = {d.name: d.dtype.name for d in self.supply.domains}
         pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
         for finding in pairing.findings:
-            self._listener.finding(finding)
+            self._remark(finding)
         if pairing.blocking is not None:
             raise FindingError(pairing.blocking)
         return pairing
@@ -151,7 +186,7 @@ class Verifier:
             with expect_work(self.subject).threads(0):
                 double.run(self.supply.example())
         except Unavailable as error:
-            self._listener.finding(
+            self._remark(
                 found(
                     "OX111",
                     "the module cannot run in float64; its noise is estimated by moving inputs by an ulp",
@@ -182,7 +217,7 @@ class Verifier:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
         self._listener.stage(case.name, "inputs")
         self.stage = "inputs"
-        inputs = self.supply.make_inputs(case)
+        inputs = self._once(case, "inputs", lambda: self.supply.make_inputs(case))
         elements = _elements(inputs)
         allowed = self._settings.budget * (CORE if case.core else 1)
         if self._forwards + self.work.case(elements) > allowed or not self._memory.room_for(elements):
@@ -206,13 +241,13 @@ class Verifier:
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
-            baseline = self._timed(BASELINE, case, seconds, lambda: self.eager.run(inputs))
+            baseline = self._timed(BASELINE, case, seconds, lambda: self._run_baseline(case, inputs))
         except Rejected as error:
             return replace(result, message=str(error)[:500])
         if not baseline:
             return replace(result, message="the module returned no tensor")
         # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
-        truth = self._timed(TRUTH, case, seconds, lambda: self._truth.of(inputs))
+        truth = self._timed(TRUTH, case, seconds, lambda: self._once(case, "truth", lambda: self._truth.of(inputs)))
         try:
             raw = self._timed(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
         except Rejected as error:
@@ -231,13 +266,19 @@ class Verifier:
             for name in candidate
             if name in baseline
         ]
+
+        def sample(seed: int, doubled: bool) -> Outputs | None:
+            return self._once(case, f"sample {seed} {doubled}", lambda: self._truth.sample(inputs, seed, doubled))
+
         # Differences on denormal inputs weigh less: what they show must not settle it for ordinary ones.
         group = "denormal" if case.profile == "denormal" else str(case.fair)
         comparisons, truth = self._timed(
             "noise",
             case,
             seconds,
-            lambda: self._truth.judge_case(inputs, truth, baseline, candidate, comparisons, group, glance=glance),
+            lambda: self._truth.judge_case(
+                inputs, truth, baseline, candidate, comparisons, group, glance=glance, sample=sample
+            ),
         )
         self._memory.learn(elements)
         self._forwards += self.work.case(elements)
@@ -246,10 +287,14 @@ class Verifier:
                 "reference",
                 case,
                 seconds,
-                lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons, glance),
+                lambda: self._with_exactness(case, inputs, truth, outputs.pairs, comparisons, glance),
             )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
         return replace(result, status="compared", outputs=tuple(comparisons))
+
+    def _run_baseline(self, case: Case, inputs: Inputs) -> Arrays:
+        """The module's outputs; whether it names them itself is known after any run."""
+        return self._once(case, "baseline", lambda: self.eager.run(inputs))
 
     def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
         self._listener.stage(case.name, stage)
@@ -270,15 +315,26 @@ class Verifier:
         return self._outputs
 
     def _with_exactness(
-        self, inputs: Arrays, truth: Arrays, outputs: Mapping[str, str], comparisons: list[Comparison], glance: bool
+        self,
+        case: Case,
+        inputs: Arrays,
+        truth: Arrays,
+        outputs: Mapping[str, str],
+        comparisons: list[Comparison],
+        glance: bool,
     ) -> list[Comparison]:
-        graph = self._exact
-        if graph is None or not (self._effort.unhurried or graph.affords(self._forwards, _elements(inputs))):
-            return comparisons
+        def measure() -> Mapping[str, Exactness] | None:
+            graph = self._exact
+            if graph is None or not (self._effort.unhurried or graph.affords(self._forwards, _elements(inputs))):
+                return None
+            return graph.measure(inputs, truth, outputs, glance=glance)
+
         try:
-            measured = graph.measure(inputs, truth, outputs, glance=glance)
+            measured = self._once(case, "exactness", measure)
         except Rejected:
             return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
+        if measured is None:
+            return comparisons
         return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
 
     @cached_property

@@ -52,6 +52,9 @@ class Collected:
     """Contenders and sizes whose memory is asked for."""
     earlier: Earlier | None = None
     """What the proof of `--baseline` measured."""
+    version: str | None = None
+    """Of the candidate's onnxruntime, where several are asked."""
+    p50_ms: float | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each stage took."""
 
@@ -84,6 +87,8 @@ class Collected:
                 self.progress.case(len(self.cases), len(self.known.planned), result.name)
             case events.Paired(outputs):
                 self.outputs = outputs
+            case events.Paced(version, p50_ms):
+                self.version, self.p50_ms = version, p50_ms
             case events.Blamed(case, blame):
                 self.known = replace(self.known, blame={**self.known.blame, case: blame})
             case events.Searched(search):

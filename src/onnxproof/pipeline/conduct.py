@@ -10,7 +10,8 @@ from pathlib import Path
 from onnxproof.errors import NothingToVerify, UserError, list_names
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected, Progress
-from onnxproof.pipeline.executors import NotPortable, run_here, run_in_children
+from onnxproof.pipeline.executors import Executor, NotPortable, run_here, run_in_children, run_stages
+from onnxproof.pipeline.runtimes import sweep
 from onnxproof.pipeline.stages import Run, Stage, list_stages
 from onnxproof.policy.asked import find_limits
 from onnxproof.policy.judgement import judge_proof
@@ -52,23 +53,34 @@ def read_earlier(settings: BenchSettings | None) -> Earlier | None:
 def _carry_out(run: Run, began: float) -> None:
     stages = list_stages(run.request)
 
+    exported: list[Proof] = []
+
     def announce(stage: Stage) -> None:
+        if stage.name == "verify":
+            exported.append(run.collected.known)
         if stage.explains and not run.request.steps.heal:
             _tell_verdict(run, stages, time.perf_counter() - began)
 
+    def work(run: Run, executor: Executor) -> None:
+        run_stages(run, stages, executor, announce)
+        if run.request.sweep and exported:
+            sweep(run, exported[-1], executor, lambda there: _judged(there, 0.0))
+
     if run.request.in_process:
-        run_here(run, stages, announce)
+        run_here(run, work)
         return
     try:
-        run_in_children(run, stages, announce)
+        run_in_children(run, work)
     except NotPortable as error:
         run.collected.observe(found("OX136", f"{error}; it was proved in this process"))
-        run_here(run, stages, announce)
+        run_here(run, work)
 
 
 def _tell_verdict(run: Run, stages: Sequence[Stage], seconds: float) -> None:
     """Say the verdict where nothing that is still to be done can change it."""
     proof = _judged(run, seconds)
+    if run.request.sweep:
+        return  # it may depend on what is asked next
     later = [stage for stage in stages if not stage.explains and stage.name not in run.collected.seconds]
     if proof.verdict == "block" or not any(stage.wanted(run) for stage in later):
         run.collected.progress.verdict(proof)

@@ -71,6 +71,13 @@ class Paired(Event, frozen=True):
     outputs: Mapping[str, str]
 
 
+class Paced(Event, frozen=True):
+    """Which onnxruntime answers, and how fast it is at a glance."""
+
+    version: str
+    p50_ms: float | None
+
+
 class Blamed(Event, frozen=True):
     """Who is to blame for what happened in a case."""
 

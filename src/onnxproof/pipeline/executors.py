@@ -113,16 +113,20 @@ class Children:
             self._standing.end()
 
 
-def run_here(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
-    """All stages in this process."""
+# What is done with a run and whoever carries its stages out.
+Work = Callable[[Run, Executor], None]
+
+
+def run_here(run: Run, work: Work) -> None:
+    """All work in this process."""
     from onnxproof.pipeline.loading import load_subject
     from onnxproof.pipeline.workshop import Workshop
 
-    run_stages(run, stages, Here(Workshop(load_subject(run.request))), announce)
+    work(run, Here(Workshop(load_subject(run.request))))
 
 
-def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> None:
-    """All stages in supervised children."""
+def run_in_children(run: Run, work: Work) -> None:
+    """All work in supervised children."""
     with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, fork_children(run.request):
         # The server imports while the module is written.
         request = _portable(run.request, Path(folder))
@@ -130,7 +134,7 @@ def run_in_children(run: Run, stages: Sequence[Stage], announce: Announce) -> No
         run = replace(run, request=replace(request, verify=verify), folder=folder)
         children = Children(lambda exporting: request.silence(exporting=exporting))
         try:
-            run_stages(run, stages, children, announce)
+            work(run, children)
         finally:
             children.dismiss()
 

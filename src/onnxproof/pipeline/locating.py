@@ -11,7 +11,7 @@ from onnxproof.cases.plan import Case
 from onnxproof.cases.supply import Supply
 from onnxproof.findings import Finding
 from onnxproof.parity.truth import Effort
-from onnxproof.parity.verification import Listener
+from onnxproof.parity.verification import SILENT
 from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
@@ -22,7 +22,6 @@ from onnxproof.search.script import Sides
 
 # Who looks long enough sees outliers: a difference that was searched for is held against more legal roundings.
 SEARCHED = Effort(samples=(8, 32, 96), settles=False)
-SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
 
 
 def run_locate(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.graph.view import Graph
+from onnxproof.parity.verification import SILENT
 from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
-from onnxproof.pipeline.locating import SEARCHED, SILENT
+from onnxproof.pipeline.locating import SEARCHED
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request

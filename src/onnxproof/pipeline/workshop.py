@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from onnxproof.parity.memo import Memo
 from onnxproof.parity.truth import PLANNED, Effort
 from onnxproof.parity.verification import Listener, Verifier
 from onnxproof.pipeline.loading import check_weights, load_anew
@@ -19,6 +21,7 @@ class Workshop:
     subject: Subject | None = None
     _verifier: Verifier | None = None
     _asked: tuple[Artifact, VerifySettings, bool] | None = None
+    _memo: Memo | None = None
 
     def load(self, request: Request, weights: str | None = None) -> Subject:
         """The subject; loaded here, it must have the weights that another process exported."""
@@ -34,8 +37,17 @@ class Workshop:
         asked = (artifact, request.verify, stateful)
         if self._verifier is not None and self._asked == asked:
             return self._verifier.again(listener, effort)
+        if self._verifier is not None and self._memo is not None and self._differs_in_session(asked):
+            self._verifier = self._verifier.elsewhere(request.verify, listener, self._memo)
+        else:
+            self._memo = Memo() if request.sweep else None
+            how: dict[str, Any] = {"stateful": stateful, "effort": effort, "memo": self._memo}
+            self._verifier = Verifier(self.load(request), artifact, request.verify, listener, **how)
         self._asked = asked
-        self._verifier = Verifier(
-            self.load(request), artifact, request.verify, listener, stateful=stateful, effort=effort
-        )
         return self._verifier
+
+    def _differs_in_session(self, asked: tuple[Artifact, VerifySettings, bool]) -> bool:
+        """Whether only the session is another one than that of the verifier that is there."""
+        assert self._asked is not None  # there is a verifier
+        artifact, settings, stateful = self._asked
+        return asked == (artifact, replace(settings, session=asked[1].session), stateful)

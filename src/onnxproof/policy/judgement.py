@@ -14,6 +14,7 @@ from onnxproof.policy.merging import merge_findings
 from onnxproof.policy.parity import find_nothing_finite, find_objection, list_remarks
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import judge_refusals
+from onnxproof.policy.runtimes import judge_runtimes
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.proof import Proof
@@ -32,6 +33,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *_of_cases(proof.cases, policy, baseline, random),
         *find_nothing_finite(proof.cases),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
+        *judge_runtimes(proof.runtimes),
         *(judge_quality(proof.quality, policy.quality, baseline) if proof.quality is not None else ()),
     ]
     caused = add_causes(findings, proof.blame, proof.counterexamples)

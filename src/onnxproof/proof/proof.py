@@ -20,6 +20,7 @@ from onnxproof.proof.healing import Healing
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.released import upgrade
+from onnxproof.proof.runtimes import RuntimeResult
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.request.thresholds import Policy
@@ -33,6 +34,7 @@ class Proof:
     """What was found out about an ONNX model that is to replace a PyTorch model."""
 
     PUBLISHED: ClassVar = ("schema", "verdict")
+    ADDED: ClassVar = ("runtimes",)
 
     subject: SubjectFacts
     artifact: Artifact | None
@@ -54,6 +56,8 @@ class Proof:
     """The smallest failing inputs, and where they are kept."""
     healing: Healing | None = None
     """What `--heal` tried, and what passed."""
+    runtimes: tuple[RuntimeResult, ...] = ()
+    """The same file on each of several runtimes, this proof's own among them."""
 
     @property
     def schema(self) -> Literal["onnxproof/1"]:
@@ -69,6 +73,12 @@ class Proof:
     def compared(self) -> int:
         """Cases in which outputs of both sides were compared."""
         return sum(1 for case in self.cases if case.outputs)
+
+    @property
+    def worst_noise_ratio(self) -> float | None:
+        """The farthest from rounding on fair inputs."""
+        ratios = [c.noise_ratio for case in self.cases if case.fair for c in case.outputs]
+        return max((ratio for ratio in ratios if ratio is not None), default=None)
 
     def dumps(self) -> str:
         """The proof as JSON text, every number finite."""

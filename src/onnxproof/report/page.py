@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from onnxproof.findings import Finding
 from onnxproof.proof.codec import to_plain
 from onnxproof.proof.proof import Proof
-from onnxproof.report import charts, points, quality_page, wording
+from onnxproof.report import charts, points, quality_page, runtimes, wording
 from onnxproof.report.charts import Content, Figure
 from onnxproof.report.groups import group_cases
 from onnxproof.report.points import Judged, Row, find_top
@@ -44,6 +44,7 @@ def make_page(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FIND
         "parity": _parity(proof, rows, content),
         "blames": list(proof.blame.items())[:8],
         "latency": _latency(proof, content),
+        "runtimes": runtimes.make_section(proof.runtimes),
         "quality": quality_page.make_section(proof, content),
         "model": [(name, text) for name, text in _model_facts(proof) if text],
         "findings": [_finding(finding) for finding in proof.findings[:findings]],

@@ -8,7 +8,7 @@ from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.proof import Proof
-from onnxproof.report import latency, quality, wording
+from onnxproof.report import latency, quality, runtimes, wording
 from onnxproof.report.groups import Group, group_cases
 
 SHOWN_FINDINGS = 3
@@ -30,6 +30,7 @@ def render(proof: Proof) -> str:
         if proof.quality is not None:
             body += quality.tell_lines(proof.quality, baseline, short=bool(proof.cases))
         body += [f"  latency: {told}"] * bool(told)
+        body += runtimes.tell_lines(proof.runtimes)
     return "\n".join([head, *_artifact(proof), *body, *_findings(proof), *_next(proof)])
 
 

@@ -14,7 +14,7 @@ from onnxproof.request import specs
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.option import option
-from onnxproof.request.reading import each, flag, named, negated, one_of, seconds, size, sizes, text, whole
+from onnxproof.request.reading import each, flag, named, negated, one_of, seconds, size, sizes, text, texts, whole
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.thresholds import Judgement
 
@@ -90,6 +90,7 @@ class Steps:
     bench: bool = flag(False, "Time both sides too.")
     heal: bool = flag(False, "Where the sides part: try other settings until one passes.")
     fast: bool = flag(False, "Stop at the verdict: no cause and no smallest input is looked for.")
+    bisect: bool = flag(False, "Where releases answer differently: ask those between them for the first that changed.")
     fix: bool = flag(False, "Write the settings that worked into the configuration.", configured=False)
     all: bool = flag(False, "Prove every subject of the configuration.", configured=False)
     jobs: int | None = option(None, "Subjects at a time, with --all.", whole(1), metavar="INTEGER", configured=False)
@@ -146,6 +147,15 @@ class Request:
     )
     onnx: str | None = option(None, "Prove this file instead of exporting.", text)
     """A file someone else exported; None to export."""
+    runtimes: tuple[str, ...] = option(
+        (),
+        "What runs the file: onnxruntime==1.20.1, a range of releases, or python:PATH for another environment (repeatable).",
+        texts,
+        name="runtime",
+        repeated=True,
+    )
+    sweep: tuple[str, ...] = ()
+    """Every runtime that these mean, where there are several; the first is the one that the rest of the proof is about."""
     out: str = option("onnxproof-out", "Folder for the artifact and the proof.", text, told=True)
     case_timeout: float | None = option(None, "Longest silence of a stage. Default 300s, 30m for the export.", seconds)
     in_process: bool = flag(False, "Work in this process (for debugging).")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxproof.request.option import option
-from onnxproof.request.reading import each, one_of, text, texts, whole
+from onnxproof.request.reading import each, one_of, texts, whole
 from onnxproof.request.specs import ProviderSpec, parse_provider
 
 CPU = ProviderSpec("CPUExecutionProvider")
@@ -28,7 +28,8 @@ class SessionSettings:
     disabled_optimizers: tuple[str, ...] = option(
         (), "An onnxruntime rewrite to switch off, by name (repeatable).", texts, name="disable", repeated=True
     )
-    runtime: str | None = option(None, "What runs the file: python:PATH for another environment's onnxruntime.", text)
+    runtime: str | None = None
+    """What runs the file, one of those that `--runtime` names; None for the installed onnxruntime."""
     execution: str = "sequential"
     weights: str | None = None
     """The folder in which weights lie that a model keeps in other files, where it is given as bytes."""

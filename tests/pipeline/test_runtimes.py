@@ -1,0 +1,109 @@
+"""One file on many runtimes, real ones: an old release refuses what a new one answers."""
+
+from __future__ import annotations
+
+import pytest
+
+import models
+import onnxproof
+from onnxproof.candidates import INSTALLED
+from onnxproof.errors import UserError
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.pipeline import runtimes
+from onnxproof.pipeline.runtimes import settle_runtimes
+from onnxproof.request.request import Request, Steps
+
+OLD, NEW = "onnxruntime==1.17.3", "onnxruntime==1.20.1"
+
+
+def test_one_runtime_is_the_proofs_own_and_several_are_a_sweep():
+    one = settle_runtimes(Request(runtimes=("python:x",)))
+    assert (one.verify.session.runtime, one.sweep) == ("python:x", ())
+    two = settle_runtimes(Request(runtimes=("onnxruntime", NEW)))
+    assert (two.verify.session.runtime, two.sweep) == (None, (INSTALLED, NEW))
+    assert settle_runtimes(Request()) == Request()
+
+
+def test_where_nothing_is_named_every_release_is_asked_and_the_installed_one_once(monkeypatch):
+    monkeypatch.setattr("importlib.metadata.version", lambda name: "1.20.1")
+    every = settle_runtimes(Request(verb="runtimes"))
+    assert every.sweep[0] == INSTALLED
+    assert OLD in every.sweep
+    assert NEW not in every.sweep
+
+
+def test_a_verb_that_runs_no_cases_takes_one_runtime():
+    with pytest.raises(UserError, match="bench looks at one runtime at a time"):
+        settle_runtimes(Request(verb="bench", runtimes=("python:x", "python:y"), steps=Steps(cases=False)))
+    with pytest.raises(UserError, match="lint looks at one runtime at a time"):
+        onnxproof.lint("model.onnx", runtime=("1.20", "1.21"))
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """The tutorial's model on two releases beside the installed one, and how often the module ran for that."""
+    forwards = []
+    run = EagerRunner.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EagerRunner, "run", lambda self, inputs: forwards.append(1) or run(self, inputs))
+        out = tmp_path_factory.mktemp("swept")
+        proof = onnxproof.runtimes(*models.tutorial(), runtime=["onnxruntime", OLD, NEW], out=out)
+    return proof, len(forwards)
+
+
+def test_each_is_verified_and_judged_as_ever(swept):
+    proof, _ = swept
+    assert [(one.runtime, one.verdict) for one in proof.runtimes] == [
+        ("onnxruntime", "ship"),
+        (OLD, "block"),
+        (NEW, "ship"),
+    ]
+    assert [one.version for one in proof.runtimes][1:] == ["1.17.3", "1.20.1"]
+    refused = proof.runtimes[1]
+    assert refused.findings[0].code == "OX310"
+    assert (refused.p50_ms, refused.worst_noise_ratio) == (None, None)
+    for one in (proof.runtimes[0], proof.runtimes[2]):
+        assert one.p50_ms is not None
+        assert one.worst_noise_ratio == pytest.approx(proof.worst_noise_ratio, rel=0.5)
+
+
+def test_the_worst_of_those_that_were_asked_for_decides(swept):
+    proof, _ = swept
+    assert proof.verdict == "block"
+    assert [f.code for f in proof.findings if f.weight] == ["OX330"]
+    assert proof.environment.runtime is None
+
+
+def test_what_does_not_depend_on_the_runtime_is_computed_once(swept):
+    proof, forwards = swept
+    assert proof.compared <= forwards < 2 * proof.compared
+
+
+def test_it_is_written_and_read_again(swept, tmp_path):
+    proof, _ = swept
+    proof.save(tmp_path / "proof.json")
+    assert onnxproof.Proof.load(tmp_path / "proof.json").runtimes == proof.runtimes
+
+
+def test_bisection_asks_those_between_for_the_first_that_changed(tmp_path, monkeypatch):
+    asked = []
+
+    def visit(run, runtime, exported, executor, judge):
+        asked.append(runtime)
+        version = runtime.partition("==")[2]
+        findings = (onnxproof.findings.found("OX310", "no"),) * (runtimes.Version(version) < runtimes.Version("1.18"))
+        return runtimes.Visit(run, runtimes.RuntimeResult(runtime, version, findings=findings))
+
+    monkeypatch.setattr(runtimes, "_visit", visit)
+    request = Request(sweep=("onnxruntime==1.15.0", "onnxruntime==1.31.1"), steps=Steps(bisect=True, fast=True))
+    run = runtimes.Run(request, onnxproof.Policy(), runtimes.Collected())
+    runtimes.sweep(run, run.collected.known, None, None)
+    before, after = runtimes.find_changes(run.collected.known.runtimes)[0]
+    assert (before.version, after.version) == ("1.17.3", "1.18.0")
+    assert len(asked) <= 8
+
+
+def test_in_children_the_same_is_said(tmp_path):
+    proof = onnxproof.runtimes(f"{models.__file__}:tutorial", runtime=[NEW, OLD], out=tmp_path, isolate=True, budget=5.0)
+    assert [one.verdict for one in proof.runtimes] == ["ship", "block"]
+    assert proof.environment.onnxruntime == "1.20.1"

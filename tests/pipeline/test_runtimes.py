@@ -104,6 +104,8 @@ def test_bisection_asks_those_between_for_the_first_that_changed(tmp_path, monke
 
 
 def test_in_children_the_same_is_said(tmp_path):
-    proof = onnxproof.runtimes(f"{models.__file__}:tutorial", runtime=[NEW, OLD], out=tmp_path, isolate=True, budget=5.0)
+    proof = onnxproof.runtimes(
+        f"{models.__file__}:tutorial", runtime=[NEW, OLD], out=tmp_path, isolate=True, budget=5.0
+    )
     assert [one.verdict for one in proof.runtimes] == ["ship", "block"]
     assert proof.environment.onnxruntime == "1.20.1"

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -19,7 +19,18 @@ def executable() -> str:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is not None:
         return found
-    reason = "there is no Chromium: install your system's package (Debian: apt-get install chromium)"
+    return _miss("there is no Chromium: install your system's package (Debian: apt-get install chromium)")
+
+
+def require_javascript(runtime: str) -> None:
+    """Skip or fail where what a runtime of JavaScript needs is not there."""
+    if not shutil.which("node") or not shutil.which("npm"):
+        _miss("there is no Node: install your system's packages (Debian: apt-get install nodejs npm)")
+    if runtime == "browser":
+        executable()
+
+
+def _miss(reason: str) -> NoReturn:
     if os.environ.get("ONNXPROOF_BROWSER") == "required":
         pytest.fail(reason)
     pytest.skip(reason)

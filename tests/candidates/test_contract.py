@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from browser import require_javascript
 from candidates.small_models import showing_inner, sums
 from fake import FakeCandidate
 from onnxproof.candidates import choose_candidate
@@ -39,12 +40,16 @@ CANDIDATES = {
     "onnxruntime": lambda: choose_candidate(HERE),
     "another interpreter": lambda: choose_candidate(SessionSettings(runtime=THERE)),
     "another release": lambda: choose_candidate(SessionSettings(runtime="onnxruntime==1.17.3")),
+    "node": lambda: choose_candidate(SessionSettings(runtime="node")),
+    "browser": lambda: choose_candidate(SessionSettings(runtime="browser")),
     "fake": fake,
 }
 
 
 @pytest.fixture(params=CANDIDATES)
 def candidate(request) -> Candidate:
+    if request.param in ("node", "browser"):
+        require_javascript(request.param)
     return CANDIDATES[request.param]()
 
 
@@ -188,6 +193,6 @@ def test_the_settings_choose_the_candidate():
     there = choose_candidate(SessionSettings(runtime=THERE))
     assert there.name == THERE
     assert there is choose_candidate(SessionSettings(runtime=THERE, threads=1))
-    for text in ("python:", "node", ""):
+    for text in ("python:", "nod", ""):
         with pytest.raises(UserError, match="expected a release or a range"):
             choose_candidate(SessionSettings(runtime=text))

@@ -141,9 +141,16 @@ def test_a_command_that_is_not_there_is_an_oserror():
         Dialogue(["/nowhere/at/all"])
 
 
-def test_close_ends_the_process_and_may_be_repeated():
-    dialogue = talking(ECHO)
+def test_close_lets_the_process_leave_and_may_be_repeated():
+    dialogue = talking("sys.stdin.buffer.read(); sys.exit(7)")
     dialogue.close()
+    dialogue.close()
+    assert dialogue._process.poll() == 7
+
+
+def test_close_ends_a_process_that_does_not_leave(monkeypatch):
+    monkeypatch.setattr("onnxproof.process.dialogue.LEAVING", 0.2)
+    dialogue = talking("time.sleep(600)")
     dialogue.close()
     assert dialogue._process.poll() == -signal.SIGKILL
 

@@ -31,9 +31,13 @@ def choose_candidate(settings: SessionSettings) -> Candidate:
         from onnxproof.candidates.releases import reach_release
 
         return reach_release(text)
+    if is_javascript(text):
+        from onnxproof.candidates.javascript import reach_javascript
+
+        return reach_javascript(text)
     raise UserError(
-        f"--runtime {text!r}: expected a release or a range of them (onnxruntime==1.20.1, 'onnxruntime>=1.18,<1.31'), or python:PATH, "
-        "the interpreter of an environment that has onnxruntime, for instance python:.venv-openvino/bin/python"
+        f"--runtime {text!r}: expected a release or a range of them (onnxruntime==1.20.1, 'onnxruntime>=1.18,<1.31'), node, browser, "
+        "or python:PATH, the interpreter of an environment that has onnxruntime, for instance python:.venv-openvino/bin/python"
     )
 
 
@@ -45,11 +49,20 @@ def install_runtime(text: str) -> None:
         from onnxproof.candidates.releases import install_release
 
         install_release(Version(text.partition("==")[2]))
+    elif is_javascript(text):
+        from onnxproof.candidates.javascript import install_package
+
+        install_package(text)
 
 
 def is_release(text: str) -> bool:
     """Whether a runtime is named as releases of onnxruntime."""
     return text.startswith(INSTALLED) and text[len(INSTALLED) :].lstrip()[:1] in tuple("<>=!~")
+
+
+def is_javascript(text: str) -> bool:
+    """Whether a runtime is one of JavaScript's: `node`, `browser==1.22.0`."""
+    return text.partition("==")[0] in ("node", "browser")
 
 
 def expand_runtimes(texts: Iterable[str]) -> tuple[str, ...]:

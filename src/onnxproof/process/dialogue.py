@@ -23,6 +23,8 @@ MAGIC = b"oxp1"
 PREFIX = struct.Struct(">4sIQ")
 # Bytes of a header beyond which it is nobody's answer.
 LONGEST = 1 << 28
+# Seconds to leave by itself.
+LEAVING = 2.0
 # Characters of the log that are told.
 SHOWN = 2000
 
@@ -82,7 +84,12 @@ class Dialogue:
         return self._receive(silence)
 
     def close(self) -> None:
-        """Stop it."""
+        """Stop it; who notices that nobody asks any more may tidy up first."""
+        with contextlib.suppress(OSError):
+            if self._process.stdin is not None:
+                self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(LEAVING)
         with contextlib.suppress(OSError):
             self._process.kill()
         self._end()

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed large power power-sample counterexamples blame failures latency evaluate report screenshots reference docs clean
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large power power-sample counterexamples blame failures latency evaluate report screenshots reference docs clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -48,6 +48,10 @@ overhead: setup
 # Verdicts over a bare script; with --corpus and --steady by hand, see the module.
 speed: setup
 	$(BIN)/python -m benchmarks.speed
+
+# One file on every release of onnxruntime, in Node and in the browser (these need npm and Chromium).
+runtimes: setup .venv/.weights
+	$(BIN)/python -m benchmarks.runtimes
 
 # Models of 110, 350 and 800 million parameters: half an hour and 8 GB.
 large: setup

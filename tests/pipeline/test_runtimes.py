@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 import models
 import onnxproof
-from onnxproof.candidates import INSTALLED
+from onnxproof.candidates import INSTALLED, releases, serve
 from onnxproof.errors import UserError
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.pipeline import runtimes
 from onnxproof.pipeline.runtimes import settle_runtimes
+from onnxproof.report.text import render
 from onnxproof.request.request import Request, Steps
 
 OLD, NEW = "onnxruntime==1.17.3", "onnxruntime==1.20.1"
@@ -109,3 +112,51 @@ def test_in_children_the_same_is_said(tmp_path):
     )
     assert [one.verdict for one in proof.runtimes] == ["ship", "block"]
     assert proof.environment.onnxruntime == "1.20.1"
+
+
+def test_a_release_that_nobody_named_and_that_does_not_start_is_told_and_the_others_are_asked(tmp_path, monkeypatch):
+    monkeypatch.setattr(runtimes, "EVERYWHERE", (INSTALLED, "onnxruntime==9.9", NEW))
+    proof = onnxproof.runtimes(*models.tutorial(), out=tmp_path, budget=5.0)
+    assert [one.verdict for one in proof.runtimes] == ["ship", "block", "ship"]
+    assert "there is no such release" in proof.runtimes[1].findings[0].message
+    assert proof.verdict == "ship"
+    with pytest.raises(UserError, match="there is no such release"):
+        onnxproof.runtimes(*models.tutorial(), runtime=[INSTALLED, "onnxruntime==9.9"], out=tmp_path, budget=5.0)
+
+
+WRONG = """
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("serve", sys.argv[1])
+serve = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(serve)
+
+class Wrong(serve.Server):
+    def hello(self, header, blobs):
+        facts, parts = super().hello(header, blobs)
+        facts["versions"]["onnxruntime"] = "1.16.3"
+        return facts, parts
+
+    def run(self, header, blobs):
+        told, answer = super().run(header, blobs)
+        values = serve.unpack(told["arrays"], answer)
+        packed, parts = serve.pack({name: value * value.dtype.type(1.1) for name, value in values.items()})
+        return {"arrays": packed}, parts
+
+serve.Server = Wrong
+serve.main()
+"""
+
+
+def test_where_a_release_answers_wrong_the_place_is_named(tmp_path, monkeypatch):
+    script = tmp_path / "wrong.py"
+    script.write_text(WRONG)
+    command, wrong = releases._command, [sys.executable, str(script), serve.__file__]
+    monkeypatch.setattr(releases, "_command", lambda v: wrong if str(v) == "1.16.3" else command(v))
+    chosen = {"exporter": "torchscript", "opset": 17, "budget": 5.0}
+    proof = onnxproof.runtimes(*models.tutorial(), runtime=[OLD, "onnxruntime==1.16.3"], out=tmp_path / "out", **chosen)
+    good, bad = proof.runtimes
+    assert (good.verdict, bad.verdict, bad.version) == ("ship", "block", "1.16.3")
+    assert bad.findings[0].code == "OX201"
+    assert bad.findings[0].where.node is not None
+    assert proof.blame == {}
+    assert "changed between 1.16.3 (BLOCK) and 1.17.3 (SHIP) (node" in render(proof)

@@ -31,7 +31,7 @@ def choose_candidate(settings: SessionSettings) -> Candidate:
         from onnxproof.candidates.releases import reach_release
 
         return reach_release(text)
-    if is_javascript(text):
+    if text.partition("==")[0] in ("node", "browser"):
         from onnxproof.candidates.javascript import reach_javascript
 
         return reach_javascript(text)
@@ -41,28 +41,9 @@ def choose_candidate(settings: SessionSettings) -> Candidate:
     )
 
 
-def install_runtime(text: str) -> None:
-    """Install what has to be installed before it runs; that may take a while, and whoever waits for a session need not."""
-    if is_release(text):
-        from packaging.version import Version
-
-        from onnxproof.candidates.releases import install_release
-
-        install_release(Version(text.partition("==")[2]))
-    elif is_javascript(text):
-        from onnxproof.candidates.javascript import install_package
-
-        install_package(text)
-
-
 def is_release(text: str) -> bool:
     """Whether a runtime is named as releases of onnxruntime."""
     return text.startswith(INSTALLED) and text[len(INSTALLED) :].lstrip()[:1] in tuple("<>=!~")
-
-
-def is_javascript(text: str) -> bool:
-    """Whether a runtime is one of JavaScript's: `node`, `browser==1.22.0`."""
-    return text.partition("==")[0] in ("node", "browser")
 
 
 def expand_runtimes(texts: Iterable[str]) -> tuple[str, ...]:

@@ -52,6 +52,10 @@ class RemoteRuntime:
         self._closed: list[int] = []
         self._lock = threading.RLock()
 
+    def install(self) -> None:
+        """Install what has to be installed before it runs: that may take longer than a session is waited for."""
+        self._command()
+
     def versions(self) -> Mapping[str, str]:
         versions = dict(self._known()["versions"])
         release = versions.pop("onnxruntime")

@@ -241,7 +241,9 @@ class Verifier:
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
-            baseline = self._timed(BASELINE, case, seconds, lambda: self._run_baseline(case, inputs))
+            baseline = self._timed(
+                BASELINE, case, seconds, lambda: self._once(case, "baseline", lambda: self.eager.run(inputs))
+            )
         except Rejected as error:
             return replace(result, message=str(error)[:500])
         if not baseline:
@@ -291,10 +293,6 @@ class Verifier:
             )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
         return replace(result, status="compared", outputs=tuple(comparisons))
-
-    def _run_baseline(self, case: Case, inputs: Inputs) -> Arrays:
-        """The module's outputs; whether it names them itself is known after any run."""
-        return self._once(case, "baseline", lambda: self.eager.run(inputs))
 
     def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
         self._listener.stage(case.name, stage)

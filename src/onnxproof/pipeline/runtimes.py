@@ -9,12 +9,13 @@ from pathlib import Path
 
 from packaging.version import Version
 
-from onnxproof.candidates import INSTALLED, expand_runtimes, install_runtime
-from onnxproof.errors import UserError
-from onnxproof.findings import Finding
+from onnxproof.candidates import INSTALLED, choose_candidate, expand_runtimes
+from onnxproof.candidates.remote import RemoteRuntime
+from onnxproof.errors import UserError, condense
+from onnxproof.findings import Finding, found
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.executors import Executor, run_stage
-from onnxproof.pipeline.stages import Locate, Pace, Run, Verify
+from onnxproof.pipeline.stages import Locate, Run, Verify
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.runtimes import RuntimeResult, find_changes
 from onnxproof.request.request import Request
@@ -28,19 +29,20 @@ EVERYWHERE = (INSTALLED, "onnxruntime>=1.15")
 def settle_runtimes(request: Request) -> Request:
     """The request with the runtimes that it means: the first is the proof's own, several are a sweep."""
     everywhere = request.verb == "runtimes" and not request.runtimes
-    found = expand_runtimes(EVERYWHERE if everywhere else request.runtimes)
-    if not found:
+    named = expand_runtimes(EVERYWHERE if everywhere else request.runtimes)
+    if not named:
         return request
-    if len(found) > 1 and not request.steps.cases:
-        raise UserError(f"{request.verb} looks at one runtime at a time, and --runtime names {', '.join(found)}")
-    install_runtime(found[0])
-    sweep = _without_twin(found) if everywhere else found
+    if len(named) > 1 and not request.steps.cases:
+        raise UserError(f"{request.verb} looks at one runtime at a time, and --runtime names {', '.join(named)}")
+    sweep = _without_twin(named) if INSTALLED in named else named
     swept = sweep if len(sweep) > 1 or request.verb == "runtimes" else ()
-    return replace(_on(request, sweep[0]), sweep=swept)
+    request = replace(_on(request, sweep[0]), sweep=swept)
+    _install(request)
+    return request
 
 
 def _without_twin(runtimes: Iterable[str]) -> tuple[str, ...]:
-    """Without the release that is installed: it is asked already."""
+    """Without the release that is installed, which is asked already."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -53,6 +55,13 @@ def _without_twin(runtimes: Iterable[str]) -> tuple[str, ...]:
 def _on(request: Request, runtime: str) -> Request:
     session = replace(request.verify.session, runtime=None if runtime == INSTALLED else runtime)
     return replace(request, verify=replace(request.verify, session=session))
+
+
+def _install(request: Request) -> None:
+    if request.verify.session.runtime is not None:
+        candidate = choose_candidate(request.verify.session)
+        if isinstance(candidate, RemoteRuntime):
+            candidate.install()
 
 
 @dataclass(frozen=True)
@@ -76,13 +85,10 @@ def sweep(run: Run, exported: Proof, executor: Executor, judge: Judge) -> None:
 def _visit(run: Run, runtime: str, exported: Proof, executor: Executor, judge: Judge) -> Visit:
     began = time.perf_counter()
     own = runtime == run.request.sweep[0]
-    run.collected.progress.stage(f"on {runtime}")
-    install_runtime(runtime)
     there = run if own else _send(run, runtime, exported)
     if not own:
-        run_stage(Verify(), there, executor)
-    if there.collected.proof.compared:
-        run_stage(Pace(), there, executor)
+        run.collected.progress.stage(f"on {runtime}")
+        _verify(there, executor)
     here = exported.environment.onnxruntime if own else None
     proof = judge(there)
     result = RuntimeResult(
@@ -97,14 +103,22 @@ def _visit(run: Run, runtime: str, exported: Proof, executor: Executor, judge: J
     return Visit(there, result)
 
 
+def _verify(there: Run, executor: Executor) -> None:
+    try:
+        _install(there.request)
+        run_stage(Verify(), there, executor)
+    except UserError as error:
+        if there.request.runtimes:
+            raise
+        # Nobody asked for this one by name: that it does not start is its own fault.
+        there.collected.observe(found("OX303", condense(error)))
+
+
 def _send(run: Run, runtime: str, exported: Proof) -> Run:
     """A run on another runtime, which begins with the exported file."""
-    request = replace(
-        _on(run.request, runtime), out=str(Path(run.request.out) / "runtimes" / runtime.replace("/", "_"))
-    )
-    return replace(
-        run, request=request, collected=Collected(known=exported, version=runtime.partition("==")[2] or None)
-    )
+    out = Path(run.request.out) / "runtimes" / runtime.replace("/", "_")
+    collected = Collected(known=exported, version=runtime.partition("==")[2] or None)
+    return replace(run, request=replace(_on(run.request, runtime), out=str(out)), collected=collected)
 
 
 def _list_gating(proof: Proof) -> tuple[Finding, ...]:

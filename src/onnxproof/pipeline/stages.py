@@ -153,13 +153,6 @@ class Verify(Stage):
         return bool(left)
 
 
-class Pace(Stage):
-    """Time a few runs where several runtimes are asked."""
-
-    name, work, optional = "pace", "onnxproof.pipeline.pacing:run_pace", True
-    shares = True
-
-
 class Search(Stage):
     """Look for an input on which the sides part, where the planned cases left something to find."""
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from statistics import median
 
 from onnxproof.candidates import choose_candidate
-from onnxproof.errors import FindingError
+from onnxproof.candidates.candidate import PacedSession
+from onnxproof.candidates.remote import RemoteRuntime
+from onnxproof.errors import FindingError, Rejected
 from onnxproof.lints.refusal import explain_refusal
-from onnxproof.parity.verification import Listener, verify
+from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.pipeline.bug_report import add_bundle
-from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paired, Planned
+from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paced, Paired, Planned
 from onnxproof.pipeline.loading import describe_environment
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
@@ -33,11 +37,24 @@ def run_verify(
         emit(Entered("session"))
         verifier = shop.verifier(request, artifact, listener, stateful=stateful)
         verify(verifier, listener, done, request.verify.budget)
+        if request.sweep:
+            emit(_pace(verifier))
     except FindingError as error:
         finding = explain_refusal(
             error.finding, artifact, choose_candidate(request.verify.session), request.verify.session
         )
         listener.finding(add_bundle(FindingError(finding), Path(request.out), subject, describe_environment(request)))
+
+
+def _pace(verifier: Verifier) -> Paced:
+    """Which onnxruntime it is, and its time at a glance; one in a process of its own makes room for the next."""
+    candidate, session, seconds = verifier.candidate, verifier.session, list[float]()
+    with suppress(Rejected, MemoryError):  # the cases have told it
+        seconds += session.pace(verifier.supply.example()) if isinstance(session, PacedSession) else ()
+    version = candidate.versions()["onnxruntime"]
+    if isinstance(candidate, RemoteRuntime):
+        candidate.stop()
+    return Paced(version, 1e3 * median(seconds) if seconds else None)
 
 
 def make_listener(emit: Emit) -> Listener:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from onnxproof.findings import Finding, Severity, found
 from onnxproof.proof.runtimes import RuntimeResult, group_results, name_group
@@ -18,4 +19,5 @@ def _tell(group: Sequence[RuntimeResult]) -> Finding:
     severity: Severity = worst.severity if any(one.asked for one in group) else "note"
     message = f"on {name_group(group)}: {worst.message}"
     evidence = {"runtimes": [one.runtime for one in group], "code": worst.code}
-    return found("OX330", message, where=worst.where, severity=severity, evidence=evidence, help=worst.help)
+    told = found("OX330", message, severity=severity, evidence=evidence)
+    return replace(told, where=worst.where, stage=worst.stage, help=worst.help)

@@ -1,0 +1,184 @@
+"""One file on every runtime, for models whose export is correct; writes docs/runtimes.md.
+
+    python -m benchmarks.runtimes                 the models of the page
+    python -m benchmarks.runtimes gru t5          some models of the zoo: what came is printed, nothing is written
+
+Every release of onnxruntime that the index has for this Python, Node and the browser; runtimes are installed before the clock starts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import torch
+
+import onnxproof
+from benchmarks.zoo import ZOO
+from onnxproof.candidates import choose_candidate, expand_runtimes
+from onnxproof.findings import Finding
+from onnxproof.proof.codec import decode, to_plain
+from onnxproof.proof.runtimes import RuntimeResult, find_changes, group_results, name_group
+from onnxproof.request.session import SessionSettings
+from onnxproof.subject.onnx_module import GraphModule, make_examples
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "runtimes.md"
+RUNTIMES = ("onnxruntime", "onnxruntime>=1.15", "node", "browser")
+MODELS = (
+    *("residual_stack", "mobile_blocks", "unet_bilinear", "bert", "minilm_sentence_encoder", "vit", "t5"),
+    *("lstm", "gru_bidirectional", "digits_cnn", "wide_and_deep", "fake_quantised", "float16_mlp"),
+)
+# The opset that every release reads, in the file of the exporter that writes the oldest IR version for it.
+OLD = {"exporter": "torchscript", "opset": 17}
+HEAD = """# Where it runs
+
+One file on {count} runtimes: every stable release of onnxruntime that the index has for this Python (from {oldest} to {newest}), npm's onnxruntime-node, and
+onnxruntime-web (wasm) in a headless Chromium. The models' exports are correct, so every REVIEW or BLOCK is a false alarm, or a difference of that runtime. Files are
+exported with opset 17 by the older exporter, which every release reads; the quantised one is a static QDQ quantisation of `residual_stack` by onnxruntime,
+held against itself without optimisations. *Noise ratio* is the worst over all runtimes, *seconds* the whole command's work with everything installed: export, one truth, and every
+runtime. `make runtimes` writes this page; the machine is a shared one with two cores.
+
+| model | cases | ships on | otherwise | noise ratio | p50 in ms: releases | Node | browser | seconds |
+|---|---|---|---|---|---|---|---|---|"""
+DEFAULT = """## The default export
+
+`torch.onnx`'s newer exporter writes IR version 10, whatever the opset, which onnxruntime reads from 1.18 on:
+
+| model | ships on | otherwise |
+|---|---|---|"""
+
+
+def prove(name: str, out: Path, **options: Any) -> tuple[onnxproof.Proof, float]:
+    """A model on every runtime, and how long that took."""
+    began = time.perf_counter()
+    if name == "quantised":
+        path = quantise(out)
+        model, inputs, chosen = GraphModule(str(path)), make_examples(str(path)), {"onnx": path}
+    else:
+        (model, inputs), chosen = ZOO[name].make(), {**ZOO[name].options, **options}
+    proof = onnxproof.runtimes(model, inputs, runtime=RUNTIMES, out=out, fast=True, **chosen)
+    return proof, time.perf_counter() - began
+
+
+def quantise(out: Path) -> Path:
+    """A convolutional model in integers, calibrated on random inputs."""
+    from onnxruntime.quantization import CalibrationDataReader, quantize_static
+
+    model, inputs = ZOO["residual_stack"].make()
+    made = onnxproof.export(model, inputs, out=out, **OLD).artifact
+    assert made is not None
+
+    class Random(CalibrationDataReader):
+        rows = iter(range(8))
+
+        def get_next(self) -> dict[str, np.ndarray] | None:
+            ports = {port.name: tensor for port, tensor in zip(made.inputs, inputs, strict=True)}
+            return None if next(self.rows, None) is None else {n: torch.randn_like(t).numpy() for n, t in ports.items()}
+
+    path = out / "quantised.onnx"
+    quantize_static(made.path, path, Random())
+    return path
+
+
+def record(name: str, **options: Any) -> dict[str, Any]:
+    """What came of a model, as plain data."""
+    with tempfile.TemporaryDirectory() as folder:
+        proof, seconds = prove(name, Path(folder), **options)
+    print(
+        f"{name}: {proof.verdict} in {seconds:.0f} s; {tell_groups(proof.runtimes, ship=False) or 'ships everywhere'}",
+        flush=True,
+    )
+    return {"model": name, "cases": proof.compared, "seconds": seconds, "runtimes": [slim(r) for r in proof.runtimes]}
+
+
+def slim(result: RuntimeResult) -> dict[str, Any]:
+    """A result without the evidence of its findings: numbers that are kept in a repository are few."""
+    bare = tuple(Finding(code=f.code, severity=f.severity, message=f.message) for f in result.findings[:1])
+    return to_plain(replace(result, findings=bare))
+
+
+def tell_groups(results: Any, *, ship: bool) -> str:
+    """The runtimes on which the file ships, or does not and why."""
+    groups = [group for group in group_results(results) if (group[0].verdict == "ship") == ship]
+    reasons = ["" if ship else f": {group[0].verdict.upper()} {group[0].findings[0].code}" for group in groups]
+    return "; ".join(name_group(group) + reason for group, reason in zip(groups, reasons, strict=True))
+
+
+def span(values: list[float]) -> str:
+    """The least and the largest of some numbers."""
+    return "–".join(dict.fromkeys(f"{value:.2g}" for value in (min(values), max(values)))) if values else "–"
+
+
+def write_page(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> None:
+    """The page from the numbers."""
+    read = {id(one): [decode(r, RuntimeResult) for r in one["runtimes"]] for one in (*old, *new)}
+    versions = sorted(r.release for r in read[id(old[0])] if r.release is not None)
+    ends = {"oldest": ".".join(map(str, versions[0])), "newest": ".".join(map(str, versions[-1]))}
+    lines = [HEAD.format(count=len(read[id(old[0])]), **ends)]
+    for one in old:
+        results = read[id(one)]
+        times = [span([r.p50_ms for r in results if r.p50_ms is not None and fits(r)]) for fits in KINDS]
+        worst = max((r.worst_noise_ratio for r in results if r.worst_noise_ratio is not None), default=float("nan"))
+        cells = [
+            one["model"],
+            one["cases"],
+            tell_groups(results, ship=True),
+            tell_groups(results, ship=False) or "–",
+            f"{worst:.2g}",
+        ]
+        lines.append("| " + " | ".join(map(str, [*cells, *times, f"{one['seconds']:.0f}"])) + " |")
+    lines += ["", DEFAULT]
+    for one in new:
+        cells = [one["model"], tell_groups(read[id(one)], ship=True), tell_groups(read[id(one)], ship=False) or "–"]
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "## Where releases part",
+        "",
+        *(tell_change(one["model"], read[id(one)]) for one in old if find_changes(read[id(one)])),
+    ]
+    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+KINDS = (
+    lambda result: result.release is not None,
+    lambda result: result.runtime == "node",
+    lambda result: result.runtime == "browser",
+)
+
+
+def tell_change(model: str, results: list[RuntimeResult]) -> str:
+    """Each pair of neighbours with different verdicts."""
+    parts = []
+    for before, after in find_changes(results):
+        worse = (after.findings or before.findings)[0]
+        parts.append(
+            f"{before.version} ({before.verdict}) → {after.version} ({after.verdict}): {worse.code}, {worse.message}"
+        )
+    return f"- `{model}`: " + "; ".join(parts)
+
+
+def main(names: list[str]) -> None:
+    """Measure, and write."""
+    for runtime in expand_runtimes(RUNTIMES)[1:]:
+        choose_candidate(SessionSettings(runtime=runtime)).install()
+    print(f"onnxruntime {onnxruntime.__version__}, torch {torch.__version__}", flush=True)
+    if names:
+        for name in names:
+            record(name, **OLD)
+        return
+    old, new = [record(name, **OLD) for name in (*MODELS, "quantised")], [record(name) for name in MODELS[:4]]
+    PAGE.with_suffix(".json").write_text(json.dumps({"old": old, "new": new}, indent=1) + "\n", encoding="utf-8")
+    write_page(old, new)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

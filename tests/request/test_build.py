@@ -26,6 +26,7 @@ SAME = {
     "max_latency": (["p99=20ms"], {"p99": 20.0}, ["p99=20ms"]),
     "budget": ("3m", 180, "3m"),
     "memory": ("1MB", 1_000_000, 1_000_000),
+    "runtime": (["node", "onnxruntime==1.20.1"], ("node", "onnxruntime==1.20.1"), ["node", "onnxruntime==1.20.1"]),
     "no_optimize": (True, True, True),
     "opset": ("18", 18, 18),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 
 import numpy as np
 import onnx
@@ -114,6 +115,19 @@ def test_what_is_missing_is_the_users_error(runtime, left, told, tmp_path, monke
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UserError, match=f"--runtime {runtime}: {told}"):
         javascript.make_command(runtime)
+
+
+@pytest.mark.slow
+def test_a_release_that_is_too_old_is_the_users_error():
+    require_javascript("node")
+    with pytest.raises(UserError, match=r"--runtime node==1.20.1 cannot load .*types of inputs.*such as node==1.22.0"):
+        choose_candidate(SessionSettings(runtime="node==1.20.1")).versions()
+
+
+def test_what_other_systems_need_is_not_kept():
+    require_javascript("node")
+    binaries = javascript.install_package("node") / "node_modules" / "onnxruntime-node" / "bin"
+    assert {folder.name for folder in binaries.glob("*/*")} == {sys.platform}
 
 
 def test_a_release_that_is_not_there_is_the_users_error():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import shutil
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def reach_javascript(text: str) -> RemoteRuntime:
         text,
         lambda: make_command(text),
         expected=f"Node 18 or later that loads {PACKAGES[text.partition('==')[0]]}",
-        advice="update Node, or name another release, such as node==1.22.0",
+        advice=f"update Node, or name another release, such as {text.partition('==')[0]}==1.22.0",
         abilities=Abilities(inner_values=True, elsewhere=True),
     )
     atexit.register(there.stop)
@@ -49,15 +50,24 @@ def install_package(text: str) -> Path:
         ask = ["npm", "view", package, "version"]
         [release] = keep_list(f"{package}-newest", lambda: [run_installer(ask, f"--runtime {text}").strip()])
     # Without scripts: onnxruntime-node's fetches what a GPU needs, and the rest is in the package.
-    flags = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel", "error"]
-    return keep_folder(
-        f"{package}-{release}",
-        lambda folder: _fill(["npm", "install", *flags, "--prefix", str(folder), f"{package}@{release}"], text),
-    )
+    command = [
+        "npm",
+        "install",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel",
+        "error",
+        f"{package}@{release}",
+    ]
 
+    def fill(folder: Path) -> None:
+        run_installer([*command, "--prefix", str(folder)], f"--runtime {text} cannot be installed")
+        for binaries in folder.glob("node_modules/onnxruntime-node/bin/*/*"):
+            if binaries.name != sys.platform:  # most of the package is for other systems
+                shutil.rmtree(binaries)
 
-def _fill(command: list[str], text: str) -> None:
-    run_installer(command, f"--runtime {text} cannot be installed")
+    return keep_folder(f"{package}-{release}", fill)
 
 
 def _find(names: tuple[str, ...], text: str, what: str, package: str) -> str:

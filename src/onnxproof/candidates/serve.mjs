@@ -17,7 +17,6 @@ const MISSING = { 16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: 
 const LEVELS = { disable: "disabled", basic: "basic", extended: "extended", all: "all" };
 
 function readTypes(ports, name) {
-  if (!ports) throw new Error(`${name} does not tell the types of inputs; expected release 1.22 or later`);
   return Object.fromEntries(ports.map((port) => {
     if (!TYPES[port.type]) throw new Error(`${name} has no ${port.type ?? "sequence"} in JavaScript, as ${port.name} is`);
     return [port.name, TYPES[port.type][0]];
@@ -49,6 +48,7 @@ class Server {
   async hello() {
     try {
       this.ort = await this.load();
+      if (!("inputMetadata" in this.ort.InferenceSession.prototype)) throw new Error("it does not tell the types of inputs, as later ones do");
     } catch (error) {
       return [{ missing: String(error) }, []];
     }

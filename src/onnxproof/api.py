@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.candidates import choose_candidate
+from onnxproof.candidates import choose_candidate, expand_runtimes
 from onnxproof.errors import FindingError, UserError
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.conduct import conduct
@@ -156,11 +156,13 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
 
 
 def _find_release(runtimes: Sequence[str]) -> str | None:
-    """The release of onnxruntime that a file is looked at for; an interpreter is asked for its own."""
-    if len(runtimes) > 1:
-        raise UserError(f"lint looks at one runtime at a time, and --runtime names {', '.join(runtimes)}")
-    text = runtimes[0].removeprefix("onnxruntime==") if runtimes else None
-    if text is None or ":" not in text:
+    """The release of onnxruntime that a file is looked at for, `1.20` or as elsewhere; any other runtime is asked for its own."""
+    bare = len(runtimes) == 1 and runtimes[0][:1].isdigit()
+    named = runtimes if bare or len(runtimes) > 1 else expand_runtimes(runtimes)
+    if len(named) > 1:
+        raise UserError(f"lint looks at one runtime at a time, and --runtime names {', '.join(named)}")
+    text = named[0].removeprefix("onnxruntime==") if named else None
+    if text is None or text[:1].isdigit():
         return text
     return choose_candidate(SessionSettings(runtime=text)).versions()["onnxruntime"]
 

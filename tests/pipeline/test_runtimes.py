@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
+import onnx
 import pytest
 
 import models
 import onnxproof
+from candidates.small_models import sums
 from onnxproof.candidates import INSTALLED, releases, serve
 from onnxproof.errors import UserError
 from onnxproof.parity.eager import EagerRunner
@@ -38,8 +40,18 @@ def test_where_nothing_is_named_every_release_is_asked_and_the_installed_one_onc
 def test_a_verb_that_runs_no_cases_takes_one_runtime():
     with pytest.raises(UserError, match="bench looks at one runtime at a time"):
         settle_runtimes(Request(verb="bench", runtimes=("python:x", "python:y"), steps=Steps(cases=False)))
-    with pytest.raises(UserError, match="lint looks at one runtime at a time"):
-        onnxproof.lint("model.onnx", runtime=("1.20", "1.21"))
+    for several in (("1.20", "1.21"), "onnxruntime>=1.17,<1.19"):
+        with pytest.raises(UserError, match="lint looks at one runtime at a time"):
+            onnxproof.lint("model.onnx", runtime=several)
+
+
+def test_a_lint_knows_releases_by_every_name(tmp_path):
+    path = tmp_path / "sums.onnx"
+    model = onnx.load_from_string(sums())
+    model.ir_version = 10
+    onnx.save(model, path)
+    for text, codes in {"1.17.3": ["OX310"], OLD: ["OX310"], NEW: [], "onnxruntime": []}.items():
+        assert [f.code for f in onnxproof.lint(path, runtime=text).findings if f.weight] == codes, text
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from onnxproof.candidates.remote import RemoteRuntime
 from onnxproof.errors import UserError
 
 PACKAGE = "onnxruntime"
-# The oldest release that is asked without being named, and the first that was built for NumPy 2.
-OLDEST, FIRST_WITH_NUMPY_2 = Version("1.15.0"), Version("1.19.0")
+# The first release that was built for NumPy 2.
+FIRST_WITH_NUMPY_2 = Version("1.19.0")
 
 
 def list_releases() -> list[Version]:

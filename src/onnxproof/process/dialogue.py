@@ -24,7 +24,7 @@ PREFIX = struct.Struct(">4sIQ")
 # Bytes of a header beyond which it is nobody's answer.
 LONGEST = 1 << 28
 # Seconds to leave by itself.
-LEAVING = 2.0
+LEAVING = 5.0
 # Characters of the log that are told.
 SHOWN = 2000
 

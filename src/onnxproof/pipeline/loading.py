@@ -50,7 +50,7 @@ def load_subject(request: Request) -> Subject:
         module, inputs = torch.load(request.pickled, weights_only=False, map_location="cpu")
         name = type(module).__name__
     elif request.target is not None:
-        value, name = load_target(request.target)
+        value, name = load_target(request.target, trust=request.trust)
         module, inputs = resolve(value, name)
     else:
         raise TargetError("there is no TARGET")

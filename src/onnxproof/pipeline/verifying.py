@@ -6,6 +6,7 @@ from pathlib import Path
 
 from onnxproof.candidates import choose_candidate
 from onnxproof.errors import FindingError
+from onnxproof.graph.file import hold_against
 from onnxproof.lints.refusal import explain_refusal
 from onnxproof.parity.verification import Listener, verify
 from onnxproof.pipeline.bug_report import add_bundle
@@ -31,8 +32,9 @@ def run_verify(
     subject, listener = shop.load(request, weights), make_listener(emit)
     try:
         emit(Entered("session"))
-        verifier = shop.verifier(request, artifact, listener, stateful=stateful)
-        verify(verifier, listener, done, request.verify.budget)
+        with hold_against(Path(artifact.path)):
+            verifier = shop.verifier(request, artifact, listener, stateful=stateful)
+            verify(verifier, listener, done, request.verify.budget)
     except FindingError as error:
         finding = explain_refusal(
             error.finding, artifact, choose_candidate(request.verify.session), request.verify.session

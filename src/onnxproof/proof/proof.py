@@ -11,6 +11,7 @@ import msgspec
 
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, Verdict, decide_verdict
+from onnxproof.findings.finding import Evidenced
 from onnxproof.proof import codec
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
@@ -26,6 +27,12 @@ from onnxproof.request.thresholds import Policy
 
 SCHEMA: Literal["onnxproof/1"] = "onnxproof/1"
 P = TypeVar("P", bound="Proof")
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What the record itself leaves open."""
+
+    findings: list[Evidenced] = []
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ class Proof:
             raise UserError(f"{source} is not a proof: expected an object with schema {SCHEMA!r}, got {came!r}")
         try:
             codec.check_integers(data)
+            msgspec.convert(data, _Record)
             return codec.decode(upgrade(data), cls)
         except (msgspec.ValidationError, RecursionError) as error:
             raise UserError(f"{source} is not a proof as {SCHEMA} has it: {error}") from None

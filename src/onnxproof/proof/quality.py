@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from onnxproof.errors import UserError
 from onnxproof.proof.codec import Number, Sparse
 from onnxproof.proof.thresholds import Thresholds
 from onnxproof.proof.traps import PreprocessingFacts, Traps
@@ -48,6 +49,11 @@ class Confusion:
     labels: tuple[str, ...]
     baseline: Matrix
     candidate: Matrix
+
+    def __post_init__(self) -> None:
+        sizes = {len(self.labels), *(len(row) for m in (self.baseline, self.candidate) for row in (m, *m))}
+        if len(sizes) > 1:
+            raise UserError(f"matrices of {len(self.labels)} classes are expected to be square, got sizes {sizes}")
 
     @property
     def difference(self) -> Matrix:

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from onnxproof.errors import TargetError, condense
+from onnxproof.errors import FindingError, TargetError, condense
+from onnxproof.graph.file import hold_against
 from onnxproof.request.python_objects import load_object
 from onnxproof.request.specs import parse_target
 from onnxproof.subject.exported_program import load_program
@@ -30,7 +31,11 @@ def _load_file(path: Path, trust: bool) -> Any:
     if path.suffix == ".onnx":
         from onnxproof.subject.onnx_module import GraphModule, make_examples
 
-        return GraphModule(str(path)), make_examples(str(path))
+        try:
+            with hold_against(path):
+                return GraphModule(str(path)), make_examples(str(path))
+        except FindingError as error:
+            raise TargetError(f"{path} cannot be read: {error} (`onnxproof explain {error.finding.code}`)") from error
     try:
         if path.suffix != ".pt2":
             # It may have been saved on a device that is not here.

@@ -72,7 +72,7 @@ def deliver(
         if request.delivery.verbose:
             print("\n".join(map(describe_case, proof.cases)))
     write(proof, request)
-    sys.stdout.flush()
+    print(end="", flush=True)  # not sys.stdout.flush(): there is none where it was closed
     if require is not None:
         require(proof)
     raise typer.Exit(0 if proof.verdict == "ship" else 1)

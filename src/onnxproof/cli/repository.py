@@ -75,8 +75,7 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     at_once = jobs or max(1, (os.cpu_count() or 2) // 2)
     with ThreadPoolExecutor(at_once) as pool:
         outcomes = list(pool.map(lambda name: _prove(name, flags, Path(out) / name), subjects))
-    print(render_table(outcomes, out))
-    sys.stdout.flush()
+    print(render_table(outcomes, out), flush=True)
     raise typer.Exit(max(outcome.code for outcome in outcomes))
 
 

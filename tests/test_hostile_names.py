@@ -14,7 +14,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxproof
-from onnxproof.errors import show_line, show_lines
+from onnxproof.errors import show_line, show_text
 from onnxproof.testing import describe
 
 PLANT = "import pathlib; pathlib.Path('PWNED').touch()"
@@ -123,4 +123,4 @@ def test_what_cannot_be_seen_is_escaped_and_the_rest_is_left_alone():
     assert show_line("a\x1b[1m\n\t\u202e\ud800") == "a\\x1b[1m\\n\\t\\u202e\\ud800"
     assert show_line("  ::error::x") == "  \\::error::x"
     assert show_line("a::b ##[x]") == "a::b #\\#[x]"
-    assert show_lines("a\nb\r") == "a\nb\\r"
+    assert show_text("a\nb\r") == "a\nb\\r"

@@ -70,13 +70,12 @@ def condense(error: BaseException, limit: int = 300) -> str:
 
 
 def show_line(text: str) -> str:
-    """One line for a terminal or a log of CI: what cannot be seen is escaped as `repr` does, so that a name from a file moves no
-    cursor and makes no line of its own."""
+    """One line for a terminal or a log of CI: what a name from a file has beside visible characters is escaped as by `repr`."""
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     # GitHub obeys `::command::` at the beginning of a line and `##[command]` anywhere.
     return re.sub(r"^\s*(?=::)|#(?=#\[)", r"\g<0>\\", shown)
 
 
-def show_lines(text: str) -> str:
+def show_text(text: str) -> str:
     """A text whose line breaks are our own."""
     return "\n".join(map(show_line, text.split("\n")))

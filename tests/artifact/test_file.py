@@ -50,5 +50,5 @@ def test_a_promise_that_cannot_be_read_is_a_finding(text, tmp_path):
     model = onnx.parser.parse_model(TEXT)
     helper.set_model_props(model, {SIGNATURE: text})
     onnx.save(model, tmp_path / "m.onnx")
-    with pytest.raises(FindingError, match=r"onnxproof\.signature do not say what onnxproof wrote there"):
+    with pytest.raises(FindingError, match=r"onnxproof\.signature are not what onnxproof writes"):
         read_artifact(tmp_path / "m.onnx")

@@ -76,6 +76,5 @@ def _promised(signature: str | None) -> dict[str, Any]:
     try:
         promise = msgspec.json.decode(signature, type=_Promise)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        message = f"the file's metadata {SIGNATURE} do not say what onnxproof wrote there: {error}"
-        raise FindingError(found("OX301", message)) from None
+        raise FindingError(found("OX301", f"the metadata {SIGNATURE} are not what onnxproof writes: {error}")) from None
     return {"promised_inputs": promise.inputs, "promised_outputs": promise.outputs, "bounds": promise.bounds}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from onnxproof.errors import UserError, show_line, show_lines
+from onnxproof.errors import UserError, show_line, show_text
 from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
 
@@ -25,7 +25,7 @@ BY_DEFAULT = ("prove", "demo")
 
 def stop(message: str) -> NoReturn:
     """Say why, and exit with 2."""
-    print(show_lines(message), file=sys.stderr)
+    print(show_text(message), file=sys.stderr)
     sys.exit(2)
 
 
@@ -122,7 +122,7 @@ def write(proof: Proof, request: Request) -> None:
                 raise
             # A page that nobody asked for must not cost the verdict.
             told = f"the HTML report could not be made, please report it: {type(error).__name__}: {error}"
-            print(show_lines(told), file=sys.stderr)
+            print(show_text(told), file=sys.stderr)
             continue
         if not request.delivery.quiet:
             print(show_line(f"{name}: {path}"), file=sys.stderr)

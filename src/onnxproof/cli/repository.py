@@ -54,10 +54,9 @@ def init(
         file, table = Path("pyproject.toml"), "tool.onnxproof"
         before = file.read_text(encoding="utf-8").rstrip() + "\n\n"
     name = "".join(c if c.isascii() and c.isalnum() else "-" for c in target.rpartition(":")[2] or "model")
-    # As a literal: a path must not become keys of its own.
-    literal = tomlkit.item(target).as_string()
     start = Template((files(__package__) / "start.toml.template").read_text(encoding="utf-8"))
     names = {"head": f"[{table}]" if table else "", "subjects": f"{table}.subjects".lstrip(".")}
+    literal = tomlkit.item(target).as_string()
     file.write_text(before + start.substitute(names, name=name, target=literal), encoding="utf-8")
     print(f"written to {file}; `onnxproof prove --all` proves what it lists")
 

@@ -57,12 +57,6 @@ class SharedEvidence(msgspec.Struct, frozen=True):
     counterexample: Kept | None = None
 
 
-class Evidenced(msgspec.Struct, frozen=True):
-    """A finding, as far as its evidence has a form."""
-
-    evidence: SharedEvidence = SharedEvidence()
-
-
 @dataclass(frozen=True)
 class Finding:
     """One thing found, with its evidence and what to do about it."""

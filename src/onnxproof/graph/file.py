@@ -66,11 +66,8 @@ def _bytes(tensor: onnx.TensorProto) -> int:
 
 def _number(path: Path, tensor: onnx.TensorProto, key: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
-        came = repr(text if len(text) < 40 else f"{text[:40]}…")
-        message = (
-            f"{path.name}: the {key} of the external data of {tensor.name!r} is {came}; expected a number of bytes"
-        )
-        raise FindingError(found("OX302", message))
+        place = f"{path.name}: the {key} of the external data of {tensor.name!r}"
+        raise FindingError(found("OX302", f"{place} begins with {text[:40]!r}; expected a number of bytes"))
     return int(text)
 
 
@@ -112,8 +109,7 @@ def find_complaint(path: Path) -> Finding | None:
 
 @contextmanager
 def hold_against(path: Path) -> Iterator[None]:
-    """Whoever reads a graph expects a valid one. Where that ends in an error that nobody foresaw and the checker rejects the file,
-    the file is to blame, not the reader."""
+    """Where reading a graph ends in an error that nobody foresaw: a file that the checker rejects is to blame, not the reader."""
     try:
         yield
     except (OnnxproofError, MemoryError):

@@ -108,5 +108,4 @@ def read(path: Path) -> dict[str, Origin]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_File).nodes
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        told = f"{path} is not the source map of a model: {error}"
-        raise InputError(f"{told}. Delete it (lines of source are not named then), or export the model again") from None
+        raise InputError(f"{path} is not the source map of a model: {error}. Delete it, or export again") from None

@@ -11,7 +11,7 @@ import msgspec
 
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, Verdict, decide_verdict
-from onnxproof.findings.finding import Evidenced
+from onnxproof.findings.finding import SharedEvidence
 from onnxproof.proof import codec
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
@@ -27,12 +27,6 @@ from onnxproof.request.thresholds import Policy
 
 SCHEMA: Literal["onnxproof/1"] = "onnxproof/1"
 P = TypeVar("P", bound="Proof")
-
-
-class _Record(msgspec.Struct, frozen=True):
-    """What the record itself leaves open."""
-
-    findings: list[Evidenced] = []
 
 
 @dataclass(frozen=True)
@@ -98,8 +92,9 @@ class Proof:
             raise UserError(f"{source} is not a proof: expected an object with schema {SCHEMA!r}, got {came!r}")
         try:
             codec.check_integers(data)
-            msgspec.convert(data, _Record)
-            return codec.decode(upgrade(data), cls)
+            proof = codec.decode(upgrade(data), cls)
+            msgspec.convert([finding.evidence for finding in proof.findings], list[SharedEvidence])
+            return proof
         except (msgspec.ValidationError, RecursionError) as error:
             raise UserError(f"{source} is not a proof as {SCHEMA} has it: {error}") from None
         except UserError as error:  # a value that its record does not take

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from onnxproof.errors import UserError
 from onnxproof.proof.codec import Number, Sparse
 from onnxproof.proof.thresholds import Thresholds
 from onnxproof.proof.traps import PreprocessingFacts, Traps
@@ -50,16 +49,11 @@ class Confusion:
     baseline: Matrix
     candidate: Matrix
 
-    def __post_init__(self) -> None:
-        sizes = {len(self.labels), *(len(row) for m in (self.baseline, self.candidate) for row in (m, *m))}
-        if len(sizes) > 1:
-            raise UserError(f"matrices of {len(self.labels)} classes are expected to be square, got sizes {sizes}")
-
     @property
     def difference(self) -> Matrix:
         """Candidate − baseline."""
-        pairs = zip(self.candidate, self.baseline, strict=True)
-        return tuple(tuple(c - b for c, b in zip(*rows, strict=True)) for rows in pairs)
+        pairs = zip(self.candidate, self.baseline, strict=False)
+        return tuple(tuple(c - b for c, b in zip(*rows, strict=False)) for rows in pairs)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from onnxproof.errors import UserError
 from onnxproof.proof.codec import Number, Sparse
 
 
@@ -44,11 +43,6 @@ class Curve:
     precision: tuple[float, ...]
     recall: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        lengths = {name: len(column) for name, column in vars(self).items()}
-        if len({*lengths.values()}) > 1:
-            raise UserError(f"the columns of a curve are expected to be of one length, got {lengths}")
-
 
 @dataclass(frozen=True)
 class Current:
@@ -83,13 +77,9 @@ class GoalResult:
     moved_raw: Number | None = None
     transferred: Rates | None = None
 
-    def __post_init__(self) -> None:
-        if self.kind != "cost" and self.metric not in Rates.__dataclass_fields__:
-            raise UserError(f"the metric of a goal is expected to be one of a threshold's rates, got {self.metric!r}")
-
     def reached(self, rates: Rates) -> float:
         """What a threshold achieves, the more the better."""
-        value: float = -(rates.cost or 0.0) if self.kind == "cost" else getattr(rates, self.metric)
+        value: float = -(rates.cost or 0.0) if self.kind == "cost" else vars(rates).get(self.metric) or 0.0
         return value
 
 

@@ -16,7 +16,6 @@ from onnxproof.errors import TargetError, condense
 # Where an archive keeps tensors and example inputs, and what may lie there without being a pickle.
 DATA = ("data/weights/", "data/constants/", "data/sample_inputs/")
 RAW = ("weight_", "tensor_")
-COMPILED = "data/aotinductor/"
 
 
 def load_program(path: Path, *, trust: bool) -> ExportedProgram:
@@ -25,15 +24,23 @@ def load_program(path: Path, *, trust: bool) -> ExportedProgram:
         return torch.export.load(path)
     from torch.export.pt2_archive._package import load_pt2
 
-    reader = torch._C.PyTorchFileReader(str(path))
-    names = reader.get_all_records()
-    compiled = [name for name in names if name.startswith(COMPILED)]
-    if compiled:
-        raise _refuse(path, compiled[0], "is compiled code, which would be run")
-    for name in _list_pickles(reader, names):
-        _check_pickle(path, name, reader.get_record(name))
+    for name, told in _find_code(torch._C.PyTorchFileReader(str(path))):
+        raise TargetError(f"{path}: its member {name} {told}. If you know who made this file, --trust loads it")
     # Not torch.export.load: where this fails, it goes on with another reading of the file, and unpickles that.
     return load_pt2(str(path)).exported_programs["model"]
+
+
+def _find_code(reader: Any) -> Iterator[tuple[str, str]]:
+    """Members that would run, and why."""
+    names = reader.get_all_records()
+    if compiled := [name for name in names if name.startswith("data/aotinductor/")]:
+        yield compiled[0], "is compiled code, which would be run"
+    for name in _list_pickles(reader, names):
+        content = reader.get_record(name)
+        try:
+            torch.load(io.BytesIO(content), map_location="cpu", weights_only=True) if content else None
+        except Exception as error:
+            yield name, f"holds pickled Python objects, which would be run; expected tensors ({condense(error, 160)})"
 
 
 def _list_pickles(reader: Any, names: list[str]) -> Iterator[str]:
@@ -45,19 +52,3 @@ def _list_pickles(reader: Any, names: list[str]) -> Iterator[str]:
             for payload in json.loads(reader.get_record(name))["config"].values():
                 if payload["use_pickle"] or not payload["path_name"].startswith(RAW):
                     yield f"{name.rpartition('/')[0]}/{payload['path_name']}"
-
-
-def _check_pickle(path: Path, name: str, content: bytes) -> None:
-    if not content:
-        return
-    try:
-        torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-    except Exception as error:
-        told = f"holds pickled Python objects, which would be run, where only tensors are expected ({condense(error, 160)})"
-        raise _refuse(path, name, told) from None
-
-
-def _refuse(path: Path, name: str, told: str) -> TargetError:
-    return TargetError(
-        f"{path}: its member {name} {told}. If you know who made this file, --trust loads it all the same"
-    )

@@ -59,8 +59,7 @@ def preserve_buffers(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def keep_surroundings() -> Iterator[None]:
-    """The current folder and numpy's functions as they were, whatever a forward does to them: paths are read from the one, and
-    answers are compared with the others."""
+    """The current folder and numpy's functions as they were: from one paths are read, with the others answers are compared."""
     folder, functions = os.getcwd(), vars(numpy)
     try:
         yield

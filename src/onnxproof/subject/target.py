@@ -41,11 +41,9 @@ def _load_file(path: Path, trust: bool) -> Any:
             # It may have been saved on a device that is not here.
             return torch.jit.load(str(path), map_location="cpu")
         program = load_program(path, trust=trust)
-        example = program.example_inputs
-        if example is None:
-            return program.module()
+        args, kwargs = program.example_inputs or (None, None)
         # Without keywords the positional ones alone: a module of two inputs would take the pair for them.
-        return program.module(), example if example[1] else example[0]
+        return program.module(), (args, kwargs) if kwargs else args
     except TargetError:
         raise
     except Exception as error:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
+from onnx import TensorProto, helper
 
 from onnxproof.cases import counterexample_files
 from onnxproof.data.opening import open_source
@@ -61,3 +65,17 @@ def test_a_shard_of_another_form_is_none(tmp_path):
     for meta in ("[]", '{"fingerprint": "mark", "unknown": 1}', "{", "1"):
         np.savez(tmp_path / "s.npz", meta=np.array(meta))
         assert Shard.load(tmp_path / "s.npz", "mark") is None
+
+
+def test_code_that_lies_beside_the_data_is_not_imported(tmp_path):
+    for name in ("first.onnx", "second.onnx"):
+        ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, ["n"]) for end in ("x", "y")]
+        graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], "g", ends[:1], ends[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), tmp_path / name)
+    script = "import sys; sys.path = [p for p in sys.path if p]; from onnxproof.cli import main; main()"  # as installed
+    for module in ("numpy", "torch", "onnx", "json"):
+        (tmp_path / f"{module}.py").write_text("import os; os.mkdir('PWNED')")
+    command = [sys.executable, "-c", script, "diff", "first.onnx", "second.onnx"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not (tmp_path / "PWNED").exists()

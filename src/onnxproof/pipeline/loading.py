@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import random
+import sys
 
 import numpy
 import onnx
@@ -47,6 +48,7 @@ def load_subject(request: Request) -> Subject:
         name = type(module).__name__
     elif request.pickled is not None:
         # This run wrote the file itself; a whole module is more than weights.
+        sys.path.insert(0, "")  # where the classes of the caller may lie
         module, inputs = torch.load(request.pickled, weights_only=False, map_location="cpu")
         name = type(module).__name__
     elif request.target is not None:

@@ -14,7 +14,7 @@ from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, make_fr
 
 
 def main() -> None:
-    """Entry of `python -m onnxproof.process.child ORDERS EVENTS`, two numbers of open files."""
+    """Entry of the process that is given ORDERS and EVENTS, two numbers of open files."""
     attend(int(sys.argv[1]), int(sys.argv[2]))
 
 
@@ -50,7 +50,3 @@ def _leave() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

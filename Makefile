@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large power power-sample counterexamples blame failures latency evaluate report screenshots reference docs clean
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -94,6 +94,10 @@ failures: setup
 
 evaluate: setup
 	$(BIN)/python -m benchmarks.evaluate
+
+# Broken files by the thousand: nothing that reads them may fail without a sentence of its own.
+fuzz: setup
+	$(BIN)/python -m benchmarks.fuzz $(or $(MUTANTS),2000)
 
 # The documentation as a site, in site/.
 .venv-docs/.installed:

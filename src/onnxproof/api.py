@@ -137,6 +137,7 @@ def lint(file: str | Path, *, policy: Policy | None = None, **options: Any) -> P
 def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
     """The file that a request names, looked at."""
     from onnxproof.artifact.file import describe
+    from onnxproof.graph.file import hold_against
     from onnxproof.graph.view import Graph
     from onnxproof.lints.graph import lint_graph
 
@@ -145,9 +146,10 @@ def lint_onnx(request: Request, policy: Policy | None = None) -> Proof:
     providers = [provider.name for provider in session.providers]
     release, artifact, findings = _find_release(request.runtimes), None, []
     try:
-        graph = Graph.read(path)
-        artifact = describe(graph)
-        findings = lint_graph(graph, providers, release)
+        with hold_against(path):
+            graph = Graph.read(path)
+            artifact = describe(graph)
+            findings = lint_graph(graph, providers, release)
     except FindingError as error:
         findings = [error.finding]
     environment = Environment(providers=tuple(providers), runtime=", ".join(request.runtimes) or None)

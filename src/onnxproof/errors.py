@@ -14,6 +14,7 @@ Anything else that escapes is a bug of onnxproof and says so.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -66,3 +67,15 @@ def condense(error: BaseException, limit: int = 300) -> str:
     """What an exception says, in one line."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= limit else f"{text[:limit]}…"
+
+
+def show_line(text: str) -> str:
+    """One line for a terminal or a log of CI: what a name from a file has beside visible characters is escaped as by `repr`."""
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    # GitHub obeys `::command::` at the beginning of a line and `##[command]` anywhere.
+    return re.sub(r"^\s*(?=::)|#(?=#\[)", r"\g<0>\\", shown)
+
+
+def show_text(text: str) -> str:
+    """A text whose line breaks are our own."""
+    return "\n".join(map(show_line, text.split("\n")))

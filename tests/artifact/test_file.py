@@ -6,9 +6,11 @@ import hashlib
 import json
 
 import onnx
+import pytest
 from onnx import helper
 
 from onnxproof.artifact.file import SIGNATURE, read_artifact
+from onnxproof.errors import FindingError
 
 TEXT = (
     '<ir_version: 10, opset_import: ["" : 20], producer_name: "me", producer_version: "2"> '
@@ -39,3 +41,14 @@ def test_what_the_exporter_promised(tmp_path):
     artifact = read_artifact(tmp_path / "m.onnx")
     assert (artifact.promised_inputs, artifact.promised_outputs) == (("x",), ("y",))
     assert artifact.bounds == {"batch": (2, None)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"inputs": 3, "outputs": []}', '{"inputs": [], "outputs": [], "bounds": {"b": []}}']
+)
+def test_a_promise_that_cannot_be_read_is_a_finding(text, tmp_path):
+    model = onnx.parser.parse_model(TEXT)
+    helper.set_model_props(model, {SIGNATURE: text})
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(FindingError, match=r"onnxproof\.signature are not what onnxproof writes"):
+        read_artifact(tmp_path / "m.onnx")

@@ -58,4 +58,6 @@ def test_the_name_of_a_node_does_not_become_code(tmp_path):
     )
     assert "expected 1.0 got 1.0" in done.stdout
     assert not (tmp_path / "harmed").exists()
-    assert evil in ast.get_docstring(ast.parse((place / "reproduce.py").read_text()), clean=False)
+    tree = ast.parse((place / "reproduce.py").read_text())
+    assert f"Abs node {evil}" in [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    assert evil not in ast.get_docstring(tree, clean=False)

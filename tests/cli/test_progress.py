@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import time
+
 from onnxproof.cli.progress import _evaluated, _searched, show_progress
 from onnxproof.pipeline.events import Evaluated
 from onnxproof.proof.search import Search
@@ -23,3 +26,13 @@ def test_rows_and_inputs_are_counted():
     assert _searched(Search(budget=30.0, seconds=3.0, inputs=7, reached=1, regimes=4, worst=0.5)).startswith(
         "searching: 3 of 30 s, 7 inputs, 1 of 4 regimes"
     )
+
+
+def test_a_case_named_like_markup_is_shown_as_it_is(monkeypatch):
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr", shown)
+    with show_progress(quiet=False, verdict=print) as progress:
+        progress.case(0, 1, "[/bold]\x1b[2J")
+        time.sleep(0.3)
+    assert "[/bold]\\x1b[2J" in shown.getvalue()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from onnxproof.cli.repository import Outcome, _passed_on, prove_all, render_table
+from onnxproof.cli.repository import Outcome, _passed_on, init, prove_all, render_table
 from onnxproof.errors import UserError
+from onnxproof.request.configuration import Settings
 
 
 def test_flags_of_this_call_go_to_every_subject_but_its_own():
@@ -32,3 +33,10 @@ def test_without_subjects_or_with_one_file_for_all_nothing_is_proved(tmp_path, m
     (tmp_path / "onnxproof.toml").write_text('[subjects.a]\ntarget = "m.py:f"\n')
     with pytest.raises(UserError, match="--json names one file"):
         prove_all([], {"json": "p.json"})
+
+
+def test_a_target_does_not_become_keys_of_the_configuration(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    target = 'a"b.py:é\n[tool]\nevil = "x"'
+    init(target)
+    assert [subject.target for subject in Settings.find(tmp_path).subjects.values()] == [target]

@@ -8,10 +8,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxproof.errors import FindingError, InputError
-from onnxproof.graph.file import escapes, find_complaint, list_external_files, load_model
+from onnxproof.graph.file import escapes, find_complaint, hold_against, list_external_files, load_model
 
 
-def written(folder, location: str = "w.bin", length: int | None = None):
+def written(folder, location: str = "w.bin", length: int | str | None = None):
     """A model whose weight, 64 bytes long, lies in another file."""
     model = onnx.parser.parse_model(
         '<ir_version: 10, opset_import: ["" : 20]> g (float[16] x) => (float[16] y) { y = Add(x, w) }'
@@ -73,3 +73,28 @@ def test_the_checker_complains_of_what_is_wrong_and_not_of_what_it_does_not_know
         graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", ends[:1], ends[1:])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "m.onnx")
         assert (find_complaint(tmp_path / "m.onnx") is not None) == told, op
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "-1", "many", "٣"])
+def test_a_length_that_is_no_number_of_bytes(tmp_path, length):
+    (tmp_path / "w.bin").write_bytes(bytes(64))
+    with pytest.raises(
+        FindingError, match=r"m.onnx: the length of the external data of 'w' begins with .*; expected a number"
+    ) as e:
+        load_model(written(tmp_path, length=length))
+    assert e.value.finding.code == "OX302"
+    assert len(str(e.value)) < 200
+
+
+def test_an_error_that_nobody_foresaw_is_the_fault_of_a_file_that_the_checker_rejects(tmp_path):
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
+    for op, raised in (("Relu", KeyError), ("Concat", FindingError)):
+        graph = helper.make_graph([helper.make_node(op, ["x"], ["y"])], "g", ends[:1], ends[1:])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), tmp_path / "m.onnx")
+        with pytest.raises(raised), hold_against(tmp_path / "m.onnx"):
+            {}["axis"]
+    with (
+        pytest.raises(FindingError, match=r"m\.onnx: a name or text in it is not UTF-8"),
+        hold_against(tmp_path / "m.onnx"),
+    ):
+        b"\xff".decode()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from onnxproof.errors import InputError
 from onnxproof.graph.sourcemap import Origin, place_in, place_node, read, read_origin, read_scope, write
 
 TRACE = 'File "/x/torch/nn/modules/module.py", line 1, in _call\n  call()\nFile "/home/me/net.py", line 7, in forward\n    return x * 2\n'
@@ -17,7 +20,8 @@ def test_what_the_exporter_wrote_on_a_node():
     origin = read_origin(METADATA)
     assert (origin.module, origin.cls, origin.op) == ("fc", "Linear", "aten.mul.Tensor")
     assert (origin.file, origin.line, origin.text) == ("/home/me/net.py", 7, "return x * 2")
-    assert read_origin({"pkg.torch.onnx.name_scopes": "not a list ["}) == Origin()
+    for text in ("not a list [", "3", "(" * 5000, "{[]: 1}"):
+        assert read_origin({"pkg.torch.onnx.name_scopes": text}) == Origin()
 
 
 def test_torchscript_keeps_scopes_in_names():
@@ -37,3 +41,12 @@ def test_there_and_back(tmp_path):
     assert place_node("a", None).module is None
     assert place_in(origins, "unknown").node == "unknown"
     assert read(tmp_path / "none.json") == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"nodes": 3}', '{"nodes": {"a": {"line": "x"}}}', "[" * 100_000, "\xff"]
+)
+def test_what_is_no_source_map_is_told(text, tmp_path):
+    (tmp_path / "map.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=r"map.json is not the source map of a model: .*Delete it"):
+        read(tmp_path / "map.json")

@@ -16,6 +16,12 @@ def test_a_bundle_says_what_it_holds(tmp_path):
     assert "program.txt" in (folder / "README.md").read_text()
 
 
+def test_a_message_stays_text_in_a_bundle(tmp_path):
+    folder = write_bundle(tmp_path, message="a\n# [b](c)\x1b", trace="one\ntwo\x1b", environment={})
+    assert "\n    a\\n# [b](c)\\x1b\n" in (folder / "README.md").read_text()
+    assert (folder / "error.txt").read_text() == "one\ntwo\\x1b"
+
+
 def test_only_unexplained_findings_get_one(tmp_path):
     explained = found("OX104", "a dimension is fixed")
     assert add_bundle(FindingError(explained), tmp_path, None, Environment()) is explained

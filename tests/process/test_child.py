@@ -15,6 +15,7 @@ import pytest
 from onnxproof.errors import InputError
 from onnxproof.process.child import _failure
 from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Frames, Order
+from onnxproof.process.supervisor import START
 
 TESTS = str(Path(__file__).parents[1])
 
@@ -42,7 +43,7 @@ def attended(order: Order | bytes) -> tuple[list[tuple[bytes, object]], subproce
         page.write(order if isinstance(order, bytes) else pickle.dumps(order))
         page.seek(0)
         ended = subprocess.run(
-            [sys.executable, "-m", "onnxproof.process.child", str(page.fileno()), str(write)],
+            [sys.executable, "-c", START.format("child"), str(page.fileno()), str(write)],
             pass_fds=(page.fileno(), write),
             env={**os.environ, "PYTHONPATH": os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])},
             capture_output=True,

@@ -16,9 +16,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from onnxproof.process import fork_server
 from onnxproof.process.orders import Frames, Order
-from onnxproof.process.supervisor import FORKS
+from onnxproof.process.supervisor import FORKS, START
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="children are forked on Linux only")
 TESTS = str(Path(__file__).parents[1])
@@ -44,7 +43,7 @@ class Server:
     def __init__(self, *preload: str) -> None:
         self.channel, theirs = socket.socketpair()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", fork_server.__name__, str(theirs.fileno()), *preload],
+            [sys.executable, "-c", START.format("fork_server"), str(theirs.fileno()), *preload],
             pass_fds=(theirs.fileno(),),
             env={**os.environ, "PYTHONPATH": os.pathsep.join([TESTS, os.environ.get("PYTHONPATH", "")])},
         )

@@ -38,7 +38,7 @@ def test_annotations_cannot_be_broken_out_of():
     lines = render_annotations(proof).splitlines()
     assert len(lines) == 1
     assert lines[0].startswith(
-        "::error file=x%0D%0A%3A%3Aset-output name=a%3A%3Ab 100%250A%2C c%3A d,line=3,title=OX201"
+        "::error file=x\\r\\n%3A%3Aset-output name=a%3A%3Ab 100%250A%2C c%3A d,line=3,title=OX201"
     )
     assert escape_data("%\r\n:,") == "%25%0D%0A:,"
     assert escape_property("%\r\n:,") == "%25%0D%0A%3A%2C"

@@ -9,7 +9,7 @@ import pytest
 from onnxproof.policy.merging import group_by
 from onnxproof.proof.latency import Latency, Run
 from onnxproof.report import points
-from proofs import full_proof, make_proof
+from proofs import full_proof, make_proof, make_quality
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +82,13 @@ def test_shares_of_a_true_class_add_up(full):
     cells = group_by(points.collect_confusion_cells(full, "candidate"), lambda cell: cell["true"])
     assert list(cells) == ["genuine", "fraud"]
     assert all(sum(cell["share"] for cell in row) == pytest.approx(1) for row in cells.values())
+
+
+def test_matrices_and_columns_of_uneven_size_are_shown_as_far_as_they_fit():
+    quality = make_quality(40)
+    uneven = replace(quality.confusion, labels=quality.confusion.labels[:1])
+    curve = replace(quality.thresholds.baseline, tp=())
+    thresholds = replace(quality.thresholds, baseline=curve)
+    proof = full_proof(quality=replace(quality, confusion=uneven, thresholds=thresholds))
+    assert len(points.collect_confusion_cells(proof, "baseline")) == 1
+    assert {row["side"] for row in points.collect_curve_points(proof)} == {"candidate"}

@@ -139,3 +139,19 @@ def test_what_is_to_be_proved_must_be_clear(arguments, message, cli):
     result = cli(*arguments)
     assert result.returncode == 2
     assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("tool = 1", "tool is expected to be a table, got 1"),
+        ("[tool]\nonnxproof = []", "onnxproof is expected to be a table"),
+        ("[tool.onnxproof]\nsubjects = 3", "subjects is expected to be a table, got 3"),
+        ("[tool.onnxproof]\nseed = " + "9" * 5000, "is not TOML"),
+        ("[tool.onnxproof]\nbudget = " + "9" * 400, "expected a time"),
+        ("x = " + "[" * 5000, "is not TOML"),
+    ],
+)
+def test_what_is_no_configuration_is_told(text, told, tmp_path):
+    with pytest.raises(UserError, match=f"pyproject.toml.*{told}"):
+        settings(tmp_path, text)

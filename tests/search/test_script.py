@@ -55,7 +55,8 @@ def test_no_name_becomes_code(target, tmp_path):
     subject = make_subject(Named(), {CALM: {"a": torch.ones(2), EVIL: EVIL}})
     text = written(tmp_path, subject, target, f'"); {CALM}; ("', f"OX201: {EVIL}")
     tree = ast.parse(text)
-    assert EVIL in ast.get_docstring(tree, clean=False)
+    assert f"OX201: {EVIL}" in [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    assert EVIL not in ast.get_docstring(tree, clean=False)
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     assert not names & {"open", "pathlib", "harmed"}
     done = subprocess.run([sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True, check=False)

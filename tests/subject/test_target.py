@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from onnx import TensorProto, helper
 from torch import nn
 
-from onnxproof.errors import TargetError
+from onnxproof.errors import TargetError, UserError
 from onnxproof.subject.target import load_target, resolve, split_inputs
 
 X = torch.ones(2, 3)
@@ -70,3 +71,21 @@ class Any(nn.Module):
 )
 def test_positional_and_keyword_inputs(module, inputs, expected):
     assert split_inputs(inputs, module) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "content", "told"),
+    [
+        ([2], b"", "m.onnx cannot be read: m.onnx holds no graph.*OX301"),
+        ([2], b"rubbish", "m.onnx cannot be read: m.onnx is not an ONNX model.*OX301"),
+        ([10**6, 10**6], None, r"the input 'x' has the shape \[1000000, 1000000\]: no example of that size"),
+        ([-4], None, r"the input 'x' has the shape \[-4\]: no example"),
+    ],
+)
+def test_a_graph_that_cannot_be_a_side_of_a_comparison(shape, content, told, tmp_path):
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Abs", ["x"], ["y"])], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph).SerializeToString()
+    (tmp_path / "m.onnx").write_bytes(model if content is None else content)
+    with pytest.raises(UserError, match=told):
+        load_target(str(tmp_path / "m.onnx"))

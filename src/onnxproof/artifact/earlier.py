@@ -75,7 +75,7 @@ def export_once(subject: Subject, path: Path, options: ExportOptions, weights: s
 def _read(note: Path) -> Written | None:
     try:
         return decode(msgspec.json.decode(note.read_bytes()), Written)
-    except (OSError, ValueError):  # none is there, or of another release
+    except (OSError, ValueError, RecursionError):  # none is there, or of another release
         return None
 
 

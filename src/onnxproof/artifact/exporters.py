@@ -17,6 +17,7 @@ from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.findings.frames import PREFIX
 from onnxproof.graph import sourcemap
 from onnxproof.graph.view import label_node
+from onnxproof.subject.mode import keep_surroundings
 from onnxproof.subject.subject import Subject
 
 # Bytes of weights above which they go to a file of their own (a protobuf holds 2 GB at most).
@@ -49,7 +50,9 @@ class Order:
 
 def run(attempt: Attempt, order: Order) -> Attempt:
     """Write the artifact; what is returned says how it was captured in the end."""
-    return _run_torchscript(attempt, order) if attempt.exporter == "torchscript" else _run_dynamo(attempt, order)
+    order = replace(order, path=order.path.absolute())  # what is traced may leave the current folder
+    with keep_surroundings():
+        return _run_torchscript(attempt, order) if attempt.exporter == "torchscript" else _run_dynamo(attempt, order)
 
 
 def explain_capture(attempt: Attempt, order: Order) -> Exception | None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import onnx_ir as ir
 
+from onnxproof.errors import FindingError
+from onnxproof.findings import found
 from onnxproof.graph.file import list_external_files
 from onnxproof.graph.view import Graph, read_dims, read_name
 from onnxproof.proof.artifact import Artifact, Port
 
 # Key of the model's metadata under which onnxproof promises the names of inputs and outputs.
 SIGNATURE = "onnxproof.signature"
+
+
+class _Promise(msgspec.Struct, frozen=True):
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    bounds: dict[str, tuple[int, int | None]] = {}
 
 
 def read_artifact(path: Path, exporter: str = "unknown", **made: Any) -> Artifact:
@@ -65,6 +73,8 @@ def _port(value: ir.Value) -> Port:
 def _promised(signature: str | None) -> dict[str, Any]:
     if signature is None:
         return {}
-    data = json.loads(signature)
-    bounds = {name: (low, high) for name, (low, high) in data.get("bounds", {}).items()}
-    return {"promised_inputs": tuple(data["inputs"]), "promised_outputs": tuple(data["outputs"]), "bounds": bounds}
+    try:
+        promise = msgspec.json.decode(signature, type=_Promise)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise FindingError(found("OX301", f"the metadata {SIGNATURE} are not what onnxproof writes: {error}")) from None
+    return {"promised_inputs": promise.inputs, "promised_outputs": promise.outputs, "bounds": promise.bounds}

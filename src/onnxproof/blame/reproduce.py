@@ -59,13 +59,13 @@ def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected:
     fed = [_narrowed(known[name], graph.types.get(name)) for name in list_names(inputs)]
     feeds = _numbered(alone.graph, fed, answer)
     # Exporters put slashes into names of nodes.
-    target = folder / (re.sub(r"[^A-Za-z0-9_.-]+", "_", node_name).strip("_.") or "node")
+    target = folder / (re.sub(r"[^A-Za-z0-9_.-]+", "_", node_name)[:100].strip("_.") or "node")
     target.mkdir(parents=True, exist_ok=True)
     ir.save(alone, target / "node.onnx")
     np.savez(target / "values.npz", allow_pickle=False, **feeds, expected=answer)
     script = Template(files("onnxproof.blame").joinpath("templates/reproduce.py.txt").read_text(encoding="utf-8"))
     # As a literal: a node's name must not become code.
-    title = repr(f"{node.op_type} node {node_name}, fed the true inputs")
+    title = repr(f"{node.op_type} node {node_name}")
     (target / "reproduce.py").write_text(script.substitute(title=title), encoding="utf-8")
     return target
 

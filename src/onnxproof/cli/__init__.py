@@ -21,6 +21,8 @@ def main() -> None:
         app(add_address(sys.argv[1:]))
     except UserError as error:
         stop(f"error: {error}")
+    except OSError as error:  # a full disk, a folder that may not be written, a closed pipe
+        stop(f"error: the system refuses: {error}")
     except KeyboardInterrupt:
         stop("interrupted")
     except Exception as error:

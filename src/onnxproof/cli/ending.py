@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from onnxproof.errors import UserError
+from onnxproof.errors import UserError, show_line, show_text
 from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
 
@@ -25,7 +25,7 @@ BY_DEFAULT = ("prove", "demo")
 
 def stop(message: str) -> NoReturn:
     """Say why, and exit with 2."""
-    print(message, file=sys.stderr)
+    print(show_text(message), file=sys.stderr)
     sys.exit(2)
 
 
@@ -37,8 +37,9 @@ def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> NoRe
     from onnxproof.version import __version__
 
     versions = {"onnxproof": __version__, "python": platform.python_version(), "platform": platform.platform()}
-    folder = write_bundle(Path(out), message=message.splitlines()[0], trace=trace, environment=versions)
-    stop(f"This is a bug in onnxproof: {message.splitlines()[0]}\nPlease report it with the files in {folder}.")
+    first = message.partition("\n")[0]
+    folder = write_bundle(Path(out), message=first, trace=trace, environment=versions)
+    stop(f"This is a bug in onnxproof: {first}\nPlease report it with the files in {folder}.")
 
 
 def tell(proof: Proof, delivery: Delivery) -> str:
@@ -69,9 +70,9 @@ def deliver(
         if request.verb == "locate" or (request.verb == "diff" and proof.blame):
             print(list_culprits(proof))
         if request.delivery.verbose:
-            print("\n".join(line for case in proof.cases for line in describe_case(case)))
+            print("\n".join(map(describe_case, proof.cases)))
     write(proof, request)
-    sys.stdout.flush()
+    print(end="", flush=True)  # not sys.stdout.flush(): there is none where it was closed
     if require is not None:
         require(proof)
     raise typer.Exit(0 if proof.verdict == "ship" else 1)
@@ -120,12 +121,11 @@ def write(proof: Proof, request: Request) -> None:
             if getattr(request.delivery, name):
                 raise
             # A page that nobody asked for must not cost the verdict.
-            print(
-                f"the HTML report could not be made, please report it: {type(error).__name__}: {error}", file=sys.stderr
-            )
+            told = f"the HTML report could not be made, please report it: {type(error).__name__}: {error}"
+            print(show_text(told), file=sys.stderr)
             continue
         if not request.delivery.quiet:
-            print(f"{name}: {path}", file=sys.stderr)
+            print(show_line(f"{name}: {path}"), file=sys.stderr)
     if request.delivery.github:
         _annotate(proof, request.delivery)
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from onnxproof.errors import show_line
 from onnxproof.pipeline.collected import Progress
 from onnxproof.pipeline.events import Evaluated
 from onnxproof.proof.proof import Proof
@@ -31,6 +32,7 @@ def show_progress(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Pro
         yield Progress(verdict=verdict)
         return
     from rich.console import Console
+    from rich.markup import escape
 
     with Console(stderr=True).status("starting") as status:
         usually = ""
@@ -46,7 +48,7 @@ def show_progress(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Pro
         yield Progress(
             verdict=pause,
             stage=lambda stage: status.update(STAGES.get(stage, stage) + usually),
-            case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {name}"),
+            case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {escape(show_line(name))}"),
             search=lambda outcome: status.update(_searched(outcome)),
             rows=lambda done: status.update(_evaluated(done)),
         )

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from onnxproof.cli.commands import app
-from onnxproof.errors import UserError
+from onnxproof.errors import UserError, show_line
 from onnxproof.request.configuration import FILES, Settings
 from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
@@ -44,6 +44,8 @@ def init(
     target: Annotated[str, typer.Argument(help="The first subject.", show_default=False)] = "model.py:make",
 ) -> None:
     """Write a commented configuration to begin with: into pyproject.toml where there is one, else into onnxproof.toml."""
+    import tomlkit
+
     found = Settings.find(Path.cwd())
     if found.file is not None and found.file.parent == Path.cwd():
         raise UserError(f"{found.file} has a configuration already")
@@ -51,10 +53,11 @@ def init(
     if Path("pyproject.toml").is_file():
         file, table = Path("pyproject.toml"), "tool.onnxproof"
         before = file.read_text(encoding="utf-8").rstrip() + "\n\n"
-    name = "".join(c if c.isalnum() else "-" for c in target.rpartition(":")[2] or "model")
+    name = "".join(c if c.isascii() and c.isalnum() else "-" for c in target.rpartition(":")[2] or "model")
     start = Template((files(__package__) / "start.toml.template").read_text(encoding="utf-8"))
     names = {"head": f"[{table}]" if table else "", "subjects": f"{table}.subjects".lstrip(".")}
-    file.write_text(before + start.substitute(names, name=name, target=target), encoding="utf-8")
+    literal = tomlkit.item(target).as_string()
+    file.write_text(before + start.substitute(names, name=name, target=literal), encoding="utf-8")
     print(f"written to {file}; `onnxproof prove --all` proves what it lists")
 
 
@@ -71,8 +74,7 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     at_once = jobs or max(1, (os.cpu_count() or 2) // 2)
     with ThreadPoolExecutor(at_once) as pool:
         outcomes = list(pool.map(lambda name: _prove(name, flags, Path(out) / name), subjects))
-    print(render_table(outcomes, out))
-    sys.stdout.flush()
+    print(render_table(outcomes, out), flush=True)
     raise typer.Exit(max(outcome.code for outcome in outcomes))
 
 
@@ -93,7 +95,7 @@ def _prove(name: str, flags: list[str], out: Path) -> Outcome:
 
     command = [sys.executable, "-m", "onnxproof", "prove", name, *flags, "--out", str(out), "--quiet"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(f"{name}: done", file=sys.stderr)
+    print(show_line(f"{name}: done"), file=sys.stderr)
     if result.returncode not in (0, 1):
         lines = result.stderr.strip().splitlines() or ["it ended without a word"]
         return Outcome(name, 2, "error", lines[-1])
@@ -109,4 +111,4 @@ def render_table(outcomes: list[Outcome], out: str) -> str:
     width = max(len(outcome.name) for outcome in outcomes)
     lines = [f"{ranked[0].verdict.upper()}  {len(outcomes)} subjects: {counted}"]
     lines += [f"  {o.verdict.upper():<6}  {o.name:<{width}}  {' '.join(o.reason.split())[:140]}" for o in ranked]
-    return "\n".join([*lines, f"  the proofs and reports are in {out}/NAME"])
+    return "\n".join(map(show_line, [*lines, f"  the proofs and reports are in {out}/NAME"]))

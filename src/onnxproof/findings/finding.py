@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
+import msgspec
+
 from onnxproof.findings.catalogue import CATALOGUE, look_up
 from onnxproof.findings.entry import OFFER, Entry, Severity, Stage
 
@@ -27,6 +29,32 @@ class Where:
     module: str | None = None
     file: str | None = None
     line: int | None = None
+
+
+class Element(msgspec.Struct, frozen=True):
+    """An element of an output: where it is, and what each side says."""
+
+    index: list[int]
+    baseline: bool | float | str | None
+    candidate: bool | float | str | None
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """A counterexample."""
+
+    file: str
+    shapes: dict[str, list[int]]
+    text: str | None = None
+    script: str | None = None
+
+
+class SharedEvidence(msgspec.Struct, frozen=True):
+    """The form of what reports read in any finding's evidence; all else in it is the code's own."""
+
+    worst: list[Element] | None = None
+    cases: list[str] | None = None
+    case_count: int = 1
+    counterexample: Kept | None = None
 
 
 @dataclass(frozen=True)
@@ -68,8 +96,7 @@ class Finding:
         value: Any = self.evidence
         for name in path.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None
-        number: float | None = value
-        return number
+        return value if isinstance(value, (int, float)) else None
 
     def accept(self, reason: str) -> Finding:
         """The same finding, known and accepted: it stays visible and no longer gates, where its code allows that."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx
 
-from onnxproof.errors import FindingError, InputError
+from onnxproof.errors import FindingError, InputError, OnnxproofError
 from onnxproof.findings import Finding, found
 from onnxproof.graph.lightening import parse
 
@@ -62,11 +64,19 @@ def _bytes(tensor: onnx.TensorProto) -> int:
     return 0 if packed else size * math.prod(tensor.dims)
 
 
+def _number(path: Path, tensor: onnx.TensorProto, key: str, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 20):
+        place = f"{path.name}: the {key} of the external data of {tensor.name!r}"
+        raise FindingError(found("OX302", f"{place} begins with {text[:40]!r}; expected a number of bytes"))
+    return int(text)
+
+
 def _check_external(path: Path, model: onnx.ModelProto) -> None:
     needed: dict[str, int] = {}
     for tensor in _external(model):
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        end = int(entries.get("offset", 0)) + int(entries.get("length", 0) or _bytes(tensor))
+        offset, length = (_number(path, tensor, key, entries.get(key) or "0") for key in ("offset", "length"))
+        end = offset + (length or _bytes(tensor))
         needed[_location(tensor)] = max(needed.get(_location(tensor), 0), end)
     for place, end in needed.items():
         file = path.parent / place
@@ -95,6 +105,22 @@ def find_complaint(path: Path) -> Finding | None:
         message = f"the ONNX checker complains: {text.splitlines()[0] if text else error!r}"
         return found("OX306", message, evidence={"error": text[:1000]})
     return None
+
+
+@contextmanager
+def hold_against(path: Path) -> Iterator[None]:
+    """Where reading a graph ends in an error that nobody foresaw: a file that the checker rejects is to blame, not the reader."""
+    try:
+        yield
+    except (OnnxproofError, MemoryError):
+        raise
+    except UnicodeDecodeError as error:
+        raise FindingError(found("OX301", f"{path.name}: a name or text in it is not UTF-8: {error}")) from error
+    except Exception as error:
+        complaint = find_complaint(path)
+        if complaint is None:
+            raise
+        raise FindingError(replace(complaint, severity="block")) from error
 
 
 def list_subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

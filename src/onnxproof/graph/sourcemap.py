@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from onnxproof.errors import InputError
 from onnxproof.findings import Where
 from onnxproof.findings.frames import find_traced_frame, find_user_frame, unwrap_scope
 
@@ -32,6 +35,11 @@ class Origin:
     op: str | None = None
     rule: str | None = None
     """The exporter's rewrite rule that made the node, if one did."""
+
+
+@dataclass(frozen=True)
+class _File:
+    nodes: dict[str, Origin]
 
 
 def read_origin(metadata: Mapping[str, str]) -> Origin:
@@ -71,9 +79,9 @@ def _line(frame: Mapping[str, str] | None) -> dict[str, Any]:
 def _list(text: str | None) -> list[str]:
     try:
         value = ast.literal_eval(text) if text else []
-    except (ValueError, SyntaxError):
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # what `literal_eval` may raise
         return []
-    return [str(item) for item in value]
+    return [str(item) for item in value] if isinstance(value, (list, tuple)) else []
 
 
 def place_node(node: str | None, sourcemap: str | None) -> Where:
@@ -97,6 +105,7 @@ def read(path: Path) -> dict[str, Origin]:
     """Read the side file; nothing where there is none."""
     if not path.is_file():
         return {}
-    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    known = Origin.__dataclass_fields__
-    return {name: Origin(**{k: v for k, v in o.items() if k in known}) for name, o in data["nodes"].items()}
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_File).nodes
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not the source map of a model: {error}. Delete it, or export again") from None

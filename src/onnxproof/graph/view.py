@@ -59,10 +59,9 @@ class Graph:
         """The model as onnx_ir has it."""
         with _unlogged():
             try:
-                model: ir.Model = ir.from_proto(self.proto)
+                model = _from_proto(self.proto, self.path.parent)
             except Exception:
-                model = _from_mended(self.proto)
-        ir.external_data.set_base_dir(model.graph, self.path.parent)
+                model = _from_mended(self.proto, self.path.parent)
         for name, tensor in self.held.items():
             model.graph.initializers[name].const_value = tensor
         return model
@@ -307,7 +306,8 @@ def _held(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:
     if attribute.is_ref():
         return None  # an argument of the function that the node stands in
     if attribute.type == ir.AttributeType.TENSOR:
-        return attribute.as_tensor()
+        tensor: ir.TensorProtocol = attribute.value
+        return tensor if tensor.dtype != ir.DataType.UNDEFINED else None
     if node.op_type != "Constant" or attribute.name not in NUMBERS:
         return None
     return ir.tensor(np.array(attribute.value, NUMBERS[attribute.name]))
@@ -322,10 +322,15 @@ def _passed(value: ir.Value) -> tuple[ir.Value, ir.DataType | None] | None:
     return node.inputs[0], ir.DataType(to.value) if to is not None and not to.is_ref() else None
 
 
-def _from_mended(proto: onnx.ModelProto) -> ir.Model:
+def _from_proto(proto: onnx.ModelProto, folder: Path) -> ir.Model:
+    model: ir.Model = ir.from_proto(proto)
+    ir.external_data.set_base_dir(model.graph, folder)
+    return model
+
+
+def _from_mended(proto: onnx.ModelProto, folder: Path) -> ir.Model:
     try:
-        model: ir.Model = ir.from_proto(mend(proto))
-        return model
+        return _from_proto(mend(proto), folder)
     except Exception as error:
         cause: BaseException = error
         while cause.__cause__ is not None:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.errors import FindingError
+from onnxproof.errors import FindingError, show_line, show_text
 from onnxproof.findings import Finding
 from onnxproof.proof.codec import to_plain
 from onnxproof.proof.environment import Environment
@@ -28,9 +28,9 @@ def write_bundle(
     if program is not None:
         files["program.txt: the captured program, without weights"] = program
     listed = "\n".join(f"- {file}" for file in files)
-    files["README.md"] = f"# {message}\n\n{listed}\n\nRead the files before you send them.\n"
+    files["README.md"] = f"# Not explained\n\n    {show_line(message)}\n\n{listed}\n\nRead them before you send them.\n"
     for file, text in files.items():
-        (folder / file.partition(":")[0]).write_text(text, encoding="utf-8")
+        (folder / file.partition(":")[0]).write_text(show_text(text), encoding="utf-8")
     return folder
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from onnxproof.errors import OnnxproofError, UserError
+from onnxproof.errors import OnnxproofError, TargetError, UserError
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.events import decode
 from onnxproof.pipeline.stages import Run, Stage
@@ -81,7 +81,10 @@ class Here:
     tolerated = (Exception,)
 
     def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None:
-        Order(stage.work, arguments, keeps=WORKSHOP).carry_out(collected.receive, {WORKSHOP: self.shop})
+        try:
+            Order(stage.work, arguments, keeps=WORKSHOP).carry_out(collected.receive, {WORKSHOP: self.shop})
+        except (SystemExit, GeneratorExit) as error:  # its exit code would be taken for the verdict
+            raise TargetError(f"the module ends the process in stage {stage.name}: {error!r}") from error
         return None
 
 

@@ -12,6 +12,7 @@ from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import require_timed
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding, found
+from onnxproof.graph.file import hold_against
 from onnxproof.graph.view import Graph
 from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
@@ -70,7 +71,8 @@ def _begin(emit: Emit, request: Request, shop: Workshop) -> Subject:
 def _given(request: Request) -> Artifact:
     path = Path(str(request.onnx))
     side = path.with_suffix(".sourcemap.json")
-    return read_artifact(path, sourcemap=str(side) if side.is_file() else None)
+    with hold_against(path):
+        return read_artifact(path, sourcemap=str(side) if side.is_file() else None)
 
 
 def _export(subject: Subject, request: Request, killed_by: str | None, report: Callable[[Finding], None]) -> Artifact:
@@ -98,6 +100,8 @@ def _examine(subject: Subject, request: Request, report: Callable[[Finding], Non
 def _read_through(path: Path, report: Callable[[Finding], None]) -> None:
     """Notes about the file. Whether it answers right is for the cases to say, so none of them gates here, but for weights
     that are NaN: both sides answer alike with them, and neither answers anything."""
-    for finding in lint_content(Graph.read(path)):
+    with hold_against(path):
+        findings = lint_content(Graph.read(path))
+    for finding in findings:
         broken = finding.evidence.get("values") == "nan"
         report(finding if broken else replace(finding, severity="note"))

@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import random
+import sys
 
 import numpy
 import onnx
@@ -47,10 +48,11 @@ def load_subject(request: Request) -> Subject:
         name = type(module).__name__
     elif request.pickled is not None:
         # This run wrote the file itself; a whole module is more than weights.
+        sys.path.insert(0, "")  # where the classes of the caller may lie
         module, inputs = torch.load(request.pickled, weights_only=False, map_location="cpu")
         name = type(module).__name__
     elif request.target is not None:
-        value, name = load_target(request.target)
+        value, name = load_target(request.target, trust=request.trust)
         module, inputs = resolve(value, name)
     else:
         raise TargetError("there is no TARGET")

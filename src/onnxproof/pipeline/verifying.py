@@ -10,6 +10,7 @@ from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import PacedSession
 from onnxproof.candidates.remote import RemoteRuntime
 from onnxproof.errors import FindingError, Rejected
+from onnxproof.graph.file import hold_against
 from onnxproof.lints.refusal import explain_refusal
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.pipeline.bug_report import add_bundle
@@ -35,10 +36,11 @@ def run_verify(
     subject, listener = shop.load(request, weights), make_listener(emit)
     try:
         emit(Entered("session"))
-        verifier = shop.verifier(request, artifact, listener, stateful=stateful)
-        verify(verifier, listener, done, request.verify.budget)
-        if request.sweep:
-            emit(_pace(verifier))
+        with hold_against(Path(artifact.path)):
+            verifier = shop.verifier(request, artifact, listener, stateful=stateful)
+            verify(verifier, listener, done, request.verify.budget)
+            if request.sweep:
+                emit(_pace(verifier))
     except FindingError as error:
         finding = explain_refusal(
             error.finding, artifact, choose_candidate(request.verify.session), request.verify.session

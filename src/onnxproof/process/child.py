@@ -14,7 +14,7 @@ from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, make_fr
 
 
 def main() -> None:
-    """Entry of `python -m onnxproof.process.child ORDERS EVENTS`, two numbers of open files."""
+    """Entry of the process that is given ORDERS and EVENTS, two numbers of open files."""
     attend(int(sys.argv[1]), int(sys.argv[2]))
 
 
@@ -27,6 +27,9 @@ def attend(orders: int, events: int) -> None:
                 order: Order = pickle.load(file)
                 order.carry_out(lambda value: write_all(events, make_frame(SAID, value)), kept)
                 write_all(events, make_frame(DONE))
+    except (SystemExit, GeneratorExit) as error:  # by the user's code: to the parent a death like any other
+        code = getattr(error, "code", 1)
+        os._exit(code if isinstance(code, int) else 1)
     except BaseException as error:
         # KeyboardInterrupt and SystemExit, too: a child without a last word counts as one that crashed.
         write_all(events, make_frame(FAILED, _failure(error)))
@@ -47,7 +50,3 @@ def _leave() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -26,7 +26,7 @@ FDS = 4
 
 
 def main() -> None:
-    """Entry of `python -m onnxproof.process.fork_server FD MODULE…`: serve until the parent closes its end."""
+    """Entry of the process that is given FD MODULE…: serve until the parent closes its end."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     # A terminal sends Ctrl-C to every process: this one has nothing to tidy up and ends at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -110,7 +110,3 @@ def _grow_up(channel: socket.socket, foreign: Sequence[int], order: int, events:
         sys.stderr.flush()
     finally:
         os._exit(1)  # attend() has left by itself
-
-
-if __name__ == "__main__":
-    main()

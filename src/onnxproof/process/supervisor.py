@@ -25,6 +25,8 @@ from onnxproof.process.orders import FAILED, SAID, Failure, Frames, Order, write
 
 # Elsewhere system libraries may not survive a fork: every child is started anew.
 FORKS = sys.platform == "linux"
+# Not `-m`, which looks into the current folder first: a numpy.py that lies beside some data is not to be run.
+START = "import sys; sys.path = [p for p in sys.path if p]; from onnxproof.process.{} import main; main()"
 
 
 class InternalError(OnnxproofError):
@@ -235,7 +237,7 @@ def _start(order: int, events: int, log: int, fresh: bool) -> _Forked | subproce
 
 def _spawn(module: str, files: Sequence[int], log: int, *arguments: str) -> subprocess.Popen[bytes]:
     """A process of this package that gets open files, by their numbers, and arguments."""
-    command = [sys.executable, "-m", f"onnxproof.process.{module}", *map(str, files), *arguments]
+    command = [sys.executable, "-c", START.format(module), *map(str, files), *arguments]
     # One hash seed for all children: a TARGET that iterates over sets must build the same model in each.
     environment = {"PYTHONHASHSEED": "0", **os.environ}
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=files, env=environment)

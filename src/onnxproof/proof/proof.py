@@ -11,6 +11,7 @@ import msgspec
 
 from onnxproof.errors import UserError
 from onnxproof.findings import Finding, Verdict, decide_verdict
+from onnxproof.findings.finding import SharedEvidence
 from onnxproof.proof import codec
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
@@ -101,7 +102,9 @@ class Proof:
             raise UserError(f"{source} is not a proof: expected an object with schema {SCHEMA!r}, got {came!r}")
         try:
             codec.check_integers(data)
-            return codec.decode(upgrade(data), cls)
+            proof = codec.decode(upgrade(data), cls)
+            msgspec.convert([finding.evidence for finding in proof.findings], list[SharedEvidence])
+            return proof
         except (msgspec.ValidationError, RecursionError) as error:
             raise UserError(f"{source} is not a proof as {SCHEMA} has it: {error}") from None
         except UserError as error:  # a value that its record does not take

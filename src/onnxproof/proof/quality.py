@@ -52,8 +52,8 @@ class Confusion:
     @property
     def difference(self) -> Matrix:
         """Candidate − baseline."""
-        pairs = zip(self.candidate, self.baseline, strict=True)
-        return tuple(tuple(c - b for c, b in zip(*rows, strict=True)) for rows in pairs)
+        pairs = zip(self.candidate, self.baseline, strict=False)
+        return tuple(tuple(c - b for c, b in zip(*rows, strict=False)) for rows in pairs)
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ class GoalResult:
 
     def reached(self, rates: Rates) -> float:
         """What a threshold achieves, the more the better."""
-        value: float = -(rates.cost or 0.0) if self.kind == "cost" else getattr(rates, self.metric)
+        value: float = -(rates.cost or 0.0) if self.kind == "cost" else vars(rates).get(self.metric) or 0.0
         return value
 
 

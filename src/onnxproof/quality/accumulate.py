@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,9 +54,11 @@ class Shard:
                 if meta.pop("fingerprint") != fingerprint:
                     return None
                 columns = {n.removeprefix("column/"): archive[n] for n in archive.files if n.startswith("column/")}
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
-            return None  # half a file of a run that was killed while it wrote
-        return Shard(columns=columns, **meta)
+                return Shard(columns=columns, **meta)
+        except MemoryError:
+            raise
+        except Exception:
+            return None  # half a file of a run that was killed while it wrote, or something else under its name
 
 
 @dataclass(frozen=True)

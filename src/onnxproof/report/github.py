@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from onnxproof.errors import show_line
 from onnxproof.findings import Finding
 from onnxproof.policy.merging import group_by
 from onnxproof.proof.proof import Proof
@@ -27,8 +28,8 @@ def render_annotations(proof: Proof, root: Path | None = None) -> str:
 def _annotation(kind: str, finding: Finding, proof: Proof, root: Path | None) -> str:
     title = f"{finding.code} {finding.entry.title} ({name_subject(proof)})"
     properties = {**_source(finding, proof, root), "title": title}
-    given = ",".join(f"{name}={escape_property(value)}" for name, value in properties.items())
-    lines = [f"{finding.message}{show_mark(finding)}", *list_details(finding)]
+    given = ",".join(f"{name}={escape_property(show_line(value))}" for name, value in properties.items())
+    lines = map(show_line, [f"{finding.message}{show_mark(finding)}", *list_details(finding)])
     return f"::{kind} {given}::{escape_data(chr(10).join(lines))}"
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
 
+from onnxproof.errors import show_text
 from onnxproof.findings import FAMILIES, Family, Finding
 from onnxproof.policy.merging import group_by
 from onnxproof.proof.proof import Proof
@@ -18,7 +18,7 @@ SHOWN = 40
 
 def render_junit(proof: Proof) -> str:
     """The XML, with its declaration."""
-    root = ElementTree.Element("testsuites", name=_clean(f"onnxproof {name_subject(proof)}"))
+    root = ElementTree.Element("testsuites", name=show_text(f"onnxproof {name_subject(proof)}"))
     suites = [_parity(proof), _findings(proof)]
     root.extend(suites)
     for name in ("tests", "failures", "errors"):
@@ -28,17 +28,12 @@ def render_junit(proof: Proof) -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _clean(text: str) -> str:
-    """The text without the characters that XML cannot hold."""
-    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "�", text)
-
-
 def _seconds(value: float) -> str:
     return f"{value:.3f}"
 
 
 def _suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Element:
-    suite = ElementTree.Element("testsuite", name=_clean(name), tests=str(len(cases)))
+    suite = ElementTree.Element("testsuite", name=show_text(name), tests=str(len(cases)))
     for tag, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(attribute, str(sum(1 for case in cases if case.find(tag) is not None)))
     suite.set("time", _seconds(sum(float(case.get("time", "0")) for case in cases)))
@@ -60,14 +55,14 @@ def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> 
     element = _case(f"onnxproof.{name_subject(proof)}.{sizes}", output, seconds)
     if all(one.state == "rejected" for one in members):
         ElementTree.SubElement(
-            element, "skipped", message=_clean(f"{proof.subject.baseline} itself rejects these inputs")
+            element, "skipped", message=show_text(f"{proof.subject.baseline} itself rejects these inputs")
         )
         return element
     names = {one.case.name for one in members if one.state in ("review", "block")}
     for finding in _about(proof.findings, output, names):
         _fail(element, finding, proof.subject.baseline)
     lines = [_line(one) for one in members[:SHOWN]]
-    ElementTree.SubElement(element, "system-out").text = _clean("\n".join(lines))
+    ElementTree.SubElement(element, "system-out").text = show_text("\n".join(lines))
     return element
 
 
@@ -108,7 +103,7 @@ def _family(proof: Proof, family: Family) -> ElementTree.Element:
         _fail(element, finding, proof.subject.baseline)
     quiet = [f"{f.code} {f.severity}{show_mark(f)}: {f.message}" for f in findings if not f.weight]
     if quiet:
-        ElementTree.SubElement(element, "system-out").text = _clean("\n".join(quiet[:SHOWN]))
+        ElementTree.SubElement(element, "system-out").text = show_text("\n".join(quiet[:SHOWN]))
     return element
 
 
@@ -118,10 +113,11 @@ def _not_asked(proof: Proof, name: str) -> bool:
 
 
 def _case(classname: str, name: str, seconds: float) -> ElementTree.Element:
-    return ElementTree.Element("testcase", classname=_clean(classname), name=_clean(name), time=_seconds(seconds))
+    return ElementTree.Element("testcase", classname=show_text(classname), name=show_text(name), time=_seconds(seconds))
 
 
 def _fail(element: ElementTree.Element, finding: Finding, baseline: str) -> None:
     failure = ElementTree.SubElement(element, "failure", type=f"{finding.code} {finding.severity}")
-    failure.set("message", _clean(f"{finding.code}: {finding.message}"))
-    failure.text = _clean("\n".join([finding.message, *list_details(finding, list_worst_elements(finding, baseline))]))
+    failure.set("message", show_text(f"{finding.code}: {finding.message}"))
+    lines = list_details(finding, list_worst_elements(finding, baseline))
+    failure.text = show_text("\n".join([finding.message, *lines]))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from onnxproof.errors import show_line
 from onnxproof.findings import Finding
 from onnxproof.proof.proof import Proof
 from onnxproof.report import wording
@@ -40,7 +41,7 @@ CODE = str.maketrans({c: f"&#{ord(c)};" for c in "&<>`|\\*_[]~@#!$:"})
 
 def escape_text(value: str) -> str:
     """One line that Markdown shows as it is: no markup, no HTML, no table border, no list, no mention, no link."""
-    line = " ".join(value.split()).translate(PLAIN)
+    line = show_line(" ".join(value.split())).translate(PLAIN)
     line = re.sub(r"^(\d*)([-+=.)])", r"\1\\\2", line)
     # GitHub looks for mentions and addresses in what is shown: a character of no width breaks them.
     return line.replace("@", "@\u200b").replace("://", ":\u200b//").replace("www.", "www\u200b.")
@@ -48,7 +49,7 @@ def escape_text(value: str) -> str:
 
 def escape_code(value: str) -> str:
     """A name in code. Entities are the one way to write a backtick or a table's border there."""
-    line = " ".join(value.split()).translate(CODE)
+    line = show_line(" ".join(value.split())).translate(CODE)
     return f"<code>{line}</code>" if line else ""
 
 

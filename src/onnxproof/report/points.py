@@ -232,9 +232,9 @@ def collect_confusion_cells(proof: Proof, side: str) -> list[Row]:
         return []
     labels = proof.quality.confusion.labels
     return [
-        {"true": labels[i], "predicted": labels[j], "count": count, "share": count / (sum(row) or 1), "right": i == j}
-        for i, row in enumerate(getattr(proof.quality.confusion, side))
-        for j, count in enumerate(row)
+        {"true": true, "predicted": other, "count": count, "share": count / (sum(row) or 1), "right": i == j}
+        for i, (true, row) in enumerate(zip(labels, getattr(proof.quality.confusion, side), strict=False))
+        for j, (other, count) in enumerate(zip(labels, row, strict=False))
     ]
 
 
@@ -245,7 +245,7 @@ def collect_curve_points(proof: Proof) -> list[Row]:
     rows = [
         {"side": side, **dict(zip(curve, values, strict=True))}
         for side, curve in columns.items()
-        for values in zip(*curve.values(), strict=True)
+        for values in zip(*curve.values(), strict=False)
     ]
     return sorted(rows, key=lambda row: (row["side"], row["threshold"]))
 

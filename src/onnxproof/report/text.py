@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+from onnxproof.errors import show_line
 from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
@@ -31,7 +33,11 @@ def render(proof: Proof) -> str:
             body += quality.tell_lines(proof.quality, baseline, short=bool(proof.cases))
         body += [f"  latency: {told}"] * bool(told)
         body += runtimes.tell_lines(proof.runtimes)
-    return "\n".join([head, *_artifact(proof), *body, *_findings(proof), *_next(proof)])
+    return _join([head, *_artifact(proof), *body, *_findings(proof), *_next(proof)])
+
+
+def _join(lines: Iterable[str]) -> str:
+    return "\n".join(map(show_line, lines))
 
 
 def _artifact(proof: Proof) -> list[str]:
@@ -108,7 +114,7 @@ def describe_finding(finding: Finding, baseline: str) -> list[str]:
     """A finding in full: message, place, worst elements, smallest input, help."""
     lines = [*wording.list_worst_elements(finding, baseline), *_counterexample(finding.evidence.get("counterexample"))]
     head = f"  {finding.code} {finding.severity}  {wording.shorten(finding.message, 400)}"
-    return [head, *(f"    {line}" for line in wording.list_details(finding, lines))]
+    return [show_line(line) for line in (head, *(f"    {line}" for line in wording.list_details(finding, lines)))]
 
 
 def _counterexample(one: dict[str, Any] | None) -> list[str]:
@@ -149,7 +155,7 @@ def list_culprits(proof: Proof) -> str:
             more = [says, rule, "inside its subgraph" if culprit.border else "", culprit.reproduction or ""]
             if any(more) and culprit in blame.culprits[:3]:
                 lines.append(f"              {'; '.join(filter(None, more))}")
-    return "\n".join(lines[:20])
+    return _join(lines[:20])
 
 
 def _step(blame: Blame) -> str:
@@ -166,14 +172,14 @@ def _step(blame: Blame) -> str:
     return "; ".join(filter(None, parts))
 
 
-def describe_case(case: CaseResult) -> list[str]:
+def describe_case(case: CaseResult) -> str:
     """One line per output of a case: for `--verbose`."""
     if not case.outputs:
-        return [f"  {case.name}: {case.status} {wording.shorten(case.message, 120)}"]
-    return [
+        return show_line(f"  {case.name}: {case.status} {wording.shorten(case.message, 120)}")
+    return _join(
         f"  {case.name}  {c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
         for c in case.outputs
-    ]
+    )
 
 
 def render_lint(proof: Proof) -> str:
@@ -187,7 +193,7 @@ def render_lint(proof: Proof) -> str:
         lines += _linted(finding)
     if len(proof.findings) > SHOWN_LINTS:
         lines.append(f"  … and {len(proof.findings) - SHOWN_LINTS} more: --json - has them all")
-    return "\n".join(lines)
+    return _join(lines)
 
 
 def _linted(finding: Finding) -> list[str]:

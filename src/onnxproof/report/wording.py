@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from onnxproof.errors import show_line
 from onnxproof.findings import Finding
 from onnxproof.proof.latency import Speedup
 from onnxproof.proof.proof import Proof
@@ -26,7 +27,7 @@ def choose_grave(proof: Proof) -> list[Finding]:
 
 def tell_headline(proof: Proof) -> str:
     """The verdict and its first reason, in one line."""
-    return f"{name_verdict(proof)}  {name_subject(proof)}{tell_reason(proof)}"
+    return show_line(f"{name_verdict(proof)}  {name_subject(proof)}{tell_reason(proof)}")
 
 
 def name_verdict(proof: Proof) -> str:

@@ -66,17 +66,26 @@ def _table(file: Path) -> Mapping[str, Any] | None:
     if not file.is_file():
         return None
     try:
-        data = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        data: Mapping[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, OSError) as error:  # no TOML, no UTF-8, a number of thousands of digits
         raise UserError(f"{file} is not TOML: {error}") from None
-    table: Mapping[str, Any] | None = data if file.name == FILES[0] else data.get("tool", {}).get("onnxproof")
-    return table
+    if file.name == FILES[0]:
+        return data
+    tools = _section(data, "tool", file)
+    return _section(tools, "onnxproof", file) if "onnxproof" in tools else None
+
+
+def _section(table: Mapping[str, Any], name: str, file: Path) -> Mapping[str, Any]:
+    inner = table.get(name, {})
+    if not isinstance(inner, Mapping):
+        raise UserError(f"{file}: {name} is expected to be a table, got {inner!r}")
+    return inner
 
 
 def _read(file: Path, table: Mapping[str, Any]) -> Settings:
     common = _options({k: v for k, v in table.items() if k != "subjects"}, file, "")
     subjects = {}
-    for name, given in table.get("subjects", {}).items():
+    for name, given in _section(table, "subjects", file).items():
         if not isinstance(given, Mapping) or not isinstance(given.get("target"), str):
             raise UserError(f'{file}: subjects.{name} needs a target, such as target = "model.py:build"')
         options = _options({k: v for k, v in given.items() if k != "target"}, file, f"subjects.{name}.")

@@ -46,7 +46,7 @@ def whole(least: int | None = None) -> Read:
     def read(value: Any) -> int:
         try:
             number = int(value) if not isinstance(value, (bool, float)) else None
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             number = None
         if number is None or (least is not None and number < least):
             raise Expected(expected)
@@ -61,7 +61,7 @@ def number(fits: Callable[[float], bool] = lambda value: True, expected: str = "
     def read(value: Any) -> float:
         try:
             found = float(value) if not isinstance(value, bool) else float("nan")
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise Expected(expected) from None
         if found != found or not fits(found):
             raise Expected(expected)
@@ -96,7 +96,7 @@ def _measured(value: Any, units: Mapping[str, float], expected: str) -> float:
     unit = next((unit for unit in units if isinstance(plain, str) and plain.endswith(unit)), "")
     try:
         found = float(plain.removesuffix(unit) if unit else plain) * units.get(unit, 1.0)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise Expected(expected) from None
     if not 0 <= found < float("inf") or isinstance(value, bool):
         raise Expected(expected)
@@ -108,7 +108,7 @@ def sizes(value: Any) -> tuple[int, ...]:
     parts = [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
     try:
         found = tuple(int(part) for part in parts)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise Expected("numbers such as 1,2,7,32") from None
     if any(size < 0 for size in found):
         raise Expected("sizes of 0 or more")

@@ -158,6 +158,7 @@ class Request:
     """Every runtime that these mean, where there are several; the first is the one that the rest of the proof is about."""
     out: str = option("onnxproof-out", "Folder for the artifact and the proof.", text, told=True)
     case_timeout: float | None = option(None, "Longest silence of a stage. Default 300s, 30m for the export.", seconds)
+    trust: bool = flag(False, "Load a file.pt2 as torch does: what is pickled in it runs.", configured=False)
     in_process: bool = flag(False, "Work in this process (for debugging).")
     export: ExportOptions = ExportOptions()
     verify: VerifySettings = VerifySettings()

@@ -85,7 +85,7 @@ def to_range(value: Any) -> Range:
         return value
     try:
         low, high = (float(end) for end in value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise Expected("two numbers, low and high") from None
     if not -1e308 <= low <= high <= 1e308:
         raise Expected("name:low,high, two finite numbers with low ≤ high")

@@ -127,7 +127,7 @@ class Keeper:
 
     def _free_name(self, finding: Finding) -> str:
         parts = [self.verifier.subject.name, finding.code, finding.where.output or ""]
-        stem = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(part for part in parts if part)).strip("-.")
+        stem = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(part for part in parts if part))[:100].strip("-.")
         taken = {file.stem for file in keep.read_folder(self.folder)}
         return next(name for name in chain([stem], (f"{stem}-{i}" for i in count(2))) if name not in taken)
 

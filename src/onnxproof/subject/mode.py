@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+import numpy
 import torch
 from torch import nn
+
+# Its functions by name; types are left out, which old code gives other names (`numpy.bool = bool`).
+NUMPY = {name: value for name, value in vars(numpy).items() if callable(value) and not isinstance(value, type)}
 
 
 @contextmanager
@@ -50,6 +55,18 @@ def preserve_buffers(module: nn.Module) -> Iterator[None]:
                 # A forward may have bound another tensor to the name; a script's own tensors are never the same object.
                 if not isinstance(child, torch.jit.ScriptModule) and getattr(child, name, None) is not buffer:
                     setattr(child, name, buffer)
+
+
+@contextmanager
+def keep_surroundings() -> Iterator[None]:
+    """The current folder and numpy's functions as they were: from one paths are read, with the others answers are compared."""
+    folder, functions = os.getcwd(), vars(numpy)
+    try:
+        yield
+    finally:
+        if os.getcwd() != folder:
+            os.chdir(folder)
+        functions |= {name: function for name, function in NUMPY.items() if functions[name] is not function}
 
 
 def _set_mode(module: nn.Module, training: bool) -> None:

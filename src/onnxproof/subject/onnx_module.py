@@ -5,6 +5,7 @@ It runs under onnxruntime without optimisations; as the truth it is evaluated in
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -25,6 +26,8 @@ from onnxproof.tensors.conversion import to_numpy, to_torch
 
 # Sizes of open dimensions in the example: of first ones, and of others.
 BATCH, OTHER = 2, 8
+# Bytes of an example.
+LARGEST = 1 << 30
 # Operators whose results carry no rounding error.
 EXACT_OPS = frozenset(
     "Reshape Transpose Gather GatherND GatherElements Slice Concat Split Squeeze Unsqueeze Identity Relu Neg Abs Max Min Clip Where "
@@ -108,6 +111,8 @@ def make_examples(path: str) -> dict[str, torch.Tensor]:
             for i, size in enumerate(shape)
         ]
         dtype = value.type.dtype.numpy()
+        if min(fixed, default=1) < 0 or math.prod(fixed) * dtype.itemsize > LARGEST:
+            raise InputError(f"{path}: the input {name!r} has the shape {fixed}: no example of that size can be made")
         drawn = generator.standard_normal(fixed) if dtype.kind == "f" else generator.integers(0, 2, fixed)
         examples[name] = to_torch(np.asarray(drawn).astype(dtype))
     return examples

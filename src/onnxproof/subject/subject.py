@@ -12,7 +12,7 @@ from torch import nn
 
 from onnxproof.errors import InputError, list_names
 from onnxproof.request.specs import Range
-from onnxproof.subject.mode import hold_at_rest
+from onnxproof.subject.mode import hold_at_rest, keep_surroundings
 from onnxproof.subject.structure import Flat, flatten
 
 Dims = Mapping[str, Mapping[int, str]]
@@ -48,7 +48,8 @@ class Subject:
     def call(self, leaves: Sequence[torch.Tensor], module: nn.Module | None = None) -> Any:
         """Run the module (or a copy of it) on flat inputs."""
         args, kwargs = self.inputs.rebuild(leaves)
-        return (module or self.module)(*args, **kwargs)
+        with keep_surroundings():
+            return (module or self.module)(*args, **kwargs)
 
     def accepts(self, leaves: Sequence[torch.Tensor], module: nn.Module | None = None) -> bool:
         """Whether the module (or a copy of it) answers flat inputs in eval mode; it and they stay as they are."""

@@ -11,32 +11,41 @@ from typing import Any
 import torch
 from torch import nn
 
-from onnxproof.errors import TargetError, condense
+from onnxproof.errors import FindingError, TargetError, condense
+from onnxproof.graph.file import hold_against
 from onnxproof.request.python_objects import load_object
 from onnxproof.request.specs import parse_target
+from onnxproof.subject.exported_program import load_program
 from onnxproof.subject.subject import read_parameters
 
 SAVED = {".pt2": "an exported program (torch.export.save)"}
 
 
-def load_target(target: str) -> tuple[Any, str]:
-    """The object TARGET names, and a short name for it."""
+def load_target(target: str, *, trust: bool = False) -> tuple[Any, str]:
+    """The object TARGET names, and a short name for it; what is pickled in a file runs only where it is trusted."""
     path, attribute = parse_target(target)
-    return load_object(target) if attribute is not None else (_load_file(Path(path)), Path(path).stem)
+    return load_object(target) if attribute is not None else (_load_file(Path(path), trust), Path(path).stem)
 
 
-def _load_file(path: Path) -> Any:
+def _load_file(path: Path, trust: bool) -> Any:
     if path.suffix == ".onnx":
         from onnxproof.subject.onnx_module import GraphModule, make_examples
 
-        return GraphModule(str(path)), make_examples(str(path))
+        try:
+            with hold_against(path):
+                return GraphModule(str(path)), make_examples(str(path))
+        except FindingError as error:
+            raise TargetError(f"{path} cannot be read: {error} (`onnxproof explain {error.finding.code}`)") from error
     try:
         if path.suffix != ".pt2":
             # It may have been saved on a device that is not here.
             return torch.jit.load(str(path), map_location="cpu")
-        program = torch.export.load(path)
-        example = program.example_inputs
-        return (program.module(), example) if example is not None else (program.module(),)
+        program = load_program(path, trust=trust)
+        args, kwargs = program.example_inputs or (None, None)
+        # Without keywords the positional ones alone: a module of two inputs would take the pair for them.
+        return program.module(), (args, kwargs) if kwargs else args
+    except TargetError:
+        raise
     except Exception as error:
         kind = SAVED.get(path.suffix, "a TorchScript module (torch.jit.save)")
         raise TargetError(

@@ -120,12 +120,62 @@ class LogSoftmax(OpRun):
         return (functional.log_softmax(_tensor(X), -1 if axis is None else axis).numpy(),)
 
 
+class DynamicQuantizeLinear(OpRun):
+    """The reference one computes in float32."""
+
+    def _run(self, x):
+        low, high = min(0.0, float(np.min(x, initial=0.0))), max(0.0, float(np.max(x, initial=0.0)))
+        scale = (high - low) / 255 or 1.0
+        zero = np.clip(np.rint(-low / scale), 0, 255)
+        stored = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.uint8)
+        return stored, np.asarray(scale, dtype=x.dtype), np.asarray(zero, dtype=np.uint8)
+
+
+class MatMulNBits(OpRun):
+    """Weights of a few bits in blocks with a scale each; two or more of them in a byte, the lower bits first."""
+
+    op_domain = "com.microsoft"
+
+    def _run(self, a, b, scales, zero_points=None, g_idx=None, bias=None, **given):
+        if g_idx is not None or given["bits"] not in (2, 4, 8):
+            raise NotImplementedError("MatMulNBits with an order of its own or other bits")
+        rows, columns, bits, block = given["N"], given["K"], given["bits"], given["block_size"]
+        blocks = -(-columns // block)
+        stored = _unpacked(b, bits).reshape(rows, blocks, -1)[:, :, :block]
+        zeros = np.float64(2 ** (bits - 1))
+        if zero_points is not None:
+            floats = zero_points.dtype.kind == "f"
+            zeros = zero_points.reshape(rows, blocks) if floats else _unpacked(zero_points, bits, rows)[:, :blocks]
+            zeros = zeros[:, :, None]
+        weights = ((stored - zeros) * scales.reshape(rows, blocks, 1)).reshape(rows, -1)[:, :columns]
+        product = a @ weights.T
+        return (product if bias is None else product + bias,)
+
+
+def _unpacked(packed: Any, bits: int, rows: int | None = None) -> Any:
+    """Every number of some bytes, as a float; of each row where it fills its bytes by itself."""
+    parts = [(packed.astype(np.uint8) >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
+    numbers = np.stack(parts, axis=-1).astype(np.float64)
+    return numbers.reshape(packed.shape[:-1] + (-1,)) if rows is None else numbers.reshape(rows, -1)
+
+
 def _text(value: Any, default: str) -> str:
     return value.decode() if isinstance(value, bytes) else value or default
 
 
-FAST_OPS = [AveragePool, Conv, ConvTranspose, Erf, Gelu, GridSample, LogSoftmax, MaxPool]
+FAST_OPS = [
+    AveragePool,
+    Conv,
+    ConvTranspose,
+    DynamicQuantizeLinear,
+    Erf,
+    Gelu,
+    GridSample,
+    LogSoftmax,
+    MatMulNBits,
+    MaxPool,
+]
 # For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep.
 FAITHFUL_OPS = [MaxPool]
 # Operators whose reference implementation computes partly in float32: they are exact only to float32's accuracy.
-IMPRECISE = {"AffineGrid", "CausalConvWithState", "DynamicQuantizeLinear", "LinearAttention", "MelWeightMatrix"}
+IMPRECISE = {"AffineGrid", "CausalConvWithState", "LinearAttention", "MelWeightMatrix"}

@@ -54,10 +54,10 @@ class Evaluator:
         _sort(model.graph)
         evaluator = ReferenceEvaluator(model, new_ops=list(operators))
         self._nodes: list[Any] = evaluator.rt_nodes_
-        self._stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
-        self.inputs: list[str] = [name for name in evaluator.input_names if name not in self._stored]
+        self.stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
+        self.inputs: list[str] = [name for name in evaluator.input_names if name not in self.stored]
         self.outputs: list[str] = list(evaluator.output_names)
-        self._last = _last_uses(model.graph, {*self._stored, *self.outputs})
+        self._last = _last_uses(model.graph, {*self.stored, *self.outputs})
 
     @classmethod
     def exact(cls, model: onnx.ModelProto, weights: Weights = NONE, *, keep_lossy_casts: bool) -> Evaluator:
@@ -72,7 +72,7 @@ class Evaluator:
     ) -> dict[str, Array]:
         """The outputs (those before the end of a run that a node ended). A value is dropped after its last use."""
         # ONNX calls an optional input that is left out by the empty name.
-        values: ChainMap[str, Any] = ChainMap({"": None, **inputs}, *self._stored.maps)
+        values: ChainMap[str, Any] = ChainMap({"": None, **inputs}, *self.stored.maps)
         with np.errstate(all="ignore"):
             for node, done in zip(self._nodes, self._last, strict=True):
                 results = self._evaluate(node, values, onward, rescue)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import onnx
@@ -37,7 +38,7 @@ class _Writer:
         self.node, self._constants = node, constants
         self.nodes: list[NodeProto] = []
 
-    def add(self, op: str, inputs: Sequence[str], output: str | None = None, **attributes: object) -> str:
+    def add(self, op: str, inputs: Sequence[str], output: str | None = None, **attributes: Any) -> str:
         """One node; the name of its result."""
         result = output or f"{self.node.output[0]}/{op}{len(self.nodes)}"
         name = f"{self.node.name or self.node.output[0]}"
@@ -50,7 +51,7 @@ class _Writer:
         self._constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def dequantize(self, at: int, **attributes: object) -> str:
+    def dequantize(self, at: int, **attributes: Any) -> str:
         """The real numbers of the value, scale and zero point from this input on."""
         return self.add("DequantizeLinear", [name for name in self.node.input[at : at + 3] if name], **attributes)
 
@@ -58,7 +59,7 @@ class _Writer:
         """The result in the scale and zero point from this input on."""
         self.add("QuantizeLinear", [value, *self.node.input[at : at + 2]], self.node.output[0])
 
-    def kept(self) -> dict[str, object]:
+    def kept(self) -> dict[str, Any]:
         """The attributes that the operator on real numbers has too."""
         return {a.name: helper.get_attribute_value(a) for a in self.node.attribute if a.name not in OWN}
 

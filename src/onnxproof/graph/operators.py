@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops._quant_utils import reshape_input
 from onnx.reference.ops.op_average_pool import AveragePool_19 as SlowAveragePool
 from onnx.reference.ops.op_conv import Conv as SlowConv
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as SlowConvTranspose
 from onnx.reference.ops.op_max_pool import MaxPool as SlowMaxPool
+from onnx.reference.ops.op_quantize_linear import _CommonQuantizeLinear as SlowQuantizeLinear
 from torch.nn import functional
 
 
@@ -120,14 +122,26 @@ class LogSoftmax(OpRun):
         return (functional.log_softmax(_tensor(X), -1 if axis is None else axis).numpy(),)
 
 
+class QuantizeLinear(SlowQuantizeLinear):
+    """As it is defined, in float32 whatever the graph was widened to: a value on the border of two integers goes where it is said to
+    go. The reference one wraps around where a quotient exceeds 32 bits."""
+
+    def _run(self, x, y_scale, zero_point=None, **given):
+        axis, block = given.get("axis", 1), given.get("block_size")
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            quotient = x.astype(np.float32) / reshape_input(y_scale.astype(np.float32), x.shape, axis, block)
+        return super()._run(np.clip(quotient, -(2.0**24), 2.0**24), np.ones_like(y_scale), zero_point, **given)
+
+
 class DynamicQuantizeLinear(OpRun):
-    """The reference one computes in float32."""
+    """In float32 from end to end, for the same reason."""
 
     def _run(self, x):
-        low, high = min(0.0, float(np.min(x, initial=0.0))), max(0.0, float(np.max(x, initial=0.0)))
-        scale = (high - low) / 255 or 1.0
+        x32 = x.astype(np.float32)
+        low, high = np.float32(np.min(x32, initial=0.0)), np.float32(np.max(x32, initial=0.0))
+        scale = np.float32(1.0) if low == high else (high - low) / np.float32(255)
         zero = np.clip(np.rint(-low / scale), 0, 255)
-        stored = np.clip(np.rint(x / scale) + zero, 0, 255).astype(np.uint8)
+        stored = np.clip(np.rint(x32 / scale) + zero, 0, 255).astype(np.uint8)
         return stored, np.asarray(scale, dtype=x.dtype), np.asarray(zero, dtype=np.uint8)
 
 
@@ -156,7 +170,7 @@ def _unpacked(packed: Any, bits: int, rows: int | None = None) -> Any:
     """Every number of some bytes, as a float; of each row where it fills its bytes by itself."""
     parts = [(packed.astype(np.uint8) >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
     numbers = np.stack(parts, axis=-1).astype(np.float64)
-    return numbers.reshape(packed.shape[:-1] + (-1,)) if rows is None else numbers.reshape(rows, -1)
+    return numbers.reshape((*packed.shape[:-1], -1)) if rows is None else numbers.reshape(rows, -1)
 
 
 def _text(value: Any, default: str) -> str:
@@ -174,6 +188,7 @@ FAST_OPS = [
     LogSoftmax,
     MatMulNBits,
     MaxPool,
+    QuantizeLinear,
 ]
 # For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep.
 FAITHFUL_OPS = [MaxPool]

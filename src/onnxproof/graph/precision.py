@@ -105,15 +105,16 @@ def _dtype(value: ir.Value) -> ir.DataType:
 
 
 def _per_channel(node: ir.Node) -> bool:
-    scales = [source for value in node.inputs if value is not None for source in _scales(value)]
+    scales = [scale for value in node.inputs if value is not None for scale in _scales(value)]
     return any(scale.const_value is not None and scale.const_value.size > 1 for scale in scales)
 
 
 def _scales(value: ir.Value) -> Iterable[ir.Value]:
+    """What may be a scale: of a DequantizeLinear, or, for an operator that takes them itself, a scale or a zero point by its name."""
     node = value.producer()
     if node is not None and node.op_type == "DequantizeLinear" and node.inputs[1] is not None:
         yield node.inputs[1]
-    elif (value.name or "").endswith("_scale") or (value.name or "").endswith("_scales"):
+    elif any(word in (value.name or "") for word in ("scale", "zero_point")):
         yield value
 
 

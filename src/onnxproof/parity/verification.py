@@ -26,6 +26,8 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
+from onnxproof.parity.conversion import find_faults
+from onnxproof.parity.declared import Meaning, declare_subject, list_originals, measure_cost
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Truth
@@ -98,6 +100,11 @@ class Verifier:
     ) -> None:
         self.candidate = candidate or choose_candidate(settings.session)
         self._effort = effort
+        precision = artifact.precision
+        self._original = EagerRunner(subject, stateful=stateful) if precision and precision.declared else None
+        """What the file in a lower precision was made of; held against its own meaning, it is compared with this by the way."""
+        self._originals = list_originals(subject) if self._original is not None else {}
+        subject = declare_subject(subject, artifact) if self._original is not None else subject
         self.subject = add_symbols(subject, artifact)
         self._artifact = artifact
         self._settings = settings
@@ -249,6 +256,8 @@ class Verifier:
                 lambda: self._with_exactness(inputs, truth, outputs.pairs, comparisons, glance),
             )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
+        if self._original is not None and case.fair:
+            comparisons = self._with_cost(inputs, baseline if truth is None else truth, comparisons)
         return replace(result, status="compared", outputs=tuple(comparisons))
 
     def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
@@ -281,10 +290,33 @@ class Verifier:
             return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
         return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
 
+    def find_faults(self) -> Iterator[Finding]:
+        """What went wrong in a conversion to a lower precision."""
+        meaning = self.subject.module
+        if self._original is None or not isinstance(meaning, Meaning) or not meaning.evaluable:
+            return
+        inputs = self.supply.example()
+        try:
+            answers = self._original.run(inputs)
+            pairs = pair_outputs(list(answers), self._artifact.outputs, None, named=self._original.named).pairs
+            fed = {self.input_pairs.get(name, name): array for name, array in inputs.items()}
+            wanted = [answers[name] for name in pairs]
+            yield from find_faults(meaning, self._originals, fed, wanted, list(pairs.values()))
+        except (Rejected, MemoryError):
+            return  # the example itself is refused: its case says so
+
+    def _with_cost(self, inputs: Arrays, meaning: Arrays, comparisons: list[Comparison]) -> list[Comparison]:
+        assert self._original is not None  # it was asked
+        original = self._original.run(inputs)
+        ports, promised = self._artifact.outputs, self._artifact.promised_outputs
+        names = pair_outputs(list(original), ports, promised, named=self._original.named).reverse
+        found = ((c, names.get(c.output)) for c in comparisons)
+        return [replace(c, cost=measure_cost(original[n], meaning[c.output])) if n in original else c for c, n in found]
+
     @cached_property
     def _exact(self) -> GraphInFloat64 | None:
         """The graph in float64; None without a truth."""
-        if self.double is None:
+        if self.double is None or self._original is not None:  # the graph itself is the truth then
             return None
         try:
             graph = Graph.read(Path(self._artifact.path))
@@ -325,7 +357,7 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         listener.case(result)
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
-    for finding in _left_out(cases, left_out, cut, budget):
+    for finding in (*verifier.find_faults(), *_left_out(cases, left_out, cut, budget)):
         listener.finding(finding)
 
 

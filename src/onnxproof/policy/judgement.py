@@ -12,6 +12,7 @@ from onnxproof.policy.causes import add_causes
 from onnxproof.policy.latency import judge_latency
 from onnxproof.policy.merging import merge_findings
 from onnxproof.policy.parity import find_nothing_finite, find_objection, list_remarks
+from onnxproof.policy.precision import judge_precision
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import judge_refusals
 from onnxproof.proof.case_result import CaseResult
@@ -31,6 +32,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *observed,
         *_of_cases(proof.cases, policy, baseline, random),
         *find_nothing_finite(proof.cases),
+        *judge_precision(proof),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
         *(judge_quality(proof.quality, policy.quality, baseline) if proof.quality is not None else ()),
     ]

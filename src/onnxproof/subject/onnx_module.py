@@ -5,20 +5,25 @@ It runs under onnxruntime without optimisations; as the truth it is evaluated in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import torch
 
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Session
 from onnxproof.errors import InputError
-from onnxproof.graph.evaluator import Evaluator, Stop
+from onnxproof.graph.evaluator import Evaluator, Pass, Stop
+from onnxproof.graph.inference import infer, infer_types
+from onnxproof.graph.precision import recognise_precision
 from onnxproof.graph.view import Graph, read_dims, read_name
+from onnxproof.graph.widening import LOSSY, widen_array
+from onnxproof.proof.artifact import Precision
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
@@ -34,6 +39,14 @@ EXACT_OPS = frozenset(
 LONG_SUMS = frozenset(
     "MatMul Gemm Conv ConvTranspose ReduceSum ReduceMean CumSum AveragePool GlobalAveragePool Einsum LSTM GRU RNN".split()
 )
+
+
+# Operators whose quantised kernels look their answers up in a table or divide in integers: one step off is a legal answer.
+LOOKED_UP = frozenset("Softmax Sigmoid LeakyRelu AveragePool GlobalAveragePool ReduceMean".split())
+# Share of such answers that are a step off.
+STEPPED = 0.3
+# Half of the last place of half floats.
+UNITS = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 class GraphModule(torch.nn.Module):
@@ -61,7 +74,7 @@ class GraphModule(torch.nn.Module):
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run it."""
         arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
-        outputs = self._exact.run(arrays) if self.exactly else self._session.run(arrays)
+        outputs = self.evaluate(arrays) if self.exactly else self._session.run(arrays)
         return {name: to_torch(np.array(value, order="C")) for name, value in outputs.items()}
 
     @cached_property
@@ -73,11 +86,41 @@ class GraphModule(torch.nn.Module):
     def _exact(self) -> Evaluator:
         return Evaluator.exact(*Graph.read(Path(self.path)).separated, keep_lossy_casts=True)
 
-    def rounded(self, arrays: Arrays, seed: int, unit: float) -> dict[str, Array]:
+    @cached_property
+    def precision(self) -> Precision | None:
+        """The lower precision that it has chosen."""
+        return recognise_precision(Graph.read(Path(self.path)))
+
+    @cached_property
+    def _narrow(self) -> dict[str, np.dtype[Any]]:
+        """Values that the graph declares to be half floats."""
+        types = infer_types(infer(Graph.read(Path(self.path)).proto))
+        return {name: onnx.helper.tensor_dtype_to_np_dtype(kind) for name, kind in types.items() if kind in LOSSY}
+
+    def evaluate(self, arrays: Arrays, onward: Pass = lambda stop, results: results) -> dict[str, Array]:
+        """What the graph means: real numbers, rounded where it declares half floats."""
+        feed = {name: widen_array(array) for name, array in arrays.items()}
+        return self._exact.run(feed, lambda stop, results: self._narrowed(stop, onward(stop, results)))
+
+    @property
+    def stored(self) -> Mapping[str, Any]:
+        """Its tensors, widened."""
+        return self._exact.stored
+
+    def _narrowed(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+        return [
+            result.astype(self._narrow[name]).astype(np.float64)
+            if name in self._narrow and getattr(result, "dtype", None) == np.float64
+            else result
+            for name, result in zip(stop.values, results, strict=False)
+        ]
+
+    def rounded(self, arrays: Arrays, seed: int, least: float) -> dict[str, Array]:
         """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
         generator = np.random.default_rng(seed)
 
-        def noisy(stop: Stop, result: Any) -> Any:
+        def noisy(stop: Stop, result: Any, name: str) -> Any:
+            unit = max(least, UNITS.get(self._narrow[name].name, 0.0) if name in self._narrow else 0.0)
             if not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
                 return result
             scale = np.abs(result)
@@ -88,10 +131,31 @@ class GraphModule(torch.nn.Module):
                 scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
             return result + unit * generator.uniform(-1, 1, result.shape) * 2 * scale
 
-        def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
-            return results if stop.op in EXACT_OPS else [noisy(stop, result) for result in results]
+        writers: dict[str, str] = {}
 
-        return self._exact.run(arrays, noise)
+        def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+            writers.update(dict.fromkeys(stop.values, stop.op))
+            if stop.op == "QuantizeLinear" and writers.get(stop.taken[0]) in LOOKED_UP:
+                return [_stepped(result, generator) for result in results]
+            if stop.op in EXACT_OPS:
+                return results
+            return [noisy(stop, result, name) for result, name in zip(results, stop.values, strict=False)]
+
+        # What is quantised first is divided by its scale first: a value on the border of two integers may go to either.
+        moved = {
+            name: array * (1 + least * generator.uniform(-1, 1, array.shape)) if array.dtype == np.float64 else array
+            for name, array in arrays.items()
+        }
+        return self._exact.run(moved if self.precision is not None else arrays, noise)
+
+
+def _stepped(stored: Array, generator: np.random.Generator) -> Array:
+    """Integers of which some are one higher or one lower."""
+    if stored.dtype.kind not in "iu":
+        return stored
+    steps = np.where(generator.random(stored.shape) < STEPPED, generator.choice([-1, 1], stored.shape), 0)
+    ends = np.iinfo(stored.dtype)
+    return np.clip(stored.astype(np.int64) + steps, ends.min, ends.max).astype(stored.dtype)
 
 
 def make_examples(path: str) -> dict[str, torch.Tensor]:

@@ -26,6 +26,8 @@ P = TypeVar("P", bound=Proof)
 
 def judge_proof(proof: P, policy: Policy) -> P:
     """The same facts under a policy: what the stages observed, and what the numbers say; the gravest first."""
+    precision = proof.artifact.precision if proof.artifact is not None else None
+    chosen = precision.kind if precision is not None and precision.declared else None
     baseline, observed = proof.subject.baseline, [finding for finding in proof.findings if not finding.entry.judged]
     random = {finding.where.output for finding in observed if finding.entry.random}
     findings = [
@@ -34,7 +36,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *find_nothing_finite(proof.cases),
         *judge_precision(proof),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
-        *(judge_quality(proof.quality, policy.quality, baseline) if proof.quality is not None else ()),
+        *(judge_quality(proof.quality, policy.quality, baseline, chosen) if proof.quality is not None else ()),
     ]
     caused = add_causes(findings, proof.blame, proof.counterexamples)
     return replace(proof, policy=policy, findings=tuple(_excused(caused, policy)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from scipy import stats
+
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison
@@ -11,6 +13,8 @@ from onnxproof.proof.proof import Proof
 
 # Decibels from which on a lower precision changes nothing that float32 would not.
 ROUNDING = 110.0
+# Share of decisions that a lower precision may change where no labels say what that costs.
+CHANGED = 0.02
 # Values that a model is made for; others show what the range of a precision is, not whether it fits.
 ORDINARY = ("normal", "example", "data")
 
@@ -31,8 +35,26 @@ def judge_precision(proof: Proof) -> Iterable[Finding]:
         return
     yield _cost(measured, precision.text)
     if proof.quality is None:
-        message = f"{precision.kind}: computed right, but nothing tells what the precision costs on the task"
+        yield from _unmeasured([c for case, c in measured if case.profile == "data"], precision.kind)
+
+
+def _unmeasured(on_data: Sequence[Comparison], kind: str) -> Iterable[Finding]:
+    """No labels say what the precision is worth: the share of decisions that it changes on the user's data has to do, if there are any."""
+    rows = sum(c.cost.rows for c in on_data if c.cost is not None)
+    if not rows:
+        message = f"{kind}: computed right, but nothing tells what the precision costs on the task"
         yield found("OX228", message)
+        return
+    changed = sum(c.cost.changed for c in on_data if c.cost is not None)
+    ends = stats.binomtest(changed, rows).proportion_ci(0.95, method="exact")
+    told = f"{kind} changes {changed} of {rows} decisions on your data (95 %: {ends.low:.2%} to {ends.high:.2%})"
+    evidence = {"changed": changed, "rows": rows, "low": ends.low, "high": ends.high, "limit": CHANGED}
+    if ends.low > CHANGED:
+        yield found("OX228", f"{told}, more than {CHANGED:.0%}", severity="block", evidence=evidence)
+    elif ends.high > CHANGED:
+        yield found(
+            "OX228", f"{told}, which may be more than {CHANGED:.0%}: bring labels, or more rows", evidence=evidence
+        )
 
 
 def _overflow(case: CaseResult, c: Comparison) -> Finding:

@@ -112,12 +112,26 @@ def _bias(writer: _Writer, bias: str, first: str, second: str) -> str:
     return writer.add("Mul", [real, writer.add("Mul", [first, second])])
 
 
+def _write_bits(writer: _Writer) -> None:
+    """Weights in blocks; an order of their own is nothing that the evaluator knows."""
+    node, kept = writer.node, writer.kept()
+    if any(node.input[4:5]):
+        raise NotImplementedError("MatMulNBits with an order of its own")
+    wanted = {name: kept.get(name, 4) for name in ("N", "K", "bits", "block_size")}
+    weights = writer.add("UnpackBits", [name for name in node.input[1:4] if name], domain="onnxproof", **wanted)
+    bias = node.input[5] if len(node.input) > 5 else ""
+    product = writer.add("MatMul", [node.input[0], weights], None if bias else node.output[0])
+    if bias:
+        writer.add("Add", [product, bias], node.output[0])
+
+
 WRITERS: dict[str, Callable[[_Writer], None]] = {
     **dict.fromkeys(PLAIN, _write_plain),
     **dict.fromkeys(UNARY, _write_unary),
     "QLinearConcat": _write_concat,
     "QLinearConv": _write_convolution,
     "QGemm": _write_gemm,
+    "MatMulNBits": _write_bits,
 }
 
 
@@ -131,6 +145,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     del written.graph.node[:]
     written.graph.node.extend(nodes)
     written.graph.initializer.extend(constants)
+    written.opset_import.append(helper.make_opsetid("onnxproof", 1))
     return written
 
 

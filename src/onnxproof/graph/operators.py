@@ -133,6 +133,15 @@ class QuantizeLinear(SlowQuantizeLinear):
         return super()._run(np.clip(quotient, -(2.0**24), 2.0**24), np.ones_like(y_scale), zero_point, **given)
 
 
+class DequantizeLinear(OpRun):
+    """The reference has none of the opsets before 19, in which most quantised files are."""
+
+    def _run(self, x, x_scale, x_zero_point=None, axis=None, block_size=None, output_dtype=None):
+        where = (x.shape, 1 if axis is None else axis, block_size)
+        zero = 0.0 if x_zero_point is None else reshape_input(x_zero_point, *where).astype(np.float64)
+        return (((x.astype(np.float64) - zero) * reshape_input(x_scale, *where)).astype(x_scale.dtype),)
+
+
 class DynamicQuantizeLinear(OpRun):
     """In float32 from end to end, for the same reason."""
 
@@ -145,15 +154,15 @@ class DynamicQuantizeLinear(OpRun):
         return stored, np.asarray(scale, dtype=x.dtype), np.asarray(zero, dtype=np.uint8)
 
 
-class MatMulNBits(OpRun):
+class UnpackBits(OpRun):
     """Weights of a few bits in blocks with a scale each; two or more of them in a byte, the lower bits first."""
 
-    op_domain = "com.microsoft"
+    op_domain = "onnxproof"
 
-    def _run(self, a, b, scales, zero_points=None, g_idx=None, bias=None, **given):
-        if g_idx is not None or given["bits"] not in (2, 4, 8):
-            raise NotImplementedError("MatMulNBits with an order of its own or other bits")
-        rows, columns, bits, block = given["N"], given["K"], given["bits"], given["block_size"]
+    def _run(self, b, scales, zero_points=None, N=None, K=None, bits=None, block_size=None):
+        if bits not in (2, 4, 8):
+            raise NotImplementedError(f"weights of {bits} bits")
+        rows, columns, block = N, K, block_size
         blocks = -(-columns // block)
         stored = _unpacked(b, bits).reshape(rows, blocks, -1)[:, :, :block]
         zeros = np.float64(2 ** (bits - 1))
@@ -162,8 +171,7 @@ class MatMulNBits(OpRun):
             zeros = zero_points.reshape(rows, blocks) if floats else _unpacked(zero_points, bits, rows)[:, :blocks]
             zeros = zeros[:, :, None]
         weights = ((stored - zeros) * scales.reshape(rows, blocks, 1)).reshape(rows, -1)[:, :columns]
-        product = a @ weights.T
-        return (product if bias is None else product + bias,)
+        return (weights.T.copy(),)
 
 
 def _unpacked(packed: Any, bits: int, rows: int | None = None) -> Any:
@@ -181,12 +189,13 @@ FAST_OPS = [
     AveragePool,
     Conv,
     ConvTranspose,
+    DequantizeLinear,
     DynamicQuantizeLinear,
     Erf,
     Gelu,
     GridSample,
     LogSoftmax,
-    MatMulNBits,
+    UnpackBits,
     MaxPool,
     QuantizeLinear,
 ]

@@ -54,8 +54,8 @@ class Suspect:
     scale: str
     """The stored scale; places that share it go wrong together."""
     text: str
-    mends: Sequence[Mapping[str, Mend]]
-    """Value → how it is made right; several ways, where several may be meant."""
+    mends: Sequence[Mapping[str, Mend | Array]]
+    """Value → how it is made right, or what a stored one should be; several ways, where several may be meant."""
     needed: float
     parameter: str | None = None
     share: float = 0.0
@@ -90,9 +90,26 @@ class _Seen:
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.stored:
             scale = np.broadcast_to(_along(stop.arguments[1], results[0], stop), np.shape(results[0]))
             self._look_at_tensor(stop, results[0], scale, stop.taken[0], lambda right: lambda _, live: [right])
+        elif stop.op == "UnpackBits":
+            blocks = np.abs(stop.arguments[1]).reshape(results[0].shape[1], -1)
+            steps = np.repeat(blocks, -(-results[0].shape[0] // blocks.shape[1]), axis=1).T[: results[0].shape[0]]
+            self._look_at_tensor(stop, results[0], steps, stop.taken[0], lambda right: lambda _, live: [right])
         elif stop.op in ("MatMulInteger", "ConvInteger") and stop.taken[1] in self.stored:
             self._look_at_product(stop)
         return results
+
+    def look_at_floats(self, narrow: float) -> None:
+        """Stored floats that are not those of the original, but for the rounding of the dtype that they have now."""
+        for name, real in self.stored.items():
+            if getattr(real, "dtype", None) != np.float64 or real.size < 2:
+                continue
+            matched = _match(name, real, self.originals)
+            if matched is None or _likeness(matched[1], real) < ALIKE:
+                continue
+            wrong = float(np.mean(np.abs(real - matched[1]) > narrow * np.abs(matched[1]) + 1e-7))
+            if wrong > WRONG:
+                text = f"{wrong:.1%} of its numbers are not those of {matched[0]}"
+                self.suspects.append(Suspect(name, name, text, [{name: matched[1]}], GAIN, matched[0], wrong))
 
     def _look_at_range(self, stop: Stop, node: str, real: Array, back: Array) -> None:
         self.ranges.setdefault(stop.taken[1], []).append(stop.values[0])
@@ -139,7 +156,7 @@ class _Seen:
             text = f"{wrong:.1%} of the numbers in {name} are not those of {parameter}"
             # A square one fits both ways.
             ways = [right, right.T] if right.shape == right.T.shape else [right]
-            mends = [{stop.values[0]: mend(way)} for way in ways]
+            mends: list[Mapping[str, Mend | Array]] = [{stop.values[0]: mend(way)} for way in ways]
             self.suspects.append(Suspect(stop.node, name, text, mends, GAIN, parameter, wrong))
         elif right.ndim == 2 and right.shape == right.T.shape:
             text = f"{name} may be {parameter} turned the wrong way"
@@ -185,6 +202,7 @@ def find_faults(
     """What went wrong in a conversion, on these inputs, for which the original answers `wanted`."""
     seen = _Seen(originals, stored=meaning.stored)
     answer = meaning.evaluate(inputs, seen.look)
+    seen.look_at_floats(4 * meaning.unit)
     now = _decibels(answer, wanted, outputs)
 
     def gain(one: Suspect) -> float:
@@ -213,7 +231,7 @@ def _together(seen: _Seen) -> list[Suspect]:
     return [one if one.mends else replace(one, mends=_open(seen.ranges[one.scale])) for one in groups.values()]
 
 
-def _open(values: Sequence[str]) -> list[Mapping[str, Mend]]:
+def _open(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:
     """Ranges without an end, or with none but zero: one that begins there may stand for a ReLU."""
     ways: tuple[Mend, Mend] = (
         lambda stop, live: [live[stop.taken[0]]],
@@ -222,15 +240,18 @@ def _open(values: Sequence[str]) -> list[Mapping[str, Mend]]:
     return [dict.fromkeys(values, way) for way in ways]
 
 
-def _mended(meaning: Meaning, inputs: Arrays, mends: Mapping[str, Mend]) -> dict[str, Array]:
+def _mended(meaning: Meaning, inputs: Arrays, mends: Mapping[str, Mend | Array]) -> dict[str, Array]:
     live: dict[str, Array] = {}
 
     def mend(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
         if stop.op == "QuantizeLinear":
             live[stop.values[0]] = stop.arguments[0]
-        return mends[stop.values[0]](stop, live) if stop.values[0] in mends else results
+        way = mends.get(stop.values[0])
+        return results if way is None or isinstance(way, np.ndarray) else way(stop, live)
 
-    return meaning.evaluate(inputs, mend)
+    # What is fed comes before what is stored.
+    stored = {name: way for name, way in mends.items() if isinstance(way, np.ndarray)}
+    return meaning.evaluate({**inputs, **stored}, mend)
 
 
 def _decibels(answer: Arrays, wanted: Sequence[Array], outputs: Sequence[str]) -> float:

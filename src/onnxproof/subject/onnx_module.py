@@ -103,6 +103,11 @@ class GraphModule(torch.nn.Module):
         return self._exact.run(feed, lambda stop, results: self._narrowed(stop, onward(stop, results)))
 
     @property
+    def unit(self) -> float:
+        """Half of the last place of the narrowest float that it stores or computes."""
+        return max((UNITS[dtype.name] for dtype in self._narrow.values()), default=2.0**-24)
+
+    @property
     def stored(self) -> Mapping[str, Any]:
         """Its tensors, widened."""
         return self._exact.stored

@@ -19,7 +19,7 @@ from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.graph.view import Graph, read_name
 from onnxproof.parity.float64 import find_believed_dtype
 from onnxproof.proof.artifact import Artifact, Precision
-from onnxproof.proof.comparison import Cost
+from onnxproof.proof.comparison import PrecisionCost
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
@@ -101,7 +101,7 @@ def list_originals(subject: Subject) -> dict[str, Array]:
     return {n: to_numpy(t).astype(np.float64) for n, t in tensors.items() if t.is_floating_point() and t.ndim}
 
 
-def measure_cost(original: Array, meaning: Array) -> Cost | None:
+def measure_cost(original: Array, meaning: Array) -> PrecisionCost | None:
     """What a lower precision changes in one output; None where there is nothing to compare."""
     if original.shape != meaning.shape or original.dtype.kind not in "fc" or not original.size:
         return None
@@ -111,7 +111,7 @@ def measure_cost(original: Array, meaning: Array) -> Cost | None:
     lost = int(np.count_nonzero(~np.isfinite(m) & finite))
     decided = o.ndim == 2 and o.shape[1] > 1
     changed = int(np.count_nonzero(o.argmax(1) != m.argmax(1))) if decided else 0
-    return Cost(to_decibels(signal, error), lost, changed, len(o) if decided else 0)
+    return PrecisionCost(to_decibels(signal, error), lost, changed, len(o) if decided else 0)
 
 
 def to_decibels(signal: float, error: float) -> float:

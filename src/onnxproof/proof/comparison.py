@@ -54,7 +54,7 @@ class Exactness:
 
 
 @dataclass(frozen=True)
-class Cost:
+class PrecisionCost:
     """What a chosen lower precision changes: the file's exact meaning against the original."""
 
     decibels: float
@@ -99,7 +99,7 @@ class Comparison:
     worst: tuple[Element, ...] = ()
     noise: Noise | None = None
     exactness: Exactness | None = None
-    cost: Cost | None = None
+    cost: PrecisionCost | None = None
     swapped_with: str | None = None
 
     @property

@@ -178,6 +178,8 @@ def targets(model: onnx.ModelProto, kind: str, stored: dict[str, Any]) -> Iterat
     """Tensors of a kind, those of the products first."""
     part = {"scale": 1, "zero_point": 2, "quantized": 0}[kind.partition("_")[2].removeprefix("quantized_")]
     for node in model.graph.node:
+        if len(node.input) <= part:
+            continue
         first = stored.get(node.input[0])
         if kind.startswith("activation"):
             fits = node.op_type == "QuantizeLinear" and first is None and not node.input[0].startswith("output")

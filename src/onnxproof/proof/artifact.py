@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 Size = int | str | None
 
@@ -35,6 +36,8 @@ class Precision:
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
     """The ONNX file and how it was made."""
+
+    ADDED: ClassVar = ("precision",)
 
     path: str
     exporter: str

@@ -71,6 +71,7 @@ class Comparison:
     """All numbers about one output of one case."""
 
     PUBLISHED: ClassVar = ("noise_ratio",)
+    ADDED: ClassVar = ("cost",)
 
     output: str
     kind: Kind

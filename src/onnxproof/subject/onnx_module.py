@@ -45,6 +45,8 @@ LONG_SUMS = frozenset(
 LOOKED_UP = frozenset("Softmax Sigmoid LeakyRelu AveragePool GlobalAveragePool ReduceMean".split())
 # Share of such answers that are a step off.
 STEPPED = 0.3
+# Operators whose float kernels are accurate to a part of one, not of their result.
+BOUNDED = frozenset("Tanh Sigmoid Erf Gelu Softmax".split())
 # Half of the last place of half floats.
 UNITS = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
@@ -120,22 +122,9 @@ class GraphModule(torch.nn.Module):
             for name, result in zip(stop.values, results, strict=False)
         ]
 
-    def rounded(self, arrays: Arrays, seed: int, least: float) -> dict[str, Array]:
+    def rounded(self, arrays: Arrays, seed: int, unit: float) -> dict[str, Array]:
         """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
-        generator = np.random.default_rng(seed)
-
-        def noisy(stop: Stop, result: Any, name: str) -> Any:
-            unit = max(least, UNITS.get(self._narrow[name].name, 0.0) if name in self._narrow else 0.0)
-            if not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
-                return result
-            scale = np.abs(result)
-            if stop.op in LONG_SUMS:
-                length = max((np.size(a) // max(1, np.shape(a)[0]) for a in stop.arguments if np.ndim(a)), default=1)
-                # One infinity would make the error of every other element infinite.
-                finite = np.where(np.isfinite(result), result, 0.0)
-                scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
-            return result + unit * generator.uniform(-1, 1, result.shape) * 2 * scale
-
+        generator, lower = np.random.default_rng(seed), self.precision is not None
         writers: dict[str, str] = {}
 
         def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
@@ -144,14 +133,33 @@ class GraphModule(torch.nn.Module):
                 return [_stepped(result, generator) for result in results]
             if stop.op in EXACT_OPS:
                 return results
-            return [noisy(stop, result, name) for result, name in zip(results, stop.values, strict=False)]
+            named = zip(results, stop.values, strict=False)
+            return [self._moved(result, unit, stop, self._narrow.get(name), generator, lower) for result, name in named]
 
         # What is quantised first is divided by its scale first: a value on the border of two integers may go to either.
         moved = {
-            name: array * (1 + least * generator.uniform(-1, 1, array.shape)) if array.dtype == np.float64 else array
+            name: array * (1 + unit * generator.uniform(-1, 1, array.shape)) if array.dtype == np.float64 else array
             for name, array in arrays.items()
         }
-        return self._exact.run(moved if self.precision is not None else arrays, noise)
+        return self._exact.run(moved if lower else arrays, noise)
+
+    @staticmethod
+    def _moved(
+        result: Any, unit: float, stop: Stop, narrow: np.dtype[Any] | None, generator: np.random.Generator, lower: bool
+    ) -> Any:
+        """A result with an error that its kernel may make; half floats are rounded once, after sums that are carried in more."""
+        if not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
+            return result
+        scale = np.abs(result)
+        if stop.op in LONG_SUMS:
+            length = max((np.size(a) // max(1, np.shape(a)[0]) for a in stop.arguments if np.ndim(a)), default=1)
+            # One infinity would make the error of every other element infinite.
+            finite = np.where(np.isfinite(result), result, 0.0)
+            scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
+        if lower and stop.op in BOUNDED:
+            scale = scale + 1.0  # before integers it matters that their accuracy is absolute
+        error = 2 * unit * scale + (UNITS[narrow.name] * np.abs(result) if narrow is not None else 0.0)
+        return result + generator.uniform(-1, 1, result.shape) * error
 
 
 def _stepped(stored: Array, generator: np.random.Generator) -> Array:

@@ -43,6 +43,9 @@ LONG_SUMS = frozenset(
 
 # Operators whose quantised kernels look their answers up in a table or divide in integers: one step off is a legal answer.
 LOOKED_UP = frozenset("Softmax Sigmoid LeakyRelu AveragePool GlobalAveragePool ReduceMean".split())
+QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
+# Part of a quotient by which kernels may differ before it is rounded.
+BORDER = 2.0**-21
 # Share of such answers that are a step off.
 STEPPED = 0.3
 # Operators whose float kernels are accurate to a part of one, not of their result.
@@ -131,6 +134,9 @@ class GraphModule(torch.nn.Module):
             writers.update(dict.fromkeys(stop.values, stop.op))
             if stop.op == "QuantizeLinear" and writers.get(stop.taken[0]) in LOOKED_UP:
                 return [_stepped(result, generator) for result in results]
+            if stop.op in QUANTIZING:
+                scale = stop.arguments[1] if stop.op == "QuantizeLinear" else results[1]
+                return [_bordering(stop.arguments[0], scale, results[0], generator), *results[1:]]
             if stop.op in EXACT_OPS:
                 return results
             named = zip(results, stop.values, strict=False)
@@ -160,6 +166,19 @@ class GraphModule(torch.nn.Module):
             scale = scale + 1.0  # before integers it matters that their accuracy is absolute
         error = 2 * unit * scale + (UNITS[narrow.name] * np.abs(result) if narrow is not None else 0.0)
         return result + generator.uniform(-1, 1, result.shape) * error
+
+
+def _bordering(real: Array, scale: Any, stored: Array, generator: np.random.Generator) -> Array:
+    """Integers of which those on the border of two are either: a kernel's last digits decide."""
+    if np.size(scale) != 1 or stored.dtype.kind not in "iu":
+        return stored
+    quotient = real / np.float64(scale)
+    over = quotient - np.floor(quotient) - 0.5
+    near = (np.abs(over) < BORDER * (np.abs(quotient) + 1)) & (generator.random(stored.shape) < 0.5)
+    ends = np.iinfo(stored.dtype)
+    # The other side of the border: a rounding up becomes one down.
+    other = stored.astype(np.int64) + np.where(np.rint(quotient) > quotient, -1, 1)
+    return np.where(near, np.clip(other, ends.min, ends.max), stored).astype(stored.dtype)
 
 
 def _stepped(stored: Array, generator: np.random.Generator) -> Array:

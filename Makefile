@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -56,6 +56,10 @@ runtimes: setup .venv/.weights
 # Models of 110, 350 and 800 million parameters: half an hour and 8 GB.
 large: setup
 	$(BIN)/python -m benchmarks.large
+
+# Right and wrong conversions to int8, float16 and four bits, judged.
+precision: setup
+	$(BIN)/python -m benchmarks.precision
 
 .venv-polygraphy/.installed:
 	$(PYTHON) -m venv .venv-polygraphy

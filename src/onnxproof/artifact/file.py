@@ -14,6 +14,7 @@ import onnx_ir as ir
 from onnxproof.errors import FindingError
 from onnxproof.findings import found
 from onnxproof.graph.file import list_external_files
+from onnxproof.graph.precision import recognise_precision
 from onnxproof.graph.view import Graph, read_dims, read_name
 from onnxproof.proof.artifact import Artifact, Port
 
@@ -48,6 +49,7 @@ def describe(graph: Graph, exporter: str = "unknown", **made: Any) -> Artifact:
         operators=dict(Counter(operators).most_common()),
         inputs=tuple(_port(value) for value in graph.inputs),
         outputs=tuple(_port(value) for value in graph.outputs),
+        precision=recognise_precision(graph),
         **_promised(model.metadata_props.get(SIGNATURE)),
         **made,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.errors import Rejected
+from onnxproof.graph.expansion import expand
 from onnxproof.graph.file import list_subgraphs
 from onnxproof.graph.operators import FAST_OPS
 from onnxproof.graph.weights import NONE, Weights
@@ -31,6 +33,8 @@ class Stop:
     arguments: list[Any]
     values: Sequence[str]
     """The names of its results."""
+    taken: Sequence[str] = ()
+    """The names of what it takes."""
 
 
 # What goes on in place of a node's results: the same ones, by whoever only looks.
@@ -47,17 +51,18 @@ class Evaluator:
     ) -> None:
         """`weights` are those that the model was separated from."""
         # The evaluator's own `run` shows no value on the way and frees none: its nodes are run here, and nowhere else.
+        _sort(model.graph)
         evaluator = ReferenceEvaluator(model, new_ops=list(operators))
         self._nodes: list[Any] = evaluator.rt_nodes_
-        self._stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
-        self.inputs: list[str] = [name for name in evaluator.input_names if name not in self._stored]
+        self.stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
+        self.inputs: list[str] = [name for name in evaluator.input_names if name not in self.stored]
         self.outputs: list[str] = list(evaluator.output_names)
-        self._last = _last_uses(model.graph, {*self._stored, *self.outputs})
+        self._last = _last_uses(model.graph, {*self.stored, *self.outputs})
 
     @classmethod
     def exact(cls, model: onnx.ModelProto, weights: Weights = NONE, *, keep_lossy_casts: bool) -> Evaluator:
         """Of the graph in float64; see `widen`."""
-        wide = widen(model, keep_lossy_casts=keep_lossy_casts)
+        wide = widen(expand(model), keep_lossy_casts=keep_lossy_casts)
         made = cls(wide, weights=weights.widened())
         del wide.graph.initializer[:]  # the evaluator has them as arrays, and keeps what it was made of
         return made
@@ -67,7 +72,7 @@ class Evaluator:
     ) -> dict[str, Array]:
         """The outputs (those before the end of a run that a node ended). A value is dropped after its last use."""
         # ONNX calls an optional input that is left out by the empty name.
-        values: ChainMap[str, Any] = ChainMap({"": None, **inputs}, *self._stored.maps)
+        values: ChainMap[str, Any] = ChainMap({"": None, **inputs}, *self.stored.maps)
         with np.errstate(all="ignore"):
             for node, done in zip(self._nodes, self._last, strict=True):
                 results = self._evaluate(node, values, onward, rescue)
@@ -82,7 +87,7 @@ class Evaluator:
     def _evaluate(
         node: Any, values: Mapping[str, Any], onward: Pass | None, rescue: Rescue | None
     ) -> Sequence[Any] | None:
-        stop = Stop(node.onnx_node.name or node.output[0], node.op_type, [], node.output)
+        stop = Stop(node.onnx_node.name or node.output[0], node.op_type, [], node.output, node.input)
         try:
             stop.arguments.extend(values[name] for name in node.input)
             context = {"context": values} if node.need_context() else {}
@@ -92,6 +97,19 @@ class Evaluator:
                 raise
             results = rescue(stop, error)
         return results if results is None or onward is None else onward(stop, results)
+
+
+def _sort(graph: onnx.GraphProto) -> None:
+    """Put a node after those whose results it takes: converters append casts at the end, and onnxruntime does not mind."""
+    writers = {name: place for place, node in enumerate(graph.node) for name in node.output}
+    needs = {
+        place: {writers[name] for name in _taken(node) if name in writers} for place, node in enumerate(graph.node)
+    }
+    if all(max(before, default=-1) < place for place, before in needs.items()):
+        return
+    nodes = [graph.node[place] for place in TopologicalSorter(needs).static_order()]
+    del graph.node[:]
+    graph.node.extend(nodes)
 
 
 def _last_uses(graph: onnx.GraphProto, kept: set[str]) -> list[list[str]]:

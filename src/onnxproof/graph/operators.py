@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 from onnx.reference.op_run import OpRun
+from onnx.reference.ops._quant_utils import reshape_input
 from onnx.reference.ops.op_average_pool import AveragePool_19 as SlowAveragePool
 from onnx.reference.ops.op_conv import Conv as SlowConv
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as SlowConvTranspose
 from onnx.reference.ops.op_max_pool import MaxPool as SlowMaxPool
+from onnx.reference.ops.op_quantize_linear import _CommonQuantizeLinear as SlowQuantizeLinear
 from torch.nn import functional
 
 
@@ -120,12 +122,84 @@ class LogSoftmax(OpRun):
         return (functional.log_softmax(_tensor(X), -1 if axis is None else axis).numpy(),)
 
 
+class QuantizeLinear(SlowQuantizeLinear):
+    """As it is defined, in float32 whatever the graph was widened to: a value on the border of two integers goes where it is said to
+    go. The reference one wraps around where a quotient exceeds 32 bits."""
+
+    def _run(self, x, y_scale, zero_point=None, **given):
+        axis, block = given.get("axis", 1), given.get("block_size")
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            quotient = x.astype(np.float32) / reshape_input(y_scale.astype(np.float32), x.shape, axis, block)
+        return super()._run(np.clip(quotient, -(2.0**24), 2.0**24), np.ones_like(y_scale), zero_point, **given)
+
+
+class DequantizeLinear(OpRun):
+    """The reference has none of the opsets before 19, in which most quantised files are."""
+
+    def _run(self, x, x_scale, x_zero_point=None, axis=None, block_size=None, output_dtype=None):
+        where = (x.shape, 1 if axis is None else axis, block_size)
+        zero = 0.0 if x_zero_point is None else reshape_input(x_zero_point, *where).astype(np.float64)
+        return (((x.astype(np.float64) - zero) * reshape_input(x_scale, *where)).astype(x_scale.dtype),)
+
+
+class DynamicQuantizeLinear(OpRun):
+    """In float32 from end to end, for the same reason."""
+
+    def _run(self, x):
+        x32 = x.astype(np.float32)
+        low, high = np.float32(np.min(x32, initial=0.0)), np.float32(np.max(x32, initial=0.0))
+        scale = np.float32(1.0) if low == high else (high - low) / np.float32(255)
+        zero = np.clip(np.rint(-low / scale), 0, 255)
+        stored = np.clip(np.rint(x32 / scale) + zero, 0, 255).astype(np.uint8)
+        return stored, np.asarray(scale, dtype=x.dtype), np.asarray(zero, dtype=np.uint8)
+
+
+class UnpackBits(OpRun):
+    """Weights of a few bits in blocks with a scale each; two or more of them in a byte, the lower bits first."""
+
+    op_domain = "onnxproof"
+
+    def _run(self, b, scales, zero_points=None, N=None, K=None, bits=None, block_size=None):
+        if bits not in (2, 4, 8):
+            raise NotImplementedError(f"weights of {bits} bits")
+        rows, columns, block = N, K, block_size
+        blocks = -(-columns // block)
+        stored = _unpacked(b, bits).reshape(rows, blocks, -1)[:, :, :block]
+        zeros = np.float64(2 ** (bits - 1))
+        if zero_points is not None:
+            floats = zero_points.dtype.kind == "f"
+            zeros = zero_points.reshape(rows, blocks) if floats else _unpacked(zero_points, bits, rows)[:, :blocks]
+            zeros = zeros[:, :, None]
+        weights = ((stored - zeros) * scales.reshape(rows, blocks, 1)).reshape(rows, -1)[:, :columns]
+        return (weights.T.copy(),)
+
+
+def _unpacked(packed: Any, bits: int, rows: int | None = None) -> Any:
+    """Every number of some bytes, as a float; of each row where it fills its bytes by itself."""
+    parts = [(packed.astype(np.uint8) >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
+    numbers = np.stack(parts, axis=-1).astype(np.float64)
+    return numbers.reshape((*packed.shape[:-1], -1)) if rows is None else numbers.reshape(rows, -1)
+
+
 def _text(value: Any, default: str) -> str:
     return value.decode() if isinstance(value, bytes) else value or default
 
 
-FAST_OPS = [AveragePool, Conv, ConvTranspose, Erf, Gelu, GridSample, LogSoftmax, MaxPool]
+FAST_OPS = [
+    AveragePool,
+    Conv,
+    ConvTranspose,
+    DequantizeLinear,
+    DynamicQuantizeLinear,
+    Erf,
+    Gelu,
+    GridSample,
+    LogSoftmax,
+    UnpackBits,
+    MaxPool,
+    QuantizeLinear,
+]
 # For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep.
 FAITHFUL_OPS = [MaxPool]
 # Operators whose reference implementation computes partly in float32: they are exact only to float32's accuracy.
-IMPRECISE = {"AffineGrid", "CausalConvWithState", "DynamicQuantizeLinear", "LinearAttention", "MelWeightMatrix"}
+IMPRECISE = {"AffineGrid", "CausalConvWithState", "LinearAttention", "MelWeightMatrix"}

@@ -7,6 +7,7 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +27,8 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
+from onnxproof.parity.conversion import find_faults
+from onnxproof.parity.declared import Meaning, declare_subject, list_originals, measure_cost
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.memo import Memo
@@ -84,8 +87,14 @@ class Memory:
 
     def room_for(self, elements: int) -> bool:
         """Whether a case of this size is likely to fit."""
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return self._rate * elements <= free / 2
+        return self._rate * elements <= _available() / 2
+
+
+def _available() -> int:
+    """Bytes that can be had: what the system keeps of files it gives up again, so that it does not decide which cases are run."""
+    with suppress(OSError, StopIteration), Path("/proc/meminfo").open() as facts:
+        return 1024 * next(int(line.split()[1]) for line in facts if line.startswith("MemAvailable:"))
+    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 class Verifier:
@@ -105,6 +114,11 @@ class Verifier:
     ) -> None:
         self.candidate = candidate or choose_candidate(settings.session)
         self._effort = effort
+        precision = artifact.precision
+        self._original = EagerRunner(subject, stateful=stateful) if precision and precision.declared else None
+        """What the file in a lower precision was made of; held against its own meaning, it is compared with this by the way."""
+        self._originals = list_originals(subject) if self._original is not None else {}
+        subject = declare_subject(subject, artifact) if self._original is not None else subject
         self.subject = add_symbols(subject, artifact)
         self._artifact = artifact
         self._settings = settings
@@ -292,6 +306,8 @@ class Verifier:
                 lambda: self._with_exactness(case, inputs, truth, outputs.pairs, comparisons, glance),
             )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
+        if self._original is not None and case.fair:
+            comparisons = self._with_cost(inputs, baseline if truth is None else truth, comparisons)
         return replace(result, status="compared", outputs=tuple(comparisons))
 
     def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
@@ -335,10 +351,33 @@ class Verifier:
             return comparisons
         return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
 
+    def find_faults(self) -> Iterator[Finding]:
+        """What went wrong in a conversion to a lower precision."""
+        meaning = self.subject.module
+        if self._original is None or not isinstance(meaning, Meaning) or not meaning.evaluable:
+            return
+        inputs = self.supply.example()
+        try:
+            answers = self._original.run(inputs)
+            pairs = pair_outputs(list(answers), self._artifact.outputs, None, named=self._original.named).pairs
+            fed = {self.input_pairs.get(name, name): array for name, array in inputs.items()}
+            wanted = [answers[name] for name in pairs]
+            yield from find_faults(meaning, self._originals, fed, wanted, list(pairs.values()))
+        except (Rejected, MemoryError):
+            return  # the example itself is refused: its case says so
+
+    def _with_cost(self, inputs: Arrays, meaning: Arrays, comparisons: list[Comparison]) -> list[Comparison]:
+        assert self._original is not None  # it was asked
+        original = self._original.run(inputs)
+        ports, promised = self._artifact.outputs, self._artifact.promised_outputs
+        names = pair_outputs(list(original), ports, promised, named=self._original.named).reverse
+        found = ((c, names.get(c.output)) for c in comparisons)
+        return [replace(c, cost=measure_cost(original[n], meaning[c.output])) if n in original else c for c, n in found]
+
     @cached_property
     def _exact(self) -> GraphInFloat64 | None:
         """The graph in float64; None without a truth."""
-        if self.double is None:
+        if self.double is None or self._original is not None:  # the graph itself is the truth then
             return None
         try:
             graph = Graph.read(Path(self._artifact.path))
@@ -379,7 +418,7 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         listener.case(result)
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
-    for finding in _left_out(cases, left_out, cut, budget):
+    for finding in (*verifier.find_faults(), *_left_out(cases, left_out, cut, budget)):
         listener.finding(finding)
 
 

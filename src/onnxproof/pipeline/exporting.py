@@ -16,6 +16,7 @@ from onnxproof.graph.file import hold_against
 from onnxproof.graph.view import Graph
 from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
+from onnxproof.parity.declared import declare_precision
 from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Emit, Entered, Exported, Observed, SubjectRead
 from onnxproof.pipeline.loading import describe_environment, describe_subject, fingerprint_weights
@@ -47,6 +48,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
         if artifact is None:
             emit(Entered("export"))
             artifact = _export(subject, request, killed_by, report)
+        artifact = declare_precision(artifact, subject, request.verify.precision)
         _read_through(Path(artifact.path), report)
     except FindingError as error:
         report(add_bundle(error, Path(request.out), subject, describe_environment(request)))

@@ -12,6 +12,7 @@ from onnxproof.policy.causes import add_causes
 from onnxproof.policy.latency import judge_latency
 from onnxproof.policy.merging import merge_findings
 from onnxproof.policy.parity import find_nothing_finite, find_objection, list_remarks
+from onnxproof.policy.precision import judge_precision
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import judge_refusals
 from onnxproof.policy.runtimes import judge_runtimes
@@ -26,15 +27,18 @@ P = TypeVar("P", bound=Proof)
 
 def judge_proof(proof: P, policy: Policy) -> P:
     """The same facts under a policy: what the stages observed, and what the numbers say; the gravest first."""
+    precision = proof.artifact.precision if proof.artifact is not None else None
+    chosen = precision.kind if precision is not None and precision.declared else None
     baseline, observed = proof.subject.baseline, [finding for finding in proof.findings if not finding.entry.judged]
     random = {finding.where.output for finding in observed if finding.entry.random}
     findings = [
         *observed,
         *_of_cases(proof.cases, policy, baseline, random),
         *find_nothing_finite(proof.cases),
+        *judge_precision(proof),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
         *judge_runtimes(proof.runtimes),
-        *(judge_quality(proof.quality, policy.quality, baseline) if proof.quality is not None else ()),
+        *(judge_quality(proof.quality, policy.quality, baseline, chosen) if proof.quality is not None else ()),
     ]
     caused = add_causes(findings, proof.blame, proof.counterexamples)
     return replace(proof, policy=policy, findings=tuple(_excused(caused, policy)))

@@ -27,16 +27,22 @@ def check_gates(policy: QualityPolicy, quality: Quality | None) -> None:
             raise UserError(f"{flag} {metric}: no such metric was measured; there are {list_names(known)}")
 
 
-def judge_quality(quality: Quality, policy: QualityPolicy, baseline: str = "PyTorch") -> list[Finding]:
-    """What is to be said about a data set under this policy."""
+def judge_quality(
+    quality: Quality, policy: QualityPolicy, baseline: str = "PyTorch", precision: str | None = None
+) -> list[Finding]:
+    """What is to be said about a data set under this policy; where a lower `precision` was chosen, changes are its price."""
+    differences = (
+        [*_flips(quality, baseline), *_scores(quality, policy)]
+        if precision is None
+        else _priced_flips(quality, precision)
+    )
     return [
         *_nan(quality, baseline),
-        *_flips(quality, baseline),
-        *_scores(quality, policy),
+        *differences,
         *_gates(quality, policy, baseline),
         *_rare(quality, policy),
         *_accuracy(quality, policy),
-        *_drops(quality, policy, baseline),
+        *_drops(quality, policy, baseline, "review" if precision is None else "block"),
         *_thresholds(quality, baseline),
         *_sameness(quality),
         *_balance(quality, policy),
@@ -90,6 +96,17 @@ def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
         more = f" ({seen} of them were examined)" if seen < q.flip_count else ""
         message = f"{changed} where the margin is within rounding{more}"
         yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": to_plain(q.flips[:5])})
+
+
+def _priced_flips(q: Quality, precision: str) -> Iterable[Finding]:
+    """Changes are counted; what they are worth the metrics say."""
+    if not q.flip_count:
+        return
+    rate = q.flip_rate
+    bound = "" if rate is None else f" (95 %: {rate.low:.2%} to {rate.high:.2%})"
+    message = f"{precision} changes {q.flip_count} of {q.n} decisions{bound}"
+    evidence = {"flips": q.flip_count, "n": q.n, "examples": to_plain(q.flips[:5])}
+    yield found("OX519", message, where=Where(output=q.output), evidence=evidence)
 
 
 def _told(decision: Any) -> str:
@@ -159,15 +176,15 @@ def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     yield found("OX506", message, evidence={"accuracy": value, "baseline": other, "limit": policy.accuracy})
 
 
-def _drops(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
-    """More than the policy allows; without one, more than a little and more than chance."""
+def _drops(q: Quality, policy: QualityPolicy, baseline: str, default: Severity) -> Iterable[Finding]:
+    """More than the policy allows; without one, more than a little and more than chance, which is as grave as `default`."""
     for metric, allowed in policy.max_drop.items():
         yield from _drop(q, metric, allowed, "block", baseline)
     if not policy.max_drop:
         little = policy.default_drop
         defaults = {"accuracy": little, "hamming_accuracy": little, "mae": little * q.baseline.get("mae", 0.0)}
         for metric in (metric for metric in defaults if _surely(q, metric)):
-            yield from _drop(q, metric, defaults[metric], "review", baseline)
+            yield from _drop(q, metric, defaults[metric], default, baseline)
 
 
 def _surely(q: Quality, metric: str) -> bool:

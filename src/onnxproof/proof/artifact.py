@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 Size = int | str | None
 
@@ -17,9 +18,26 @@ class Port:
     shape: tuple[Size, ...] | None
 
 
+@dataclass(frozen=True)
+class Precision:
+    """A lower precision than float32 that a file has chosen."""
+
+    kind: str
+    """`int8 static`, `int8 dynamic`, `int4 weights`, `float16` and the like."""
+    text: str
+    """The same in a line, with counts."""
+    operators: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Operator → how many have it, of how many."""
+    per_channel: bool = False
+    declared: bool = False
+    """Whether the file is judged by its own meaning, and by what the precision costs, because the original is more precise."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Artifact:
     """The ONNX file and how it was made."""
+
+    ADDED: ClassVar = ("precision",)
 
     path: str
     exporter: str
@@ -43,3 +61,4 @@ class Artifact:
     log: str = ""
     operators: Mapping[str, int] = field(default_factory=dict)
     """Operator → how many nodes are one, subgraphs included."""
+    precision: Precision | None = None

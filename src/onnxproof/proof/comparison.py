@@ -54,10 +54,24 @@ class Exactness:
 
 
 @dataclass(frozen=True)
+class PrecisionCost:
+    """What a chosen lower precision changes: the file's exact meaning against the original."""
+
+    decibels: float
+    """Signal to noise; 300 where nothing changes."""
+    lost: int = 0
+    """Elements that are finite in the original only."""
+    changed: int = 0
+    """Rows whose largest score is another one, where an output has a score for each class."""
+    rows: int = 0
+
+
+@dataclass(frozen=True)
 class Comparison:
     """All numbers about one output of one case."""
 
     PUBLISHED: ClassVar = ("noise_ratio",)
+    ADDED: ClassVar = ("cost",)
 
     output: str
     kind: Kind
@@ -86,6 +100,7 @@ class Comparison:
     worst: tuple[Element, ...] = ()
     noise: Noise | None = None
     exactness: Exactness | None = None
+    cost: PrecisionCost | None = None
     swapped_with: str | None = None
 
     @property

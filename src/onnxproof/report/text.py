@@ -47,6 +47,7 @@ def _artifact(proof: Proof) -> list[str]:
     providers = ", ".join(name.removesuffix("ExecutionProvider") for name in env.providers)
     return [
         f"  {made.path}  opset {made.opset}, {made.nodes} nodes, {wording.show_size(made.bytes)}, {made.exporter}",
+        *([f"  {made.precision.text}"] if made.precision is not None else []),
         f"  torch {env.torch}, onnxruntime {env.onnxruntime}, {providers}, optimization {env.optimization}",
     ]
 

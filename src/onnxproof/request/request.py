@@ -61,6 +61,12 @@ class VerifySettings:
     ids: str | None = None
     seed: int = option(0, "Seed of the generated cases.", whole(), metavar="INTEGER", told=True)
     budget: float = option(120.0, "Work for verifying, in seconds of one slow core: 120s, 5m. Default 120s.", seconds)
+    precision: Literal["declared", "exact"] = option(
+        "declared",
+        "A file in a lower precision: judged by its own meaning and what it costs (declared), or as any other (exact).",
+        one_of("declared", "exact"),
+        told=True,
+    )
     nonfinite: bool = flag(False, "NaN and infinite inputs gate the verdict too.")
     isolated: bool = False
     """Whether a crash costs a child only: then inputs that are known to kill onnxruntime are tried too."""

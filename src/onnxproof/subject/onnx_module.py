@@ -6,20 +6,25 @@ It runs under onnxruntime without optimisations; as the truth it is evaluated in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import torch
 
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Session
 from onnxproof.errors import InputError
-from onnxproof.graph.evaluator import Evaluator, Stop
+from onnxproof.graph.evaluator import Evaluator, Pass, Stop
+from onnxproof.graph.inference import infer, infer_types
+from onnxproof.graph.precision import recognise_precision
 from onnxproof.graph.view import Graph, read_dims, read_name
+from onnxproof.graph.widening import LOSSY, widen_array
+from onnxproof.proof.artifact import Precision
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
@@ -37,6 +42,19 @@ EXACT_OPS = frozenset(
 LONG_SUMS = frozenset(
     "MatMul Gemm Conv ConvTranspose ReduceSum ReduceMean CumSum AveragePool GlobalAveragePool Einsum LSTM GRU RNN".split()
 )
+
+
+# Operators whose quantised kernels look their answers up in a table or divide in integers: one step off is a legal answer.
+LOOKED_UP = frozenset("Softmax Sigmoid LeakyRelu AveragePool GlobalAveragePool ReduceMean".split())
+QUANTIZING = ("QuantizeLinear", "DynamicQuantizeLinear")
+# Part of a quotient by which kernels may differ before it is rounded.
+BORDER = 2.0**-21
+# Share of such answers that are a step off.
+STEPPED = 0.3
+# Operators whose float kernels are accurate to a part of one, not of their result.
+BOUNDED = frozenset("Tanh Sigmoid Erf Gelu Softmax".split())
+# Half of the last place of half floats.
+UNITS = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 class GraphModule(torch.nn.Module):
@@ -64,7 +82,7 @@ class GraphModule(torch.nn.Module):
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run it."""
         arrays = {name: to_numpy(tensor) for name, tensor in inputs.items()}
-        outputs = self._exact.run(arrays) if self.exactly else self._session.run(arrays)
+        outputs = self.evaluate(arrays) if self.exactly else self._session.run(arrays)
         return {name: to_torch(np.array(value, order="C")) for name, value in outputs.items()}
 
     @cached_property
@@ -76,25 +94,103 @@ class GraphModule(torch.nn.Module):
     def _exact(self) -> Evaluator:
         return Evaluator.exact(*Graph.read(Path(self.path)).separated, keep_lossy_casts=True)
 
+    @cached_property
+    def precision(self) -> Precision | None:
+        """The lower precision that it has chosen."""
+        return recognise_precision(Graph.read(Path(self.path)))
+
+    @cached_property
+    def _narrow(self) -> dict[str, np.dtype[Any]]:
+        """Values that the graph declares to be half floats."""
+        types = infer_types(infer(Graph.read(Path(self.path)).proto))
+        return {name: onnx.helper.tensor_dtype_to_np_dtype(kind) for name, kind in types.items() if kind in LOSSY}
+
+    def evaluate(self, arrays: Arrays, onward: Pass = lambda stop, results: results) -> dict[str, Array]:
+        """What the graph means: real numbers, rounded where it declares half floats."""
+        feed = {name: widen_array(array) for name, array in arrays.items()}
+        return self._exact.run(feed, lambda stop, results: self._narrowed(stop, onward(stop, results)))
+
+    @property
+    def unit(self) -> float:
+        """Half of the last place of the narrowest float that it stores or computes."""
+        return max((UNITS[dtype.name] for dtype in self._narrow.values()), default=2.0**-24)
+
+    @property
+    def stored(self) -> Mapping[str, Any]:
+        """Its tensors, widened."""
+        return self._exact.stored
+
+    def _narrowed(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+        return [
+            result.astype(self._narrow[name]).astype(np.float64)
+            if name in self._narrow and getattr(result, "dtype", None) == np.float64
+            else result
+            for name, result in zip(stop.values, results, strict=False)
+        ]
+
     def rounded(self, arrays: Arrays, seed: int, unit: float) -> dict[str, Array]:
         """The exact run with, after each node, an error that a legal kernel of this unit roundoff may make there."""
-        generator = np.random.default_rng(seed)
-
-        def noisy(stop: Stop, result: Any) -> Any:
-            if not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
-                return result
-            scale = np.abs(result)
-            if stop.op in LONG_SUMS:
-                length = max((np.size(a) // max(1, np.shape(a)[0]) for a in stop.arguments if np.ndim(a)), default=1)
-                # One infinity would make the error of every other element infinite.
-                finite = np.where(np.isfinite(result), result, 0.0)
-                scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
-            return result + unit * generator.uniform(-1, 1, result.shape) * 2 * scale
+        generator, lower = np.random.default_rng(seed), self.precision is not None
+        writers: dict[str, str] = {}
 
         def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
-            return results if stop.op in EXACT_OPS else [noisy(stop, result) for result in results]
+            writers.update(dict.fromkeys(stop.values, stop.op))
+            if stop.op == "QuantizeLinear" and writers.get(stop.taken[0]) in LOOKED_UP:
+                return [_stepped(result, generator) for result in results]
+            if stop.op in QUANTIZING:
+                scale = stop.arguments[1] if stop.op == "QuantizeLinear" else results[1]
+                return [_bordering(stop.arguments[0], scale, results[0], generator), *results[1:]]
+            if stop.op in EXACT_OPS:
+                return results
+            named = zip(results, stop.values, strict=False)
+            return [self._moved(result, unit, stop, self._narrow.get(name), generator, lower) for result, name in named]
 
-        return self._exact.run(arrays, noise)
+        # What is quantised first is divided by its scale first: a value on the border of two integers may go to either.
+        moved = {
+            name: array * (1 + unit * generator.uniform(-1, 1, array.shape)) if array.dtype == np.float64 else array
+            for name, array in arrays.items()
+        }
+        return self._exact.run(moved if lower else arrays, noise)
+
+    @staticmethod
+    def _moved(
+        result: Any, unit: float, stop: Stop, narrow: np.dtype[Any] | None, generator: np.random.Generator, lower: bool
+    ) -> Any:
+        """A result with an error that its kernel may make; half floats are rounded once, after sums that are carried in more."""
+        if not isinstance(result, np.ndarray) or result.dtype != np.float64 or not result.size:
+            return result
+        scale = np.abs(result)
+        if stop.op in LONG_SUMS:
+            length = max((np.size(a) // max(1, np.shape(a)[0]) for a in stop.arguments if np.ndim(a)), default=1)
+            # One infinity would make the error of every other element infinite.
+            finite = np.where(np.isfinite(result), result, 0.0)
+            scale = scale + np.sqrt(np.mean(np.square(finite))) * np.sqrt(length)
+        if lower and stop.op in BOUNDED:
+            scale = scale + 1.0  # before integers it matters that their accuracy is absolute
+        error = 2 * unit * scale + (UNITS[narrow.name] * np.abs(result) if narrow is not None else 0.0)
+        return result + generator.uniform(-1, 1, result.shape) * error
+
+
+def _bordering(real: Array, scale: Any, stored: Array, generator: np.random.Generator) -> Array:
+    """Integers of which those on the border of two are either: a kernel's last digits decide."""
+    if np.size(scale) != 1 or stored.dtype.kind not in "iu":
+        return stored
+    quotient = real / np.float64(scale)
+    over = quotient - np.floor(quotient) - 0.5
+    near = (np.abs(over) < BORDER * (np.abs(quotient) + 1)) & (generator.random(stored.shape) < 0.5)
+    ends = np.iinfo(stored.dtype)
+    # The other side of the border: a rounding up becomes one down.
+    other = stored.astype(np.int64) + np.where(np.rint(quotient) > quotient, -1, 1)
+    return np.where(near, np.clip(other, ends.min, ends.max), stored).astype(stored.dtype)
+
+
+def _stepped(stored: Array, generator: np.random.Generator) -> Array:
+    """Integers of which some are one higher or one lower."""
+    if stored.dtype.kind not in "iu":
+        return stored
+    steps = np.where(generator.random(stored.shape) < STEPPED, generator.choice([-1, 1], stored.shape), 0)
+    ends = np.iinfo(stored.dtype)
+    return np.clip(stored.astype(np.int64) + steps, ends.min, ends.max).astype(stored.dtype)
 
 
 def make_examples(path: str) -> dict[str, torch.Tensor]:

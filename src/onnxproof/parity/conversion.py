@@ -1,0 +1,261 @@
+"""Where a conversion to a lower precision went wrong: stored numbers that do not stand for the original's, ranges that clip.
+
+A place is suspected by its own numbers, and accused only if the outputs come much nearer to the original's once it is mended: what
+another tool folded or scaled on purpose does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.graph.evaluator import Stop
+from onnxproof.parity.declared import Meaning, to_decibels
+from onnxproof.tensors.arrays import Array, Arrays
+
+# Steps by which a value may be off after quantising it: half a step, and a little for float32.
+HALF = 0.52
+# Steps by which a stored number may be off the one it stands for: converters that look at data round some the other way on purpose.
+FAR = 1.6
+# Share of numbers that are farther off from which a tensor is suspected.
+WRONG = 0.005
+# Share of values outside a range, and steps of it that are used, from which a range is suspected.
+CLIPPED, USED = 0.01, 24
+# Share from which on a range is wrong whatever the inputs were that it was made for.
+SURELY = 0.05
+# Decibels that mending must bring: of a stored tensor, of a range.
+GAIN, RANGE_GAIN, TURNED_GAIN = 1.0, 8.0, 6.0
+# Decibels above which the outputs are not spoilt.
+FAIR = 25.0
+# Decibels below which a weight may be turned the wrong way.
+POOR = 15.0
+# Decibels below which an output says nothing any more.
+NOISE = 0.0
+# Places that are mended one at a time.
+MENDED = 8
+# How alike an original and what stands for it are at least.
+ALIKE = 0.5
+
+
+Live = Mapping[str, Array]
+# A node's results as they are meant, given the node and what was quantised on the way to it in this run.
+Mend = Callable[[Stop, Live], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A place, what is odd about it, and the node's result as it should be."""
+
+    node: str
+    scale: str
+    """The stored scale; places that share it go wrong together."""
+    text: str
+    mends: Sequence[Mapping[str, Mend | Array]]
+    """Value → how it is made right, or what a stored one should be; several ways, where several may be meant."""
+    needed: float
+    parameter: str | None = None
+    share: float = 0.0
+    """Of the numbers there that are wrong."""
+
+    def weigh(self, decibels: float) -> Severity:
+        """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs."""
+        few = 0 < self.share < SURELY
+        return "review" if self.parameter is None and (few or decibels > FAIR) else "block"
+
+
+@dataclass
+class _Seen:
+    """What one exact run shows of stored tensors and ranges."""
+
+    originals: Mapping[str, Array]
+    suspects: list[Suspect] = field(default_factory=list)
+    turned: list[Suspect] = field(default_factory=list)
+    """Square ones, which fit both ways: looked at where nothing else is found."""
+    ranges: dict[str, list[str]] = field(default_factory=dict)
+    """Scale → the values that come back from integers with it."""
+    before: dict[str, tuple[str, Array]] = field(default_factory=dict)
+    """Quantised value → the node that made it, and of which real numbers."""
+    stored: Mapping[str, Any] = field(default_factory=dict)
+
+    def look(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+        """Note what is odd about a node."""
+        if stop.op == "QuantizeLinear":
+            self.before[stop.values[0]] = stop.node, stop.arguments[0]
+        elif stop.op == "DequantizeLinear" and stop.taken[0] in self.before:
+            self._look_at_range(stop, *self.before.pop(stop.taken[0]), results[0])
+        elif stop.op == "DequantizeLinear" and stop.taken[0] in self.stored:
+            scale = np.broadcast_to(_along(stop.arguments[1], results[0], stop), np.shape(results[0]))
+            self._look_at_tensor(stop, results[0], scale, stop.taken[0], lambda right: lambda _, live: [right])
+        elif stop.op == "UnpackBits":
+            blocks = np.abs(stop.arguments[1]).reshape(results[0].shape[1], -1)
+            steps = np.repeat(blocks, -(-results[0].shape[0] // blocks.shape[1]), axis=1).T[: results[0].shape[0]]
+            self._look_at_tensor(stop, results[0], steps, stop.taken[0], lambda right: lambda _, live: [right])
+        elif stop.op in ("MatMulInteger", "ConvInteger") and stop.taken[1] in self.stored:
+            self._look_at_product(stop)
+        return results
+
+    def look_at_floats(self, narrow: float) -> None:
+        """Stored floats that are not those of the original, but for the rounding of the dtype that they have now."""
+        for name, real in self.stored.items():
+            if getattr(real, "dtype", None) != np.float64 or real.size < 2:
+                continue
+            matched = _match(name, real, self.originals)
+            if matched is None or _likeness(matched[1], real) < ALIKE:
+                continue
+            wrong = float(np.mean(np.abs(real - matched[1]) > narrow * np.abs(matched[1]) + 1e-7))
+            if wrong > WRONG:
+                text = f"{wrong:.1%} of its numbers are not those of {matched[0]}"
+                self.suspects.append(Suspect(name, name, text, [{name: matched[1]}], GAIN, matched[0], wrong))
+
+    def _look_at_range(self, stop: Stop, node: str, real: Array, back: Array) -> None:
+        self.ranges.setdefault(stop.taken[1], []).append(stop.values[0])
+        scale = float(np.max(stop.arguments[1]))
+        if not real.size or not scale:
+            return
+        # A range that begins at zero may stand for a ReLU that was there.
+        positive = np.maximum(real, 0.0)
+        folded = bool(np.min(back) >= 0)
+        clipped = float(np.mean(np.abs(back - (positive if folded else real)) > HALF * scale))
+        used = float(np.ptp(real)) / scale
+        if clipped > CLIPPED:
+            text = f"{clipped:.1%} of the values are outside its range"
+        elif used < USED:
+            text = f"the values use {used:.0f} steps of its range"
+        elif folded and np.min(real) < -HALF * scale:
+            text = "it has no negative numbers, and the values have"
+        else:
+            return
+        self.suspects.append(Suspect(node, stop.taken[1], text, (), RANGE_GAIN, share=clipped))
+
+    def _look_at_product(self, stop: Stop) -> None:
+        """A weight whose scale is applied to the product: its name tells which it is."""
+        name = stop.taken[1]
+        scale = self.stored.get(f"{name.removesuffix('_quantized')}_scale")
+        if scale is None or stop.op != "MatMulInteger":
+            return
+        zero = stop.arguments[3] if len(stop.arguments) > 3 and stop.arguments[3] is not None else 0
+        whole = stop.arguments[1].astype(np.float64) - np.asarray(zero, np.float64)
+        first = stop.arguments[2] if len(stop.arguments) > 2 and stop.arguments[2] is not None else 0
+
+        def mend(right: Array) -> Mend:
+            return lambda now, live: [(now.arguments[0].astype(np.float64) - np.float64(first)) @ (right / scale)]
+
+        self._look_at_tensor(stop, whole * scale, np.broadcast_to(scale, whole.shape), name, mend)
+
+    def _look_at_tensor(self, stop: Stop, real: Array, step: Array, name: str, mend: Callable[[Array], Mend]) -> None:
+        matched = _match(name, real, self.originals)
+        if matched is None:
+            return
+        parameter, right = matched
+        wrong = float(np.mean(np.abs(real - right) > FAR * step + 1e-6 * np.abs(right)))
+        if wrong > WRONG:
+            text = f"{wrong:.1%} of the numbers in {name} are not those of {parameter}"
+            # A square one fits both ways.
+            ways = [right, right.T] if right.shape == right.T.shape else [right]
+            mends: list[Mapping[str, Mend | Array]] = [{stop.values[0]: mend(way)} for way in ways]
+            self.suspects.append(Suspect(stop.node, name, text, mends, GAIN, parameter, wrong))
+        elif right.ndim == 2 and right.shape == right.T.shape:
+            text = f"{name} may be {parameter} turned the wrong way"
+            mends = [{stop.values[0]: mend(right.T)}]
+            self.turned.append(Suspect(stop.node, name, text, mends, TURNED_GAIN, parameter))
+
+
+def _along(scale: Array, shape: Array, stop: Stop) -> Array:
+    """A scale for each channel, where it is one: along the axis that fits."""
+    scale = np.asarray(scale, np.float64)
+    if scale.ndim != 1 or scale.size == 1:
+        return scale if scale.ndim == 0 or scale.size == 1 or scale.ndim == shape.ndim else np.max(scale)
+    axes = [axis for axis, size in enumerate(shape.shape) if size == scale.size]
+    axis = axes[0] if axes else 0
+    return scale.reshape([-1 if i == axis else 1 for i in range(shape.ndim)])
+
+
+def _match(name: str, real: Array, originals: Mapping[str, Array]) -> tuple[str, Array] | None:
+    """The original that a stored tensor stands for, turned as it is: the one most like it, else its namesake, else the only one of
+    its shape."""
+    fitting = [
+        (parameter, turned)
+        for parameter, array in originals.items()
+        for turned in ((array, array.T) if array.ndim == 2 else (array,))
+        if turned.shape == real.shape
+    ]
+    best = max(fitting, key=lambda one: _likeness(one[1], real), default=None)
+    if best is None or _likeness(best[1], real) > ALIKE:
+        return best
+    namesakes = [one for one in fitting if name.startswith(one[0])]
+    alone = [one for one in fitting if one[0] == fitting[0][0]]
+    return namesakes[0] if namesakes else fitting[0] if len(alone) == len(fitting) else None
+
+
+def _likeness(a: Array, b: Array) -> float:
+    norm = float(np.linalg.norm(a) * np.linalg.norm(b))
+    return abs(float(np.vdot(a, b))) / norm if norm else 0.0
+
+
+def find_faults(
+    meaning: Meaning, originals: Mapping[str, Array], inputs: Arrays, wanted: Sequence[Array], outputs: Sequence[str]
+) -> Iterator[Finding]:
+    """What went wrong in a conversion, on these inputs, for which the original answers `wanted`."""
+    seen = _Seen(originals, stored=meaning.stored)
+    answer = meaning.evaluate(inputs, seen.look)
+    seen.look_at_floats(4 * meaning.unit)
+    now = _decibels(answer, wanted, outputs)
+
+    def gain(one: Suspect) -> float:
+        return max(_decibels(_mended(meaning, inputs, mends), wanted, outputs) for mends in one.mends) - now
+
+    suspects = sorted(_together(seen), key=lambda one: -one.share)[:MENDED]
+    gains = {one.scale: gain(one) for one in suspects}
+    guilty = [one for one in suspects if gains[one.scale] >= one.needed]
+    if not guilty and now < POOR:
+        gains = {one.scale: gain(one) for one in seen.turned[:MENDED]}
+        guilty = [one for one in seen.turned[:MENDED] if gains[one.scale] >= one.needed]
+    for one in sorted(guilty, key=lambda one: -gains[one.scale]):
+        module = one.parameter.rpartition(".")[0] if one.parameter else None
+        message = f"{one.node}: {one.text}; mended, the outputs are {gains[one.scale]:.1f} dB nearer to the original's"
+        evidence = {"gain_db": gains[one.scale], "decibels": now, "parameter": one.parameter, "share": one.share}
+        where = Where(node=one.node, module=module)
+        yield found("OX229", message, where=where, severity=one.weigh(now), evidence=evidence)
+    if not guilty and now < NOISE:
+        message = f"the outputs are nearer to nothing than to the original's: {now:.1f} dB"
+        yield found("OX229", message, evidence={"decibels": now})
+
+
+def _together(seen: _Seen) -> list[Suspect]:
+    """One for each scale: mending one place alone changes nothing where the next clips the same."""
+    groups = {one.scale: one for one in sorted(seen.suspects, key=lambda one: one.share)}
+    return [one if one.mends else replace(one, mends=_open(seen.ranges[one.scale])) for one in groups.values()]
+
+
+def _open(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:
+    """Ranges without an end, or with none but zero: one that begins there may stand for a ReLU."""
+    ways: tuple[Mend, Mend] = (
+        lambda stop, live: [live[stop.taken[0]]],
+        lambda stop, live: [np.maximum(live[stop.taken[0]], 0.0)],
+    )
+    return [dict.fromkeys(values, way) for way in ways]
+
+
+def _mended(meaning: Meaning, inputs: Arrays, mends: Mapping[str, Mend | Array]) -> dict[str, Array]:
+    live: dict[str, Array] = {}
+
+    def mend(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+        if stop.op == "QuantizeLinear":
+            live[stop.values[0]] = stop.arguments[0]
+        way = mends.get(stop.values[0])
+        return results if way is None or isinstance(way, np.ndarray) else way(stop, live)
+
+    # What is fed comes before what is stored.
+    stored = {name: way for name, way in mends.items() if isinstance(way, np.ndarray)}
+    return meaning.evaluate({**inputs, **stored}, mend)
+
+
+def _decibels(answer: Arrays, wanted: Sequence[Array], outputs: Sequence[str]) -> float:
+    """The worst output's signal to noise."""
+    pairs = [(answer[name], right) for name, right in zip(outputs, wanted, strict=True) if name in answer]
+    fitting = [(a, w.astype(np.float64)) for a, w in pairs if a.shape == w.shape and w.dtype.kind == "f" and w.size]
+    return min((to_decibels(float(np.sum(w**2)), float(np.sum((a - w) ** 2))) for a, w in fitting), default=300.0)

@@ -1,0 +1,123 @@
+"""A file in a lower precision that was chosen: held against its own meaning, and its meaning against the original.
+
+Two questions, never mixed. Is it computed right? The graph evaluated exactly (integers as integers, half floats rounded where the
+graph says so) is the truth for the runtime. What does the precision cost? The exact meaning against what the original answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from onnxproof.artifact.pairing import pair_inputs
+from onnxproof.graph.view import Graph, read_name
+from onnxproof.parity.float64 import find_believed_dtype
+from onnxproof.proof.artifact import Artifact, Precision
+from onnxproof.proof.comparison import PrecisionCost
+from onnxproof.subject.onnx_module import GraphModule
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Array, Arrays
+from onnxproof.tensors.conversion import to_numpy, to_torch
+
+# Decibels that stand for no error at all.
+SPOTLESS = 300.0
+
+
+def declare_precision(artifact: Artifact, subject: Subject, asked: str) -> Artifact:
+    """The artifact, with its precision declared where the original has a higher one and nobody insists on sameness."""
+    chosen = artifact.precision
+    if chosen is None or asked == "exact" or not _is_lower(chosen, subject):
+        return artifact
+    return replace(artifact, precision=replace(chosen, declared=True))
+
+
+def _is_lower(chosen: Precision, subject: Subject) -> bool:
+    """A module in half precision, or a file that has it already, gives up nothing."""
+    module = subject.module
+    if isinstance(module, GraphModule):
+        own = module.precision
+        return own is None or own.kind != chosen.kind
+    return chosen.kind not in str(find_believed_dtype(subject))
+
+
+def declare_subject(subject: Subject, artifact: Artifact) -> Subject:
+    """The file's own meaning in the original's place: the same inputs under the same names."""
+    tensors = subject.inputs.tensors
+    dtypes = {name: to_numpy(tensor[:0] if tensor.ndim else tensor).dtype.name for name, tensor in tensors.items()}
+    pairs = pair_inputs(dtypes, artifact.inputs, subject.shapes()).pairs
+    return replace(subject, module=Meaning(artifact.path, pairs), args=(), kwargs=dict(tensors))
+
+
+class Meaning(GraphModule):
+    """What a file says, computed exactly; in the dtypes of its outputs it is the baseline, and as it is the truth."""
+
+    def __init__(self, path: str, pairs: Mapping[str, str]) -> None:
+        super().__init__(path)
+        self._pairs = dict(pairs)
+
+    def __deepcopy__(self, memo: Any) -> Meaning:
+        return Meaning(self.path, self._pairs)
+
+    def __reduce__(self) -> Any:
+        return Meaning, (self.path, self._pairs)
+
+    def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Run it; what the evaluator cannot do onnxruntime does, without optimisations."""
+        arrays = {self._pairs.get(name, name): to_numpy(tensor) for name, tensor in inputs.items()}
+        if not self.exactly and not self.evaluable:
+            return {name: to_torch(np.array(value)) for name, value in self._session.run(arrays).items()}
+        exact = self.evaluate(arrays)
+        return {n: to_torch(np.array(v if self.exactly else v.astype(self._dtypes[n]))) for n, v in exact.items()}
+
+    def rounded(self, arrays: Arrays, seed: int, unit: float) -> dict[str, Array]:
+        return super().rounded({self._pairs.get(name, name): array for name, array in arrays.items()}, seed, unit)
+
+    @cached_property
+    def evaluable(self) -> bool:
+        """Whether onnx's evaluator knows every operator."""
+        try:
+            return self._exact is not None
+        except Exception:
+            return False
+
+    @cached_property
+    def _dtypes(self) -> dict[str, Any]:
+        outputs = Graph.read(Path(self.path)).outputs
+        return {read_name(value): value.dtype.numpy() for value in outputs if value.dtype is not None}
+
+
+def list_originals(subject: Subject) -> dict[str, Array]:
+    """The float tensors that the original stores, by name."""
+    module = subject.module
+    if isinstance(module, GraphModule):
+        return {name: array for name, array in module.stored.items() if getattr(array, "dtype", None) == np.float64}
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return {n: to_numpy(t).astype(np.float64) for n, t in tensors.items() if t.is_floating_point() and t.ndim}
+
+
+def measure_cost(original: Array, meaning: Array) -> PrecisionCost | None:
+    """What a lower precision changes in one output; None where there is nothing to compare."""
+    if original.shape != meaning.shape or original.dtype.kind not in "fc" or not original.size:
+        return None
+    o, m = original.astype(np.float64), meaning.astype(np.float64)
+    finite = np.isfinite(o)
+    signal, error = float(np.sum(o[finite] ** 2)), float(np.sum((o - m)[finite] ** 2))
+    lost = int(np.count_nonzero(~np.isfinite(m) & finite))
+    decided = o.ndim == 2 and o.shape[1] > 1
+    changed = int(np.count_nonzero(o.argmax(1) != m.argmax(1))) if decided else 0
+    return PrecisionCost(to_decibels(signal, error), lost, changed, len(o) if decided else 0)
+
+
+def to_decibels(signal: float, error: float) -> float:
+    """Signal to noise; bounded, so that no error is a number too."""
+    if not np.isfinite(error):
+        return -SPOTLESS
+    if error == 0:
+        return SPOTLESS
+    return float(np.clip(10 * np.log10(signal / error) if signal else -SPOTLESS, -SPOTLESS, SPOTLESS))

@@ -1,0 +1,96 @@
+"""Files in a lower precision, from end to end: what is right never blocks, what is broken does, located."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from onnxruntime.transformers.float16 import convert_float_to_float16
+
+import onnxproof
+from lowered import KINDS, change, lower, net
+from onnxproof.report.text import render
+
+
+def prove(path, tmp_path, **options):
+    return onnxproof.prove(*net(), onnx=str(path), out=tmp_path, fast=True, **options)
+
+
+def codes(proof):
+    return {finding.code: finding for finding in proof.findings}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ox227_ox228_a_right_conversion_is_reviewed_and_not_blocked(kind, tmp_path):
+    proof = prove(lower(kind), tmp_path)
+    assert proof.verdict == "review"
+    assert [one.code for one in proof.findings if one.weight] == ["OX228"]
+    assert codes(proof)["OX227"].evidence["decibels"] > 10
+    assert proof.artifact is not None
+    assert proof.artifact.precision is not None
+    assert proof.artifact.precision.text in render(proof)
+    near = prove(lower("float32"), tmp_path / "near")
+    assert not {"OX227", "OX228"} & {*codes(near)}
+
+
+def test_it_is_judged_as_any_other_file_if_that_is_asked_for(tmp_path):
+    proof = prove(lower("int8 static"), tmp_path, precision="exact")
+    assert proof.verdict == "block"
+    assert "OX228" not in codes(proof)
+
+
+def test_ox229_a_broken_conversion_blocks_and_is_located(tmp_path):
+    broken = change(lower("int8 static"), "second.weight_scale", lambda a: np.roll(a, 1), tmp_path)
+    proof = prove(broken, tmp_path / "out")
+    assert proof.verdict == "block"
+    assert codes(proof)["OX229"].where.module == "second"
+    assert "OX229" not in codes(prove(lower("int8 static"), tmp_path / "near"))
+
+
+class Scores(torch.nn.Module):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return (x * self.factor) @ (x * self.factor).T / self.factor**2
+
+
+@pytest.mark.parametrize(("factor", "overflows"), [(1000.0, True), (4.0, False)])
+def test_ox230_an_overflow_that_this_cpu_hides(factor, overflows, tmp_path):
+    made = onnxproof.export(Scores(factor), (torch.randn(3, 8),), dynamic="none", out=tmp_path)
+    path = tmp_path / "half.onnx"
+    onnx.save(convert_float_to_float16(onnx.load(made.artifact.path), keep_io_types=True), path)
+    proof = onnxproof.prove(
+        Scores(factor), (torch.randn(3, 8),), onnx=str(path), dynamic="none", out=tmp_path / "out", fast=True
+    )
+    assert ("OX230" in codes(proof)) == overflows
+    assert proof.verdict == ("block" if overflows else "review")
+
+
+def labelled(tmp_path, precision_of):
+    module, _ = net()
+    x = torch.randn(400, 20, generator=torch.Generator().manual_seed(3))
+    with torch.no_grad():
+        labels = module(x).argmax(1).numpy()
+    np.savez(tmp_path / "data.npz", x=x.numpy(), labels=labels)
+    return onnxproof.evaluate(*net(), onnx=str(precision_of), data=str(tmp_path / "data.npz"), out=tmp_path)
+
+
+def test_ox519_changed_decisions_are_the_price_and_the_metrics_judge_it(tmp_path):
+    proof = labelled(tmp_path, lower("int8 static"))
+    assert "OX502" not in codes(proof)
+    assert "OX517" not in codes(proof)
+    assert codes(proof)["OX519"].severity == "note"
+    assert proof.quality is not None
+    assert proof.quality.candidate["accuracy"] > 0.9
+    same = labelled(tmp_path, lower("float32"))
+    assert "OX519" not in codes(same)
+
+
+def test_a_conversion_that_is_worse_for_sure_blocks(tmp_path):
+    ruined = change(lower("int8 static"), "first.weight_scale", lambda a: a * 8, tmp_path)
+    proof = labelled(tmp_path, ruined)
+    assert proof.verdict == "block"
+    assert "OX507" in codes(proof) or "OX506" in codes(proof)

@@ -37,7 +37,8 @@ def test_inputs_by_position_and_by_shape():
 
 
 def test_inputs_that_are_missing_unknown_or_of_another_type():
-    assert [code for code, _ in told(pair_inputs(FLOATS, ports("a")))] == ["OX226"]
+    assert told(pair_inputs(FLOATS, ports("a"))) == [("OX226", "note")]
+    assert told(pair_inputs(FLOATS, ports("b"))) == [("OX226", "review")]
     unknown = pair_inputs({"a": "float32"}, ports("a", "more"))
     assert unknown.blocking is not None
     assert unknown.blocking.code == "OX218"

@@ -89,3 +89,17 @@ def test_a_graph_that_cannot_be_a_side_of_a_comparison(shape, content, told, tmp
     (tmp_path / "m.onnx").write_bytes(model if content is None else content)
     with pytest.raises(UserError, match=told):
         load_target(str(tmp_path / "m.onnx"))
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".ts", ".jit", ".torchscript"])
+def test_a_script_under_any_of_its_names(suffix, tmp_path):
+    path = tmp_path / f"net{suffix}"
+    torch.jit.save(torch.jit.script(nn.Linear(2, 3)), path)
+    loaded, name = load_target(str(path))
+    assert isinstance(loaded, torch.jit.ScriptModule)
+    assert name == "net"
+
+
+def test_positional_and_keyword_inputs_together():
+    module, inputs = resolve((nn.Linear(2, 3), (torch.ones(1, 2),), {"scale": 2}), "make")
+    assert split_inputs(inputs, module)[1] == {"scale": 2}

@@ -50,9 +50,7 @@ def pair_inputs(
     if unknown:
         message = f"the artifact takes {', '.join(unknown)}, which the module does not have; the module takes {', '.join(expected)}"
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
-    findings += [
-        found("OX226", f"the artifact has no input {name}: nothing in the graph depends on it") for name in lonely
-    ]
+    findings += [_unused(name, list(expected)) for name in lonely]
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_order("inputs", names, list(expected)))
     return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
@@ -129,6 +127,16 @@ def _unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ..
     gone = [found("OX210", f"the artifact has no output {name}", where=Where(output=name)) for name in missing]
     more = ((name, f"the artifact has an output {name} that the module does not return") for name in extra)
     return (*gone, *(found("OX211", message, where=Where(output=name)) for name, message in more))
+
+
+def _unused(name: str, expected: Sequence[str]) -> Finding:
+    """Whoever feeds by position feeds what comes after it wrongly."""
+    after = expected[expected.index(name) + 1 :]
+    message = f"the artifact has no input {name}: nothing in the graph depends on it"
+    if not after:
+        return found("OX226", message)
+    shifted = f"; fed by position, {', '.join(after)} would get what is meant for another: feed by name"
+    return found("OX226", message + shifted, severity="review", evidence={"shifted": after})
 
 
 def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:

@@ -17,6 +17,7 @@ from onnxproof.findings import Finding, Where, found
 from onnxproof.findings.frames import find_running_line
 from onnxproof.lints.source import Spot, find_fixed_spots, find_preprocessing_spots
 from onnxproof.subject.mode import hold_at_rest
+from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.structure import join_path
 from onnxproof.subject.subject import Subject
 
@@ -129,7 +130,8 @@ def _fast_path(subject: Subject) -> Iterator[Finding]:
 
 def _python_state(subject: Subject) -> Iterator[Finding]:
     """Attributes that a forward changes. The graph holds what they were when it was captured."""
-    if isinstance(subject.module, torch.jit.ScriptModule):
+    # A script has none, and a file that stands in for a module only keeps what it has opened.
+    if isinstance(subject.module, (torch.jit.ScriptModule, GraphModule)):
         return
     kept = {module: dict(module.__dict__) for module in subject.module.modules()}
     try:

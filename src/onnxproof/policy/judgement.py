@@ -40,8 +40,16 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *judge_runtimes(proof.runtimes),
         *(judge_quality(proof.quality, policy.quality, baseline, chosen) if proof.quality is not None else ()),
     ]
-    caused = add_causes(findings, proof.blame, proof.counterexamples)
+    caused = _confirm_pairing(add_causes(findings, proof.blame, proof.counterexamples), proof.cases)
     return replace(proof, policy=policy, findings=tuple(_excused(caused, policy)))
+
+
+def _confirm_pairing(findings: Sequence[Finding], cases: Sequence[CaseResult]) -> list[Finding]:
+    """Inputs that were paired by a guess are paired right where the answers then agree."""
+    agree = any(case.fair and case.status == "compared" for case in cases) and not any(
+        finding.entry.judged and finding.weight for finding in findings
+    )
+    return [replace(one, severity="note") if agree and one.entry.confirmed_by_agreement else one for one in findings]
 
 
 def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Policy) -> list[Finding]:

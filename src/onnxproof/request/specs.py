@@ -18,7 +18,7 @@ ROLES: tuple[Role, ...] = get_args(Role)
 def parse_target(target: str) -> tuple[str, str | None]:
     """A file or package and the name in it (None for a file that is itself the model); a file that is not there is told at once."""
     path, colon, attribute = target.rpartition(":")
-    whole = target.endswith((".pt2", ".pt", ".pth", ".ts", ".onnx"))
+    whole = target.endswith((".pt2", ".pt", ".pth", ".ts", ".jit", ".torchscript", ".onnx"))
     if whole and (not colon or "/" in attribute or "\\" in attribute):
         path, attribute = target, ""
     elif not colon or not path or not attribute:

@@ -62,10 +62,12 @@ def resolve(value: Any, name: str) -> tuple[nn.Module, Any]:
         return value, None
     if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], nn.Module):
         return value[0], value[1]
+    if isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], nn.Module) and isinstance(value[2], dict):
+        return value[0], (tuple(value[1]), value[2])
     got = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"a {type(value).__name__}"
     raise TargetError(
-        f"{name} gave {got}; expected a torch.nn.Module, or (module, example_inputs) where example_inputs is a tuple of "
-        "positional inputs or a dict of keyword inputs"
+        f"{name} gave {got}; expected a torch.nn.Module, (module, example_inputs) where example_inputs is a tuple of "
+        "positional inputs or a dict of keyword inputs, or (module, positional, keyword)"
     )
 
 

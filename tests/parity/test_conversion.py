@@ -7,7 +7,7 @@ import pytest
 
 from lowered import KINDS, change, lower, net
 from onnxproof.artifact.file import read_artifact
-from onnxproof.parity.conversion import find_faults
+from onnxproof.parity.conversion import Suspect, find_faults
 from onnxproof.parity.declared import declare_subject, list_originals
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.subject.assembly import make_subject
@@ -53,3 +53,24 @@ def test_a_wrong_one_is_located(fault, tmp_path):
     place = tensor.removesuffix("_scale").removesuffix("_zero_point").split("_quantized")[0]
     assert place.split(".")[0] in f"{found[0].where.node} {found[0].message}"
     assert found[0].evidence["gain_db"] >= 1
+
+
+def test_a_scale_that_is_no_number_is_named(tmp_path):
+    broken = change(lower("int8 static"), "tanh_scale", lambda a: a * np.inf, tmp_path)
+    found = faults(broken)
+    assert "the scale tanh_scale is no number" in found[-1].message
+    assert found[-1].severity == "block"
+
+
+@pytest.mark.parametrize(
+    ("share", "clipped", "decibels", "severity"),
+    [
+        (0.25, 1, 5.0, "review"),
+        (0.25, 100, 5.0, "block"),
+        (0.02, 100, 5.0, "review"),
+        (0.6, 3, 5.0, "block"),
+        (0.6, 99, 40.0, "review"),
+    ],
+)
+def test_a_range_is_wrong_for_sure_where_much_is_outside(share, clipped, decibels, severity):
+    assert Suspect("n", "s", "", (), 8.0, share=share, clipped=clipped).weigh(decibels) == severity

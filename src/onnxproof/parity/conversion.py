@@ -25,8 +25,9 @@ FAR = 1.6
 WRONG = 0.005
 # Share of values outside a range, and steps of it that are used, from which a range is suspected.
 CLIPPED, USED = 0.01, 24
-# Share from which on a range is wrong whatever the inputs were that it was made for.
-SURELY = 0.05
+# Share from which on a range is wrong whatever the inputs were that it was made for, if it is a share of several values; and
+# from which on it is even if it is one of few.
+SURELY, SEVERAL, MOST = 0.05, 20, 0.5
 # Decibels that mending must bring: of a stored tensor, of a range.
 GAIN, RANGE_GAIN, TURNED_GAIN = 1.0, 8.0, 6.0
 # Decibels above which the outputs are not spoilt.
@@ -60,10 +61,12 @@ class Suspect:
     parameter: str | None = None
     share: float = 0.0
     """Of the numbers there that are wrong."""
+    clipped: int = 0
+    """Values outside a range."""
 
     def weigh(self, decibels: float) -> Severity:
         """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs."""
-        few = 0 < self.share < SURELY
+        few = self.clipped > 0 and self.share < MOST and (self.share < SURELY or self.clipped < SEVERAL)
         return "review" if self.parameter is None and (few or decibels > FAIR) else "block"
 
 
@@ -75,6 +78,8 @@ class _Seen:
     suspects: list[Suspect] = field(default_factory=list)
     turned: list[Suspect] = field(default_factory=list)
     """Square ones, which fit both ways: looked at where nothing else is found."""
+    endless: dict[str, str] = field(default_factory=dict)
+    """Scales that are no number, and a node that takes each."""
     ranges: dict[str, list[str]] = field(default_factory=dict)
     """Scale → the values that come back from integers with it."""
     before: dict[str, tuple[str, Array]] = field(default_factory=dict)
@@ -83,6 +88,8 @@ class _Seen:
 
     def look(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
         """Note what is odd about a node."""
+        if stop.op in ("QuantizeLinear", "DequantizeLinear") and not np.all(np.isfinite(stop.arguments[1])):
+            self.endless[stop.taken[1]] = stop.node
         if stop.op == "QuantizeLinear":
             self.before[stop.values[0]] = stop.node, stop.arguments[0]
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.before:
@@ -119,7 +126,8 @@ class _Seen:
         # A range that begins at zero may stand for a ReLU that was there.
         positive = np.maximum(real, 0.0)
         folded = bool(np.min(back) >= 0)
-        clipped = float(np.mean(np.abs(back - (positive if folded else real)) > HALF * scale))
+        outside = np.abs(back - (positive if folded else real)) > HALF * scale
+        clipped = float(np.mean(outside))
         used = float(np.ptp(real)) / scale
         if clipped > CLIPPED:
             text = f"{clipped:.1%} of the values are outside its range"
@@ -129,7 +137,9 @@ class _Seen:
             text = "it has no negative numbers, and the values have"
         else:
             return
-        self.suspects.append(Suspect(node, stop.taken[1], text, (), RANGE_GAIN, share=clipped))
+        self.suspects.append(
+            Suspect(node, stop.taken[1], text, (), RANGE_GAIN, share=clipped, clipped=int(outside.sum()))
+        )
 
     def _look_at_product(self, stop: Stop) -> None:
         """A weight whose scale is applied to the product: its name tells which it is."""
@@ -220,7 +230,10 @@ def find_faults(
         evidence = {"gain_db": gains[one.scale], "decibels": now, "parameter": one.parameter, "share": one.share}
         where = Where(node=one.node, module=module)
         yield found("OX229", message, where=where, severity=one.weigh(now), evidence=evidence)
-    if not guilty and now < NOISE:
+    for scale, node in seen.endless.items():
+        message = f"{node}: the scale {scale} is no number: an infinity, such as a mask's, was taken for a range"
+        yield found("OX229", message, where=Where(node=node), evidence={"decibels": now, "scale": scale})
+    if not guilty and not seen.endless and now < NOISE:
         message = f"the outputs are nearer to nothing than to the original's: {now:.1f} dB"
         yield found("OX229", message, evidence={"decibels": now})
 

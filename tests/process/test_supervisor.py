@@ -216,3 +216,15 @@ def test_a_standing_child_whose_order_fails_is_let_go():
     with pytest.raises(InputError, match="no such input"):
         supervise(order("refuse"), lambda body: None, lambda: 60.0, child)
     assert not child.alive
+
+
+def come_back_twice(say):
+    os.fork()
+    for word in "abc":
+        say(word)
+
+
+@forks
+def test_what_the_work_forks_does_not_speak_for_it():
+    heard, end = ask(order("come_back_twice"))
+    assert (heard, end) == (["a", "b", "c"], None)

@@ -188,8 +188,12 @@ class Verifier:
     def _pair_inputs(self) -> Pairing:
         dtypes = {d.name: d.dtype.name for d in self.supply.domains}
         pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
+        promised = self._artifact.promised_inputs
+        broken = promised is not None and {*promised} != {port.name for port in self._artifact.inputs}
         for finding in pairing.findings:
-            self._remark(finding)
+            # Names that the file itself says it has are what its callers use, whatever the answers are.
+            told = {**finding.evidence, "promised": list(promised or ())}
+            self._remark(replace(finding, evidence=told) if broken else finding)
         if pairing.blocking is not None:
             raise FindingError(pairing.blocking)
         return pairing

@@ -49,7 +49,12 @@ def _confirm_pairing(findings: Sequence[Finding], cases: Sequence[CaseResult]) -
     agree = any(case.fair and case.status == "compared" for case in cases) and not any(
         finding.entry.judged and finding.weight for finding in findings
     )
-    return [replace(one, severity="note") if agree and one.entry.confirmed_by_agreement else one for one in findings]
+    return [
+        replace(one, severity="note")
+        if agree and one.entry.confirmed_by_agreement and "promised" not in one.evidence
+        else one
+        for one in findings
+    ]
 
 
 def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Policy) -> list[Finding]:

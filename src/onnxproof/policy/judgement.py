@@ -33,7 +33,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
     random = {finding.where.output for finding in observed if finding.entry.random}
     findings = [
         *observed,
-        *_of_cases(proof.cases, policy, baseline, random),
+        *_of_cases(proof.cases, policy, proof.counterpart, random),
         *find_nothing_finite(proof.cases),
         *judge_precision(proof),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),

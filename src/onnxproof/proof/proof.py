@@ -66,6 +66,12 @@ class Proof:
         return SCHEMA
 
     @property
+    def counterpart(self) -> str:
+        """What the candidate's answers are held against, as messages call it: a file in a lower precision is against its own meaning."""
+        precision = self.artifact.precision if self.artifact is not None else None
+        return "exact arithmetic" if precision is not None and precision.declared else self.subject.baseline
+
+    @property
     def verdict(self) -> Verdict:
         """SHIP, REVIEW or BLOCK, in lower case."""
         return decide_verdict(self.findings)

@@ -60,7 +60,7 @@ def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> 
         return element
     names = {one.case.name for one in members if one.state in ("review", "block")}
     for finding in _about(proof.findings, output, names):
-        _fail(element, finding, proof.subject.baseline)
+        _fail(element, finding, proof.counterpart)
     lines = [_line(one) for one in members[:SHOWN]]
     ElementTree.SubElement(element, "system-out").text = show_text("\n".join(lines))
     return element
@@ -100,7 +100,7 @@ def _family(proof: Proof, family: Family) -> ElementTree.Element:
         ElementTree.SubElement(element, "skipped", message="not asked for")
         return element
     for finding in [f for f in findings if f.weight][:SHOWN]:
-        _fail(element, finding, proof.subject.baseline)
+        _fail(element, finding, proof.counterpart)
     quiet = [f"{f.code} {f.severity}{show_mark(f)}: {f.message}" for f in findings if not f.weight]
     if quiet:
         ElementTree.SubElement(element, "system-out").text = show_text("\n".join(quiet[:SHOWN]))

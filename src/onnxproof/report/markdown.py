@@ -112,7 +112,7 @@ def _finding(proof: Proof, finding: Finding) -> str:
     where = wording.tell_place(finding)
     if where:
         lines.append(f"- where: {escape_code(where)}")
-    lines += [f"- {escape_code(line)}" for line in wording.list_worst_elements(finding, proof.subject.baseline)]
+    lines += [f"- {escape_code(line)}" for line in wording.list_worst_elements(finding, proof.counterpart)]
     one = finding.evidence.get("counterexample")
     if one:
         lines.append(f"- smallest input: {escape_code(str(one.get('text') or one.get('file')))}")

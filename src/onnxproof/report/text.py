@@ -100,7 +100,7 @@ def _findings(proof: Proof) -> list[str]:
     quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: not f.entry.prominent)
     lines: list[str] = []
     for finding in gating[:SHOWN_FINDINGS]:
-        lines += ["", *describe_finding(finding, proof.subject.baseline)]
+        lines += ["", *describe_finding(finding, proof.counterpart)]
     if len(gating) > SHOWN_FINDINGS:
         codes = ", ".join(dict.fromkeys(f.code for f in gating[SHOWN_FINDINGS:]))
         lines.append(f"  … and {len(gating) - SHOWN_FINDINGS} more ({codes}): they are in the proof")

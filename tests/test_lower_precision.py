@@ -102,3 +102,26 @@ def test_a_conversion_that_is_worse_for_sure_blocks(tmp_path):
     proof = labelled(tmp_path, ruined)
     assert proof.verdict == "block"
     assert "OX507" in codes(proof) or "OX506" in codes(proof)
+
+
+class Careful(torch.nn.Module):
+    """Refuses what is large."""
+
+    def __init__(self):
+        super().__init__()
+        self.net, _ = net()
+
+    def forward(self, x):
+        if not torch.compiler.is_exporting() and float(x.abs().max()) > 50:
+            raise ValueError("too large")
+        return self.net(x)
+
+
+def test_what_the_original_refuses_need_not_be_answered(tmp_path):
+    path = str(lower("int8 static"))
+    proof = onnxproof.prove(
+        Careful().eval(), (torch.randn(16, 20),), onnx=path, out=tmp_path, fast=True, in_process=True, budget=10.0
+    )
+    refused = [case for case in proof.cases if case.status == "rejected"]
+    assert any("too large" in case.message for case in refused)
+    assert proof.verdict == "review"

@@ -220,7 +220,7 @@ class Verifier:
 
     def _accepts(self, inputs: Inputs) -> bool:
         try:
-            self.eager.run(inputs)
+            (self._original or self.eager).run(inputs)
         except Rejected:
             return False
         return True
@@ -259,6 +259,8 @@ class Verifier:
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
+            # What the original refuses is nothing that a file made of it has to answer.
+            original = self._original.run(inputs) if self._original is not None else {}
             baseline = self._timed(
                 BASELINE, case, seconds, lambda: self._once(case, "baseline", lambda: self.eager.run(inputs))
             )
@@ -311,7 +313,7 @@ class Verifier:
             )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
         if self._original is not None and case.fair:
-            comparisons = self._with_cost(inputs, baseline if truth is None else truth, comparisons)
+            comparisons = self._with_cost(original, baseline if truth is None else truth, comparisons)
         return replace(result, status="compared", outputs=tuple(comparisons))
 
     def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
@@ -370,13 +372,15 @@ class Verifier:
         except (Rejected, MemoryError):
             return  # the example itself is refused: its case says so
 
-    def _with_cost(self, inputs: Arrays, meaning: Arrays, comparisons: list[Comparison]) -> list[Comparison]:
+    def _with_cost(self, original: Arrays, meaning: Arrays, comparisons: list[Comparison]) -> list[Comparison]:
         assert self._original is not None  # it was asked
-        original = self._original.run(inputs)
         ports, promised = self._artifact.outputs, self._artifact.promised_outputs
         names = pair_outputs(list(original), ports, promised, named=self._original.named).reverse
-        found = ((c, names.get(c.output)) for c in comparisons)
-        return [replace(c, cost=measure_cost(original[n], meaning[c.output])) if n in original else c for c, n in found]
+        known = {c.output: original[names[c.output]] for c in comparisons if names.get(c.output) in original}
+        return [
+            replace(c, cost=measure_cost(known[c.output], meaning[c.output])) if c.output in known else c
+            for c in comparisons
+        ]
 
     @cached_property
     def _exact(self) -> GraphInFloat64 | None:

@@ -68,7 +68,7 @@ def test_prove_writes_the_page_by_default_and_verify_does_not(here, tmp_path):
 
 
 def test_a_page_that_nobody_asked_for_does_not_cost_the_verdict(here, tmp_path, monkeypatch):
-    monkeypatch.setattr("onnxproof.report.html._resource", lambda name: 1 / 0)
+    monkeypatch.setattr("onnxproof.report.html._read_resource", lambda name: 1 / 0)
     silent = here("prove", target("tutorial"), "--batch-sizes", "1", "--out", "made")
     assert silent.exit_code == 0
     assert "could not be made" in silent.stderr

@@ -49,7 +49,7 @@ def prove(
     supervised children.
     """
     timed = {"bench": True} if bench else {}
-    request = _request("prove", model, inputs, {**options, **timed}, isolate=isolate, cases=verify_cases)
+    request = _make_request("prove", model, inputs, {**options, **timed}, isolate=isolate, cases=verify_cases)
     if isinstance(bench, BenchSettings):
         request = replace(request, bench=bench)
     return carry_out(request, policy, progress)
@@ -79,7 +79,7 @@ def evaluate(
     from onnxproof.data.opening import hold
 
     with hold(data) as source:
-        request = _request("evaluate", model, inputs, {**options, "data": source}, isolate=isolate)
+        request = _make_request("evaluate", model, inputs, {**options, "data": source}, isolate=isolate)
         return carry_out(request, policy, progress)
 
 
@@ -100,7 +100,7 @@ def runtimes(
     **options: Any,
 ) -> Proof:
     """Verify one file on many runtimes: `proof.runtimes` has what each made of it, the rest is about the first."""
-    return carry_out(_request("runtimes", model, inputs, options, isolate=isolate), policy, progress)
+    return carry_out(_make_request("runtimes", model, inputs, options, isolate=isolate), policy, progress)
 
 
 @show_options("bench")
@@ -117,7 +117,7 @@ def bench(
 
     `max_latency` maps percentiles to milliseconds; `min_time` and `budget` are seconds.
     """
-    return carry_out(_request("bench", model, inputs, options, isolate=isolate), policy, progress)
+    return carry_out(_make_request("bench", model, inputs, options, isolate=isolate), policy, progress)
 
 
 @show_options("export")
@@ -125,7 +125,7 @@ def export(
     model: Any, inputs: Any = None, *, isolate: bool = False, progress: Progress | None = None, **options: Any
 ) -> Proof:
     """Export only: the proof has the artifact and what was found on the way, and no cases."""
-    return carry_out(_request("export", model, inputs, options, isolate=isolate), None, progress)
+    return carry_out(_make_request("export", model, inputs, options, isolate=isolate), None, progress)
 
 
 @show_options("lint")
@@ -180,7 +180,7 @@ def carry_out(request: Request, policy: Policy | None = None, progress: Progress
     return Proof.of(proof)
 
 
-def _request(
+def _make_request(
     verb: str, model: Any, inputs: Any, options: Mapping[str, Any], *, isolate: bool, cases: bool | None = None
 ) -> Request:
     """Of a module in memory, or of a TARGET."""

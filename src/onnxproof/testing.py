@@ -38,7 +38,7 @@ def assert_parity(model: Any, inputs: Any = None, **options: Any) -> Proof:
     overridden by those given here. Returns the proof.
     """
     __tracebackhide__ = True
-    options = {**_marked(), **options}
+    options = {**_read_markers(), **options}
     folder = None if "out" in options else Path(tempfile.mkdtemp(prefix="onnxproof-"))
     proof, page = _prove(model, inputs, {"out": folder, **options})
     if proof.verdict != "ship":
@@ -63,7 +63,7 @@ class Prover:
 
     def prove(self, model: Any, inputs: Any = None, **options: Any) -> Proof:
         """The proof, whatever its verdict."""
-        return _prove(model, inputs, {"out": next(self._folders), **_marked(), **options})[0]
+        return _prove(model, inputs, {"out": next(self._folders), **_read_markers(), **options})[0]
 
 
 def _prove(model: Any, inputs: Any, options: Mapping[str, Any]) -> tuple[Proof, Path | None]:
@@ -71,7 +71,7 @@ def _prove(model: Any, inputs: Any, options: Mapping[str, Any]) -> tuple[Proof, 
     from onnxproof.api import prove
 
     proof = prove(model, inputs, **options)
-    return proof, _report(proof)
+    return proof, _write_page(proof)
 
 
 def describe(proof: Proof, page: Path | None = None) -> str:
@@ -88,16 +88,16 @@ def describe(proof: Proof, page: Path | None = None) -> str:
     return "\n".join(lines)
 
 
-def _item() -> pytest.Item | None:
+def _find_item() -> pytest.Item | None:
     """The running test, where the plugin is loaded."""
     plugin = sys.modules.get("_onnxproof_pytest")
     running = getattr(plugin, "CURRENT", None)
     return running[-1] if running else None
 
 
-def _marked() -> dict[str, Any]:
+def _read_markers() -> dict[str, Any]:
     """The options of the test's markers; the nearest wins."""
-    item = _item()
+    item = _find_item()
     options: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers("onnxproof")) if item is not None else []):
         if mark.args:
@@ -106,9 +106,9 @@ def _marked() -> dict[str, Any]:
     return options
 
 
-def _report(proof: Proof) -> Path | None:
+def _write_page(proof: Proof) -> Path | None:
     """The HTML page below `--onnxproof-html`, named after the test."""
-    item = _item()
+    item = _find_item()
     folder = item.config.getoption("--onnxproof-html", None) if item is not None else None
     if item is None or not folder:
         return None

@@ -8,7 +8,7 @@ from fake import FakeCandidate
 from onnxproof.blame.locate import Locator
 from onnxproof.candidates.candidate import Abilities
 from onnxproof.proof.blame import Blame
-from onnxproof.report.text import _step
+from onnxproof.report.text import _tell_step
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from seam import Mlp
@@ -35,7 +35,7 @@ def test_a_runtime_without_rewrites_has_no_optimize_step(mlp):
     plain = FakeCandidate(mlp.wrong_where(lambda settings: True))
     blame = located(mlp, plain)
     assert (blame.stage, blame.culprits, blame.unseen) == ("kernel", (), True)
-    assert UNSEEN in _step(blame)
+    assert UNSEEN in _tell_step(blame)
     assert {settings.optimization for _, settings in plain.opened} == {"all"}
 
 
@@ -45,7 +45,7 @@ def test_a_rewrite_is_found_where_there_are_any(mlp):
 
     blame = located(mlp, FakeCandidate(mlp.wrong_where(unhealed), abilities=REWRITES))
     assert (blame.stage, blame.rewrite, blame.vanishes) == ("optimize", "GeluFusionL1", False)
-    assert UNSEEN in _step(blame)
+    assert UNSEEN in _tell_step(blame)
 
 
 def test_a_fault_that_stays_without_rewrites_is_a_kernels(mlp):
@@ -69,6 +69,6 @@ def test_inner_values_are_asked_for_where_they_are_shown(mlp):
     candidate = FakeCandidate(shows, abilities=Abilities(inner_values=True))
     blame = located(mlp, candidate)
     assert not blame.unseen
-    assert UNSEEN not in _step(blame)
+    assert UNSEEN not in _tell_step(blame)
     assert any(isinstance(model, bytes) for model, _ in candidate.opened)
     assert blame.culprits[0].value == "output"

@@ -95,4 +95,4 @@ def test_a_session_that_refuses_to_show_its_inside_costs_only_the_nodes():
         raise MemoryError("64 GB")
 
     closed = replace(one, candidate=replace(one.candidate, function=refuses))
-    assert closed._watched(SessionSettings(), {"features": X}, TRUTH).errors == {}
+    assert closed._watch(SessionSettings(), {"features": X}, TRUTH).errors == {}

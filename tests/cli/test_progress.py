@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import time
 
-from onnxproof.cli.progress import _evaluated, _searched, show_progress
+from onnxproof.cli.progress import _tell_rows, _tell_search, show_progress
 from onnxproof.pipeline.events import Evaluated
 from onnxproof.proof.search import Search
 
@@ -21,9 +21,9 @@ def test_nothing_is_shown_off_a_terminal(capsys):
 
 
 def test_rows_and_inputs_are_counted():
-    assert _evaluated(Evaluated(1000, 2000, 500.0, 2.0)) == "evaluating: 1,000 of 2,000 rows, 500 rows/s, 2 s left"
-    assert _evaluated(Evaluated(1000, None, 500.0, None)) == "evaluating: 1,000 rows, 500 rows/s"
-    assert _searched(Search(budget=30.0, seconds=3.0, inputs=7, reached=1, regimes=4, worst=0.5)).startswith(
+    assert _tell_rows(Evaluated(1000, 2000, 500.0, 2.0)) == "evaluating: 1,000 of 2,000 rows, 500 rows/s, 2 s left"
+    assert _tell_rows(Evaluated(1000, None, 500.0, None)) == "evaluating: 1,000 rows, 500 rows/s"
+    assert _tell_search(Search(budget=30.0, seconds=3.0, inputs=7, reached=1, regimes=4, worst=0.5)).startswith(
         "searching: 3 of 30 s, 7 inputs, 1 of 4 regimes"
     )
 

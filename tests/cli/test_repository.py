@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from onnxproof.cli.repository import Outcome, _passed_on, init, prove_all, render_table
+from onnxproof.cli.repository import Outcome, _select_flags, init, prove_all, render_table
 from onnxproof.errors import UserError
 from onnxproof.request.configuration import Settings
 
 
 def test_flags_of_this_call_go_to_every_subject_but_its_own():
     given = ["--all", "--jobs", "2", "--out=x", "--budget", "4s", "-q", "--heal"]
-    assert _passed_on(given) == ["--budget", "4s", "--heal"]
+    assert _select_flags(given) == ["--budget", "4s", "--heal"]
 
 
 def test_the_worst_comes_first():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxproof import rewrites
-from onnxproof.diagnosis.forms import _data, load_forms, suggest_form, suggest_line
+from onnxproof.diagnosis.forms import _read_toml, load_forms, suggest_form, suggest_line
 from onnxproof.findings import CATALOGUE
 
 
@@ -30,7 +30,7 @@ def test_a_function_of_ours_is_told_with_its_limits():
 
 
 def test_every_function_that_is_told_of_is_there():
-    for function in _data()["rewrites"].values():
+    for function in _read_toml()["rewrites"].values():
         assert callable(getattr(rewrites, function["call"].partition("(")[0]))
 
 
@@ -40,6 +40,6 @@ def test_advice_about_a_line_is_for_what_differs():
     assert suggest_line(line, "OX201") is None
     assert "floor_divide" in suggest_line("return a // b", "OX201")
     assert suggest_line("return a + b", "OX205") is None
-    assert {advice["differs"] for advice in _data()["line"] if "differs" in advice} <= {
+    assert {advice["differs"] for advice in _read_toml()["line"] if "differs" in advice} <= {
         e.differs for e in CATALOGUE.values()
     }

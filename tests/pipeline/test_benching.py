@@ -26,7 +26,7 @@ def sized(batch: int) -> Point:
 
 def test_it_speaks_now_and_then_only(monkeypatch):
     told = Told()
-    tell = benching._teller(told)
+    tell = benching._make_teller(told)
     for word in ("first", "at once", "at once again"):
         tell(word)
     monkeypatch.setattr(benching, "TOLD_EVERY", 0.02)

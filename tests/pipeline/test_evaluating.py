@@ -9,7 +9,7 @@ import pytest
 
 from onnxproof.errors import InputError
 from onnxproof.pipeline import events
-from onnxproof.pipeline.evaluating import _served, run_evaluate
+from onnxproof.pipeline.evaluating import _measure_served, run_evaluate
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.request.evaluation import EvaluateSettings
 from pipeline.small import UNKNOWN_OPERATOR, Told, artifact_of, twice
@@ -60,11 +60,16 @@ def test_what_the_other_preprocessing_flips_and_costs():
     labels = np.array([0, 1, 1, 0])
     scores = scores_of(labels, np.array([-1, 1, 1, -1], np.float32), settings=EvaluateSettings("none", task="binary"))
     served = replace(scores, columns={**scores.columns, "served": np.array([0, 0, 1, 1])})
-    assert _served(served) == {"flips": 2, "of": 4, "rows": (1, 3), "accuracy": {"served": 0.5, "candidate": 1.0}}
+    assert _measure_served(served) == {
+        "flips": 2,
+        "of": 4,
+        "rows": (1, 3),
+        "accuracy": {"served": 0.5, "candidate": 1.0},
+    }
 
 
 def test_for_numbers_it_is_the_difference():
     numbers = np.array([1.0, 2.0, 4.0], np.float32)
     scores = scores_of(numbers, numbers, settings=EvaluateSettings("none", task="regression"))
     served = replace(scores, columns={**scores.columns, "served": scores.sides["candidate"].decisions + 0.5})
-    assert _served(served) == {"served_difference": {"max_abs": 0.5, "mean_abs": 0.5}}
+    assert _measure_served(served) == {"served_difference": {"max_abs": 0.5, "mean_abs": 0.5}}

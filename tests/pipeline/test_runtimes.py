@@ -162,8 +162,8 @@ serve.main()
 def test_where_a_release_answers_wrong_the_place_is_named(tmp_path, monkeypatch):
     script = tmp_path / "wrong.py"
     script.write_text(WRONG)
-    command, wrong = releases._command, [sys.executable, str(script), serve.__file__]
-    monkeypatch.setattr(releases, "_command", lambda v: wrong if str(v) == "1.16.3" else command(v))
+    command, wrong = releases._build_command, [sys.executable, str(script), serve.__file__]
+    monkeypatch.setattr(releases, "_build_command", lambda v: wrong if str(v) == "1.16.3" else command(v))
     chosen = {"exporter": "torchscript", "opset": 17, "budget": 5.0}
     proof = onnxproof.runtimes(*models.tutorial(), runtime=[OLD, "onnxruntime==1.16.3"], out=tmp_path / "out", **chosen)
     good, bad = proof.runtimes

@@ -26,9 +26,9 @@ X = np.random.default_rng(0).normal(size=(ROWS, 2)).astype(np.float32)
 
 
 def test_pieces_cover_every_row_once():
-    assert sharding._pieces(23, 10) == [Piece(0, 0, 10), Piece(1, 10, 20), Piece(2, 20, 23)]
-    assert sharding._pieces(20, 10) == [Piece(0, 0, 10), Piece(1, 10, 20)]
-    assert sharding._pieces(0, 10) == sharding._pieces(None, 10) == []
+    assert sharding._cut_pieces(23, 10) == [Piece(0, 0, 10), Piece(1, 10, 20), Piece(2, 20, 23)]
+    assert sharding._cut_pieces(20, 10) == [Piece(0, 0, 10), Piece(1, 10, 20)]
+    assert sharding._cut_pieces(0, 10) == sharding._cut_pieces(None, 10) == []
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_pieces_cover_every_row_once():
     ids=["small", "unknown", "very many", "one batch is more"],
 )
 def test_shards_are_large_and_never_too_many(rows, batch, batches):
-    assert sharding._shard_batches(rows, batch) == batches
+    assert sharding._choose_shard_size(rows, batch) == batches
     if rows:
         assert rows / (batches * batch) <= MOST_SHARDS + 1
 
@@ -46,26 +46,26 @@ def test_processes_are_started_for_many_rows_or_when_asked(monkeypatch):
     file = EvaluateSettings("data.npz")
     for cores, processes in ((3, 3), (96, MOST_PROCESSES)):
         monkeypatch.setattr(os, "sched_getaffinity", lambda process, cores=cores: set(range(cores)), raising=False)
-        assert sharding._workers(Request(), file, PROCESSES_FROM, False) == processes
-    assert sharding._workers(Request(), file, PROCESSES_FROM - 1, False) == 1
-    assert sharding._workers(Request(), replace(file, workers=3), 10, False) == 3
+        assert sharding._choose_workers(Request(), file, PROCESSES_FROM, False) == processes
+    assert sharding._choose_workers(Request(), file, PROCESSES_FROM - 1, False) == 1
+    assert sharding._choose_workers(Request(), replace(file, workers=3), 10, False) == 3
     for alone in ((twice(), file, False), (Request(), file, True), (Request(), EvaluateSettings("memory:0"), False)):
         request, settings, sequential = alone
-        assert sharding._workers(request, replace(settings, workers=3), 10**7, sequential) == 1
+        assert sharding._choose_workers(request, replace(settings, workers=3), 10**7, sequential) == 1
     with pytest.raises(InputError, match="--workers 0: expected 1 or more"):
-        sharding._workers(Request(), replace(file, workers=0), 10, False)
+        sharding._choose_workers(Request(), replace(file, workers=0), 10, False)
 
 
 def test_paths_are_right_in_any_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data.npz").touch()
     settings = EvaluateSettings("data.npz", labels="fraud", preprocess="prep.py:train")
-    request = sharding._absolute(Request(target="m.py:make", out="made", evaluate=settings))
+    request = sharding._make_absolute(Request(target="m.py:make", out="made", evaluate=settings))
     assert (request.target, request.out) == (f"{tmp_path}/m.py:make", f"{tmp_path}/made")
     assert request.evaluate.data == f"{tmp_path}/data.npz"
     assert request.evaluate.labels == "fraud"  # a field's name, no file
     assert (request.evaluate.preprocess, request.evaluate.serve_preprocess) == (f"{tmp_path}/prep.py:train", None)
-    module = sharding._absolute(replace(request, target="package.module:make"))
+    module = sharding._make_absolute(replace(request, target="package.module:make"))
     assert module.target == "package.module:make"
 
 
@@ -142,7 +142,7 @@ def test_the_mark_changes_with_whatever_changes_a_shard(tmp_path, monkeypatch):
 
     def mark(request=one.request, artifact=one.artifact, plan=plan, data="data", per_shard=2):
         monkeypatch.setattr(one.engine, "artifact", artifact)
-        return sharding._mark(request, one.engine, plan, data, per_shard)
+        return sharding._fingerprint_work(request, one.engine, plan, data, per_shard)
 
     threads = replace(one.request, verify=replace(one.request.verify, session=SessionSettings(threads=1)))
     changed = [

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from onnxproof.errors import InputError
-from onnxproof.process.child import _failure
+from onnxproof.process.child import _describe_failure
 from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Frames, Order
 from onnxproof.process.supervisor import START
 
@@ -89,7 +89,7 @@ def raised(error: BaseException) -> Failure:
     try:
         raise error
     except BaseException as caught:
-        return _failure(caught)
+        return _describe_failure(caught)
 
 
 def test_what_is_the_users_fault_has_no_traceback_and_a_bug_has():

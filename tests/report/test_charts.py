@@ -15,14 +15,16 @@ from onnxproof.report import charts, points
 
 
 def test_a_tip_has_its_format_and_its_own_name():
-    plain, formed = (tip.to_dict(context={"data": None}) for tip in charts._tips("case:N error:Q.3~e", error="apart"))
+    plain, formed = (
+        tip.to_dict(context={"data": None}) for tip in charts._make_tips("case:N error:Q.3~e", error="apart")
+    )
     assert plain == {"field": "case", "type": "nominal"}
     assert formed == {"field": "error", "type": "quantitative", "format": ".3~e", "title": "apart"}
 
 
 def test_the_one_to_beat_is_grey_and_the_others_differ():
-    rows = charts._measured([Run(name, 1) for name in ("pytorch", "onnxruntime", "other")])
-    color = charts._sided(rows, "contender").to_dict(context={"data": None})
+    rows = charts._make_rows([Run(name, 1) for name in ("pytorch", "onnxruntime", "other")])
+    color = charts._color_sides(rows, "contender").to_dict(context={"data": None})
     assert color["scale"]["domain"] == ["pytorch", "onnxruntime", "other"]
     assert color["scale"]["range"] == [charts.SIDE_COLORS[0], charts.ACCENT, "#c98a00"]
 

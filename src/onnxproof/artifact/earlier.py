@@ -52,7 +52,7 @@ def export_once(subject: Subject, path: Path, options: ExportOptions, weights: s
     note = path.with_suffix(".export.json")
     made_of = None
     with suppress(Exception):  # tensors without values, of other layouts: what cannot be written down is exported anew
-        made_of = _made_of(subject, options, weights)
+        made_of = _fingerprint_export(subject, options, weights)
     before = _read(note)
     if before is not None and before.made_of == made_of and _untouched(path, before.artifact):
         for finding in before.findings:
@@ -87,7 +87,7 @@ def _untouched(path: Path, artifact: Artifact) -> bool:
         return False
 
 
-def _made_of(subject: Subject, options: ExportOptions, weights: str) -> str | None:
+def _fingerprint_export(subject: Subject, options: ExportOptions, weights: str) -> str | None:
     """A hash of everything that makes the file; None where the code cannot be seen (a notebook's, a scripted one)."""
     digest = hashlib.blake2b(digest_size=16)
 
@@ -104,11 +104,11 @@ def _made_of(subject: Subject, options: ExportOptions, weights: str) -> str | No
         sorted(subject.inputs.constants.items(), key=str),
     )
     for name, tensor in subject.inputs.tensors.items():
-        add(name, tuple(tensor.shape), str(tensor.dtype), hashlib.blake2b(_bytes(tensor)).hexdigest())
+        add(name, tuple(tensor.shape), str(tensor.dtype), hashlib.blake2b(_read_bytes(tensor)).hexdigest())
     for name, module in subject.module.named_modules():
-        held = [(key, _text(value)) for key, value in sorted(vars(module).items()) if key not in TENSORS]
+        held = [(key, _describe_value(value)) for key, value in sorted(vars(module).items()) if key not in TENSORS]
         add(name, type(module).__qualname__, module.training, held)
-    files = _sources(type(module) for module in subject.module.modules())
+    files = _find_sources(type(module) for module in subject.module.modules())
     if files is None or any(isinstance(module, torch.jit.ScriptModule) for module in subject.module.modules()):
         return None
     for file in sorted(files):
@@ -116,49 +116,49 @@ def _made_of(subject: Subject, options: ExportOptions, weights: str) -> str | No
     return digest.hexdigest()
 
 
-def _bytes(tensor: torch.Tensor) -> bytes:
+def _read_bytes(tensor: torch.Tensor) -> bytes:
     return tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
 
 
-def _text(value: Any, depth: int = DEEPEST) -> str:
+def _describe_value(value: Any, depth: int = DEEPEST) -> str:
     """What a module holds, as far as its text tells what it is."""
     if isinstance(value, PLAIN):
         return repr(value)
     if isinstance(value, torch.Tensor):
-        return hashlib.blake2b(_bytes(value)).hexdigest()
+        return hashlib.blake2b(_read_bytes(value)).hexdigest()
     kind = type(value).__qualname__
     if not depth:
         return kind
     if isinstance(value, (list, tuple)):
-        return f"{kind}{[_text(one, depth - 1) for one in value]}"
+        return f"{kind}{[_describe_value(one, depth - 1) for one in value]}"
     if isinstance(value, (set, frozenset)):
         # The order of a set may change from process to process.
-        return f"{kind}{sorted(_text(one, depth - 1) for one in value)}"
+        return f"{kind}{sorted(_describe_value(one, depth - 1) for one in value)}"
     if isinstance(value, dict):
-        return f"{kind}{[(_text(key, depth - 1), _text(one, depth - 1)) for key, one in value.items()]}"
+        return f"{kind}{[(_describe_value(key, depth - 1), _describe_value(one, depth - 1)) for key, one in value.items()]}"
     if isinstance(value, FunctionType):
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        held = _text([cells, value.__defaults__, value.__kwdefaults__], depth - 1)
+        held = _describe_value([cells, value.__defaults__, value.__kwdefaults__], depth - 1)
         # Its repr holds an address, which changes too.
         return f"{marshal.dumps(value.__code__)!r} {held}"
-    return f"{kind} {_text(getattr(value, '__dict__', None), depth - 1)}"
+    return f"{kind} {_describe_value(getattr(value, '__dict__', None), depth - 1)}"
 
 
-def _sources(classes: Iterable[type]) -> set[Path] | None:
+def _find_sources(classes: Iterable[type]) -> set[Path] | None:
     """The files of these classes, and every file of the user's own that is loaded: any of them may be called."""
     files = set()
     for cls in set(classes):
-        file = _file_of(cls.__module__)
+        file = _find_file(cls.__module__)
         if file is None:
             return None
         files.add(file)
     installed = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
-    own = (_file_of(name) for name in list(sys.modules))
+    own = (_find_file(name) for name in list(sys.modules))
     return files | {
         file for file in own if file is not None and not installed & {*file.parents} and file.suffix == ".py"
     }
 
 
-def _file_of(module: str) -> Path | None:
+def _find_file(module: str) -> Path | None:
     file = getattr(sys.modules.get(module), "__file__", None)
     return Path(file).resolve() if isinstance(file, str) and Path(file).is_file() else None

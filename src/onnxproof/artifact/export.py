@@ -38,13 +38,13 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     """Export in eval mode, strip and map the metadata, read back what was written and compare it with the wish."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _require_exportable(subject, options.opset)
-    outputs = _example_outputs(subject)
+    outputs = _run_example(subject)
     _report_oddities(subject.inputs, outputs, report)
-    leaves = _export_inputs(subject)
+    leaves = _enlarge_inputs(subject)
     # An output that is called like an input (a state that goes round) gets a name of its own: ONNX has one namespace.
     names = [f"{name}_out" if name in subject.inputs.tensors else name for name in outputs.tensors]
     with catch_output() as log, hold_at_rest(subject.module):
-        attempt = _attempts(Order(subject, tuple(leaves), names, path, options.keep_metadata), options, report)
+        attempt = _try_exports(Order(subject, tuple(leaves), names, path, options.keep_metadata), options, report)
     printed = "".join(line for line in log.getvalue().splitlines(keepends=True) if line.strip())
     artifact = read_artifact(
         path,
@@ -60,7 +60,7 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     return artifact
 
 
-def _example_outputs(subject: Subject) -> Flat:
+def _run_example(subject: Subject) -> Flat:
     """Run the module once, to know its outputs; what it rejects, it cannot be exported with."""
     try:
         with hold_at_rest(subject.module):
@@ -93,19 +93,19 @@ def _require_exportable(subject: Subject, opset: int | None) -> None:
         raise InputError(f"--opset {opset}: expected {OLDEST_OPSET} to {newest}, which is the newest that there is")
     for name, tensor in subject.inputs.tensors.items():
         if tensor.is_complex():  # the exporters take it for a real one with another dimension, which nothing can feed
-            message = _complex("input", name, tensor)
+            message = _tell_complex("input", name, tensor)
             help = "Take the real and the imaginary part as two inputs and make `torch.complex(real, imag)` of them in the forward."
             raise FindingError(found("OX116", message, help=help))
 
 
-def _complex(side: str, name: str, tensor: torch.Tensor) -> str:
+def _tell_complex(side: str, name: str, tensor: torch.Tensor) -> str:
     return f"the {side} {name} is {str(tensor.dtype).removeprefix('torch.')}, which ONNX does not have"
 
 
 def _report_oddities(inputs: Flat, outputs: Flat, report: Report) -> None:
     for name, tensor in outputs.tensors.items():
         if tensor.is_complex():
-            report(found("OX116", _complex("output", name, tensor), where=Where(output=name)))
+            report(found("OX116", _tell_complex("output", name, tensor), where=Where(output=name)))
     for name, value in inputs.constants.items():
         message = f"the input {name} = {value!r} is baked into the graph"
         report(found("OX106", message, evidence={"input": name, "value": repr(value)}))
@@ -114,7 +114,7 @@ def _report_oddities(inputs: Flat, outputs: Flat, report: Report) -> None:
         report(found("OX110", message, where=Where(output=name)))
 
 
-def _export_inputs(subject: Subject) -> list[torch.Tensor]:
+def _enlarge_inputs(subject: Subject) -> list[torch.Tensor]:
     """Example inputs whose dynamic dims are at least 2: torch.export bakes sizes 0 and 1 in."""
     leaves = list(subject.inputs.tensors.values())
     grown = resize_examples(subject, {name: max(size, 2) for name, size in subject.sizes().items()})
@@ -123,7 +123,7 @@ def _export_inputs(subject: Subject) -> list[torch.Tensor]:
     return grown if other and subject.accepts(grown) else leaves
 
 
-def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
+def _try_exports(order: Order, options: ExportOptions, report: Report) -> Attempt:
     """Try the wished export, then what may remove the reason why it failed. The first error is the one to explain."""
     subject = order.subject
     scripted = isinstance(subject.module, torch.jit.ScriptModule)
@@ -141,7 +141,7 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
         except Exception as error:
             failed.append((attempt, error))
             fixed = {**heard.lines, **fixed}
-            queue = [a for a in _next(attempt, error, subject, options) if a not in queue] + queue
+            queue = [a for a in _plan_next(attempt, error, subject, options) if a not in queue] + queue
             continue
         if made.strict and not attempt.strict:
             _report_strict(explain_capture(attempt, order), report)
@@ -150,10 +150,10 @@ def _attempts(order: Order, options: ExportOptions, report: Report) -> Attempt:
             _report_detour(made, diagnose_export(cause), report)
         _report_baked(subject, read_artifact(order.path), cause, {**heard.lines, **fixed}, report)
         return made
-    raise FindingError(_failed(subject, failed)) from failed[0][1]
+    raise FindingError(_explain_failure(subject, failed)) from failed[0][1]
 
 
-def _failed(subject: Subject, failed: Sequence[tuple[Attempt, Exception]]) -> Finding:
+def _explain_failure(subject: Subject, failed: Sequence[tuple[Attempt, Exception]]) -> Finding:
     """The finding for the first error, with what the other attempts said."""
     finding = diagnose_export(failed[0][1])
     scripted = [name for name, part in subject.module.named_modules() if isinstance(part, torch.jit.ScriptModule)]
@@ -167,7 +167,7 @@ def _failed(subject: Subject, failed: Sequence[tuple[Attempt, Exception]]) -> Fi
     return replace(finding, severity="block", message=message, evidence={**finding.evidence, "tried": history})
 
 
-def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportOptions) -> list[Attempt]:
+def _plan_next(attempt: Attempt, error: Exception, subject: Subject, options: ExportOptions) -> list[Attempt]:
     """What to try after a failure: the smallest change that may remove its cause, then the other exporter."""
     if attempt.opset is not None and diagnose_export(error).entry.of_opset:
         return [replace(attempt, opset=None)]
@@ -176,11 +176,11 @@ def _next(attempt: Attempt, error: Exception, subject: Subject, options: ExportO
     other = [Attempt("torchscript", opset=options.opset)] if options.exporter == "auto" else []
     if attempt.optimize and blames_optimiser(error):
         return [replace(attempt, optimize=False), *other]
-    fixed = _fixed_dims(subject, error)
+    fixed = _find_fixed_dims(subject, error)
     return [replace(attempt, static=attempt.static | fixed), *other] if fixed - attempt.static else other
 
 
-def _fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:
+def _find_fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:
     """Names of the dimensions that torch.export says the model fixes; all of them where it does not say which."""
     wished = frozenset(size for dims in subject.dynamic.values() for size in dims.values())
     if not blames_dimensions(error):

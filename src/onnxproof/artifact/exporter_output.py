@@ -16,7 +16,7 @@ def catch_output() -> Iterator[io.StringIO]:
     """Redirect prints, log records of torch and onnxscript, and warnings into one text."""
     text = io.StringIO()
     handler = logging.StreamHandler(text)
-    loggers = _talkers()
+    loggers = _list_loggers()
     before = [(log, list(log.handlers), log.propagate) for log in loggers]
     with (
         contextlib.redirect_stdout(text),
@@ -36,7 +36,7 @@ def catch_output() -> Iterator[io.StringIO]:
                 text.write(f"{warning.category.__name__}: {warning.message}\n")
 
 
-def _talkers() -> list[logging.Logger]:
+def _list_loggers() -> list[logging.Logger]:
     """The packages' loggers, and those below them that have handlers of their own."""
     names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] in PACKAGES]
     below = [log for name in names if (log := logging.getLogger(name)).handlers]

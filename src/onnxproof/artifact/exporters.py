@@ -57,7 +57,7 @@ def run(attempt: Attempt, order: Order) -> Attempt:
 
 def explain_capture(attempt: Attempt, order: Order) -> Exception | None:
     """Why the model cannot be captured by running it: the exporter then traces strictly and keeps the reason to itself."""
-    dims = _automatic(_wished(order.subject, attempt))
+    dims = _unname_dims(_collect_dims(order.subject, attempt))
     try:
         torch.export.export(FlatModule(order.subject), order.leaves, dynamic_shapes=(dims,), strict=False)
     except Exception as error:
@@ -67,10 +67,10 @@ def explain_capture(attempt: Attempt, order: Order) -> Exception | None:
 
 def _run_dynamo(attempt: Attempt, order: Order) -> Attempt:
     names = list(order.subject.inputs.tensors)
-    dims = _wished(order.subject, attempt)
+    dims = _collect_dims(order.subject, attempt)
     source: Any = FlatModule(order.subject)
     if attempt.strict:
-        source = torch.export.export(source, order.leaves, dynamic_shapes=(_automatic(dims),), strict=True)
+        source = torch.export.export(source, order.leaves, dynamic_shapes=(_unname_dims(dims),), strict=True)
     program = torch.onnx.export(
         source,
         order.leaves,
@@ -84,19 +84,19 @@ def _run_dynamo(attempt: Attempt, order: Order) -> Attempt:
         verbose=False,
     )
     assert program is not None  # a dynamo export that fails raises
-    bounds = _bounds(program.exported_program, dims) if program.exported_program is not None else {}
+    bounds = _read_bounds(program.exported_program, dims) if program.exported_program is not None else {}
     _save(program.model, order, bounds)
     # Where running the model fails, torch.onnx.export traces it strictly; only this attribute tells.
     by_itself = getattr(program, "_capture_strategy", None) == "TorchExportStrictStrategy"
     return replace(attempt, strict=attempt.strict or by_itself)
 
 
-def _automatic(dims: Sequence[Mapping[int, str] | None]) -> tuple[Any, ...]:
+def _unname_dims(dims: Sequence[Mapping[int, str] | None]) -> tuple[Any, ...]:
     """The same wish in the words of torch.export, which takes no names."""
     return tuple(dict.fromkeys(wished, torch.export.Dim.DYNAMIC) if wished else None for wished in dims)
 
 
-def _bounds(
+def _read_bounds(
     program: torch.export.ExportedProgram, dims: Sequence[Mapping[int, str] | None]
 ) -> dict[str, tuple[int, int | None]]:
     """The sizes of each dynamic dimension that the captured program says it is good for (None: no upper end)."""
@@ -112,7 +112,7 @@ def _bounds(
     return bounds
 
 
-def _wished(subject: Subject, attempt: Attempt) -> tuple[dict[int, str] | None, ...]:
+def _collect_dims(subject: Subject, attempt: Attempt) -> tuple[dict[int, str] | None, ...]:
     """Names fail loudly where a dimension cannot be dynamic; torch's own Dim objects would silently become static."""
     return tuple(
         {dim: size for dim, size in subject.dynamic.get(name, {}).items() if size not in attempt.static} or None
@@ -167,11 +167,11 @@ def _name_and_map(model: ir.Model, modules: Collection[str]) -> dict[str, source
             origins[node.name] = sourcemap.read_scope(node.name, modules, node.doc_string)
     for node in model.graph.all_nodes():
         if origins[label_node(node)] == sourcemap.Origin():
-            origins[label_node(node)] = _before(node, origins)
+            origins[label_node(node)] = _inherit_origin(node, origins)
     return origins
 
 
-def _before(node: ir.Node, origins: Mapping[str, sourcemap.Origin]) -> sourcemap.Origin:
+def _inherit_origin(node: ir.Node, origins: Mapping[str, sourcemap.Origin]) -> sourcemap.Origin:
     """Where a node comes from that the exporter wrote nothing on: the last one of an operator's translation, after the others."""
     makers = [value.producer() for value in node.inputs if value is not None]
     known = (origins.get(label_node(maker)) for maker in makers if maker is not None)

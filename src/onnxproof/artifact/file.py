@@ -47,10 +47,10 @@ def describe(graph: Graph, exporter: str = "unknown", **made: Any) -> Artifact:
         bytes=sum(file.stat().st_size for file in files),
         nodes=len(graph.nodes),
         operators=dict(Counter(operators).most_common()),
-        inputs=tuple(_port(value) for value in graph.inputs),
-        outputs=tuple(_port(value) for value in graph.outputs),
+        inputs=tuple(_read_port(value) for value in graph.inputs),
+        outputs=tuple(_read_port(value) for value in graph.outputs),
         precision=recognise_precision(graph),
-        **_promised(model.metadata_props.get(SIGNATURE)),
+        **_read_promise(model.metadata_props.get(SIGNATURE)),
         **made,
     )
 
@@ -64,7 +64,7 @@ def _hash(files: Sequence[Path]) -> str:
     return digest.hexdigest()
 
 
-def _port(value: ir.Value) -> Port:
+def _read_port(value: ir.Value) -> Port:
     if not isinstance(value.type, ir.TensorType):
         return Port(read_name(value), "unknown", None)
     unnamed = {ir.DataType.UNDEFINED: "unknown", ir.DataType.STRING: "str"}
@@ -72,7 +72,7 @@ def _port(value: ir.Value) -> Port:
     return Port(read_name(value), unnamed.get(dtype) or dtype.numpy().name, read_dims(value))
 
 
-def _promised(signature: str | None) -> dict[str, Any]:
+def _read_promise(signature: str | None) -> dict[str, Any]:
     if signature is None:
         return {}
     try:

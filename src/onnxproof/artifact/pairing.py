@@ -39,7 +39,7 @@ def pair_inputs(
     lonely = [name for name in expected if name not in pairs]
     unknown = [name for name in names if name not in pairs]
     if lonely and unknown:
-        fitting = _by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
+        fitting = _pair_by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
         by_place = fitting or dict(zip(lonely, unknown, strict=False))
         pairs |= by_place
         told = ", ".join(f"{graph} ← {module}" for module, graph in by_place.items())
@@ -50,17 +50,17 @@ def pair_inputs(
     if unknown:
         message = f"the artifact takes {', '.join(unknown)}, which the module does not have; the module takes {', '.join(expected)}"
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
-    findings += [_unused(name, list(expected)) for name in lonely]
+    findings += [_tell_unused(name, list(expected)) for name in lonely]
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
-        findings.append(_order("inputs", names, list(expected)))
-    return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
+        findings.append(_tell_order("inputs", names, list(expected)))
+    return Pairing(pairs, (*findings, *_compare_dtypes(expected, ports, pairs)))
 
 
 # Inputs up to which every order is tried.
 MANY = 6
 
 
-def _by_shape(
+def _pair_by_shape(
     lonely: Sequence[str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
 ) -> dict[str, str] | None:
     """The one order in which every input fits its port, where the given one does not fit."""
@@ -84,7 +84,7 @@ def _fits(taken: Sequence[int | None], declared: Sequence[object] | None) -> boo
     return len(taken) == len(declared) and all(a == b for a, b in sizes if isinstance(a, int) and isinstance(b, int))
 
 
-def _dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> Iterator[Finding]:
+def _compare_dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> Iterator[Finding]:
     declared = {port.name: port.dtype for port in ports}
     for name, graph in pairs.items():
         module, artifact = expected[name], declared[graph]
@@ -101,20 +101,20 @@ def pair_outputs(
     fitting = promised if promised is not None and len(promised) == len(expected) else None
     wanted = dict(zip(expected, fitting or expected, strict=True))
     if set(wanted.values()) == set(names):
-        order = [_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
+        order = [_tell_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
     if named or fitting is not None:
-        return _outputs_by_name(wanted, names)
+        return _pair_by_name(wanted, names)
     pairs = dict(zip(expected, names, strict=False))
-    return Pairing(pairs, _unpaired(expected[len(names) :], names[len(expected) :]))
+    return Pairing(pairs, _tell_unpaired(expected[len(names) :], names[len(expected) :]))
 
 
-def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing:
+def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing:
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):
-        return Pairing(pairs, _unpaired(lonely, unknown))
+        return Pairing(pairs, _tell_unpaired(lonely, unknown))
     renamed, findings = dict(zip(lonely, unknown, strict=True)), []
     for module, graph in renamed.items():
         message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
@@ -123,13 +123,13 @@ def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing
     return Pairing(pairs | renamed, tuple(findings))
 
 
-def _unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ...]:
+def _tell_unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ...]:
     gone = [found("OX210", f"the artifact has no output {name}", where=Where(output=name)) for name in missing]
     more = ((name, f"the artifact has an output {name} that the module does not return") for name in extra)
     return (*gone, *(found("OX211", message, where=Where(output=name)) for name, message in more))
 
 
-def _unused(name: str, expected: Sequence[str]) -> Finding:
+def _tell_unused(name: str, expected: Sequence[str]) -> Finding:
     """Whoever feeds by position feeds what comes after it wrongly."""
     after = expected[expected.index(name) + 1 :]
     message = f"the artifact has no input {name}: nothing in the graph depends on it"
@@ -139,7 +139,7 @@ def _unused(name: str, expected: Sequence[str]) -> Finding:
     return found("OX226", message + shifted, severity="review", evidence={"shifted": after})
 
 
-def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:
+def _tell_order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:
     message = (
         f"the {what} come in another order: {', '.join(names)} in the artifact, {', '.join(expected)} in the module"
     )

@@ -34,9 +34,9 @@ def share_by_structure(
 
     `shapes` are those of `graph`'s own values; a fault changes values, seldom shapes.
     """
-    mine = [(op, shapes.get(name), name) for op, name in _results(graph)]
-    known = {name: np.shape(other_values[name]) for _, name in _results(other) if name in other_values}
-    theirs = [(op, known.get(name), name) for op, name in _results(other)]
+    mine = [(op, shapes.get(name), name) for op, name in _list_results(graph)]
+    known = {name: np.shape(other_values[name]) for _, name in _list_results(other) if name in other_values}
+    theirs = [(op, known.get(name), name) for op, name in _list_results(other)]
     # autojunk leaves out what occurs often in long lists, and layers that repeat are all of a graph.
     matcher = SequenceMatcher(None, [str(one[:2]) for one in mine], [str(one[:2]) for one in theirs], autojunk=False)
     pairs = {}
@@ -49,7 +49,7 @@ def share_by_structure(
     return pairs
 
 
-def _results(graph: Graph) -> list[tuple[str, str]]:
+def _list_results(graph: Graph) -> list[tuple[str, str]]:
     """Operators and their first results. Constants stand anywhere; they would only break the runs."""
     nodes = (node for node in graph.nodes if node.outputs and node.op_type not in ("Constant", "Identity"))
     return [(node.op_type, read_name(node.outputs[0])) for node in nodes]

@@ -58,7 +58,7 @@ def capture(subject: Subject) -> Captured:
     outputs = tuple(
         str(spec.arg.name) for spec in exported.graph_signature.output_specs if spec.kind.name == "USER_OUTPUT"
     )
-    return Captured(exported, translated, simplified, outputs, _origins(exported))
+    return Captured(exported, translated, simplified, outputs, _collect_origins(exported))
 
 
 def _export(subject: Subject, leaves: tuple[torch.Tensor, ...], dims: Any) -> Any:
@@ -67,7 +67,7 @@ def _export(subject: Subject, leaves: tuple[torch.Tensor, ...], dims: Any) -> An
     )
 
 
-def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
+def _collect_origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
     origins = {}
     for node in program.graph.nodes:
         if node.op == "call_function":
@@ -75,7 +75,7 @@ def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
             scopes = list((node.meta.get("nn_module_stack") or {}).values())
             origin = Origin(op=str(node.target))
             if scopes:
-                origin = replace(origin, module=unwrap_scope(scopes[-1][0]), cls=_class_name(scopes[-1][1]))
+                origin = replace(origin, module=unwrap_scope(scopes[-1][0]), cls=_name_class(scopes[-1][1]))
             if frame:
                 text = frame["text"].strip() or None
                 origin = replace(origin, file=frame["file"], line=int(frame["line"]), text=text)
@@ -83,7 +83,7 @@ def _origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
     return origins
 
 
-def _class_name(cls: Any) -> str:
+def _name_class(cls: Any) -> str:
     return cls if isinstance(cls, str) else f"{cls.__module__}.{cls.__qualname__}"
 
 
@@ -116,7 +116,7 @@ def compute_truth(
                     # As the exporter names the results of such a node, so that they are found by name.
                     values[f"{node.name}__{i}"] = to_numpy(value)
 
-    arguments = _arguments(captured.program, subject, inputs)
+    arguments = _collect_arguments(captured.program, subject, inputs)
     try:
         with widen_inside(believed):
             wide = [a.to(torch.float64) if a.is_floating_point() else a for a in arguments]
@@ -137,7 +137,7 @@ def find_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) ->
 
     # Where it refuses these sizes, what was seen until then counts.
     with suppress(Exception), torch.no_grad():
-        _Watched(captured.program, look).run(*_arguments(captured.program, subject, inputs))
+        _Watched(captured.program, look).run(*_collect_arguments(captured.program, subject, inputs))
     return found[0] if found else None
 
 
@@ -153,7 +153,7 @@ def trace_outputs(subject: Subject, inputs: Arrays) -> list[Array] | None:
     return [to_numpy(output) for output in (outputs if isinstance(outputs, tuple) else (outputs,))]
 
 
-def _arguments(program: torch.export.ExportedProgram, subject: Subject, inputs: Arrays) -> list[torch.Tensor]:
+def _collect_arguments(program: torch.export.ExportedProgram, subject: Subject, inputs: Arrays) -> list[torch.Tensor]:
     """What the program takes: weights and constants that it holds, and the inputs."""
     leaves = iter([to_torch(inputs[name]) for name in subject.inputs.tensors])
     held: Any = {**program.constants, **program.state_dict}

@@ -94,25 +94,25 @@ class Locator:
 
     def locate(self, inputs: Arrays, *, explained: bool = False) -> Blame:
         """The blame for what happens on these inputs; where rounding explains it, what magnifies the rounding."""
-        blame = self._located(inputs, explained)
+        blame = self._find_blame(inputs, explained)
         self._evaluators.clear()
         reached = self._provenance.dependents(self._outputs)
         culprits = tuple(replace(one, outputs=reached.get(one.node, ())) for one in blame.culprits)
         return replace(blame, culprits=culprits)
 
-    def _located(self, inputs: Arrays, explained: bool) -> Blame:
-        truth, least = self._truth(inputs)
-        form = self._form(inputs)
+    def _find_blame(self, inputs: Arrays, explained: bool) -> Blame:
+        truth, least = self._find_truth(inputs)
+        form = self._find_form_change(inputs)
         if form is not None:
             return Blame(form)
-        feed = self._feed(self._graph, inputs)
-        aligned = self._aligned(inputs, feed)
+        feed = self._make_feed(self._graph, inputs)
+        aligned = self._align(inputs, feed)
         # What the module itself says of its outputs comes first: the captured program may be wrong already.
         known = Layered(
             {graph: truth[module] for module, graph in self._outputs.items() if module in truth}, aligned.values
         )
         values = self._runtime.store()
-        found = follow(self._exact(self._graph), feed, known, values)
+        found = follow(self._pick_evaluator(self._graph), feed, known, values)
         culprits = self._provenance.suspects(found, least)
         every = Layered(known, values, feed)
         if explained or not culprits:
@@ -120,38 +120,38 @@ class Locator:
             self._evaluators.clear()
             blamed = self._runtime.magnified if explained else self._runtime.blame
             return replace(blamed(inputs, every), aligned=aligned.how)
-        stage = self._step(inputs, truth, culprits, aligned)
-        culprits = self._ranked(culprits, feed, known)
+        stage = self._find_step(inputs, truth, culprits, aligned)
+        culprits = self._rank_culprits(culprits, feed, known)
         return Blame(
             stage,
             reproduce_culprits(self._graph, culprits, known, every, self._runtime.out),
-            removed=self._removed(culprits[0]) if stage == "simplify" else (),
-            path=self._way(feed, known, found),
+            removed=self._list_removed(culprits[0]) if stage == "simplify" else (),
+            path=self._trace_way(feed, known, found),
             births=self._runtime.births(inputs),
             aligned=aligned.how,
         )
 
-    def _exact(self, graph: Graph) -> Evaluator:
+    def _pick_evaluator(self, graph: Graph) -> Evaluator:
         if graph not in self._evaluators:
             self._evaluators[graph] = Evaluator.exact(*graph.separated, keep_lossy_casts=self._lossy)
         return self._evaluators[graph]
 
-    def _truth(self, inputs: Arrays) -> tuple[Values, float]:
+    def _find_truth(self, inputs: Arrays) -> tuple[Values, float]:
         """The outputs in float64 (or as PyTorch gives them, where it cannot do that), and the error that counts then."""
         try:
             return self._double.run(inputs), WORTH_TELLING
         except Unavailable:
             return {name: widen_array(array) for name, array in self._eager.run(inputs).items()}, PARTED
 
-    def _feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
+    def _make_feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
         return {name: widen_array(array) for name, array in self._runtime.own(graph, inputs).items()}
 
-    def _fresh_feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
+    def _make_fresh_feed(self, graph: Graph, inputs: Arrays) -> dict[str, Array]:
         """The same for a fresh export, which names its inputs as it likes."""
         own = (widen_array(inputs[name]) for name in self._subject.inputs.tensors)
         return dict(zip(list_names(graph.inputs), own, strict=False))
 
-    def _form(self, inputs: Arrays) -> Stage | None:
+    def _find_form_change(self, inputs: Arrays) -> Stage | None:
         """The step that changes an output's dtype, where one is changed."""
         if self._captured is None:
             return None
@@ -164,10 +164,10 @@ class Locator:
                 return "simplify" if translated == wanted != simplified else "translate"
         return None
 
-    def _aligned(self, inputs: Arrays, feed: Values) -> Aligned:
+    def _align(self, inputs: Arrays, feed: Values) -> Aligned:
         """True values for as many values of the artifact as possible."""
         if self._other is not None:
-            return self._aligned_with(self._other, self._feed(self._other, inputs), {}, feed)
+            return self._align_with(self._other, self._make_feed(self._other, inputs), {}, feed)
         if self._captured is None:
             return Aligned({})
         try:
@@ -176,33 +176,33 @@ class Locator:
             return Aligned({})
         self._program = program
         fresh = self._captured.simplified or self._captured.translated
-        return self._aligned_with(fresh, self._fresh_feed(fresh, inputs), program, feed)
+        return self._align_with(fresh, self._make_fresh_feed(fresh, inputs), program, feed)
 
-    def _aligned_with(self, fresh: Graph, own: Values, program: Values, feed: Values) -> Aligned:
+    def _align_with(self, fresh: Graph, own: Values, program: Values, feed: Values) -> Aligned:
         """Values of a right graph, paired with the artifact's by name or by structure."""
         between = self._runtime.store()
-        introduced = tuple(follow(self._exact(fresh), own, program, between))
+        introduced = tuple(follow(self._pick_evaluator(fresh), own, program, between))
         true = Layered(program, between)
         share = share_by_name(self._graph, true)
         if share >= ENOUGH:
             return Aligned(true, "name", introduced)
-        pairs = share_by_structure(self._graph, self._shapes(feed), fresh, true)
+        pairs = share_by_structure(self._graph, self._measure_shapes(feed), fresh, true)
         if share >= SOME:  # the same exporter, with other settings: what it names alike is alike
             pairs |= {name: name for name in list_values(self._graph) if name in true}
         return Aligned(Renamed(true, pairs), "structure" if pairs else None, introduced)
 
-    def _shapes(self, feed: Values) -> dict[str, tuple[int, ...]]:
+    def _measure_shapes(self, feed: Values) -> dict[str, tuple[int, ...]]:
         """Shapes of the artifact's own values on this input."""
         values = self._runtime.store()
-        follow(self._exact(self._graph), feed, {}, values)
+        follow(self._pick_evaluator(self._graph), feed, {}, values)
         return {name: values[name].shape for name in values}
 
-    def _step(self, inputs: Arrays, truth: Arrays, culprits: list[Culprit], aligned: Aligned) -> Stage | None:
+    def _find_step(self, inputs: Arrays, truth: Arrays, culprits: list[Culprit], aligned: Aligned) -> Stage | None:
         """The first rung of the ladder that parts: capture, translate or simplify."""
         if self._other is not None:
             return "simplify"
         if aligned.how != "name":
-            return self._traced_step(inputs)
+            return self._find_traced_step(inputs)
         assert self._captured is not None  # names come from it
         pairs = zip(self._captured.outputs, list(truth), strict=False)
         both = [(v, name) for v, name in pairs if v in self._program and name in self._outputs]
@@ -211,14 +211,14 @@ class Locator:
         if self._captured.simplified is None:
             return "translate"
         translated = self._captured.translated
-        before = follow(self._exact(translated), self._fresh_feed(translated, inputs), self._program)
+        before = follow(self._pick_evaluator(translated), self._make_fresh_feed(translated, inputs), self._program)
         share = culprits[0].introduced / 10
         if find_worst(before) > share:
             return "translate"
         # Where a fresh export is right, the file was made or changed by something else than this exporter.
         return "simplify" if find_worst(aligned.fresh) > share else "translate"
 
-    def _traced_step(self, inputs: Arrays) -> Stage | None:
+    def _find_traced_step(self, inputs: Arrays) -> Stage | None:
         """A file that another exporter made: did tracing, as that exporter does it, already lose the meaning?"""
         traced = trace_outputs(self._subject, inputs)
         if traced is None:
@@ -227,7 +227,7 @@ class Locator:
         apart = any(measure_distance(a, b) > PARTED for a, b in zip(traced, eager, strict=False))
         return "capture" if apart else "translate"
 
-    def _ranked(self, culprits: list[Culprit], feed: Values, known: Values) -> list[Culprit]:
+    def _rank_culprits(self, culprits: list[Culprit], feed: Values, known: Values) -> list[Culprit]:
         """Several culprits by what they contribute to the error of the outputs: how much of it goes when one alone is mended."""
         if len(culprits) < 2 or len(self._graph.nodes) > MENDED_UP_TO:
             return culprits
@@ -235,7 +235,7 @@ class Locator:
 
         def left(mended: str | None) -> float:
             truth = {**outputs, **({mended: known[mended]} if mended is not None else {})}
-            found = follow(self._exact(self._graph), feed, truth, replace=mended is not None, keep=outputs)
+            found = follow(self._pick_evaluator(self._graph), feed, truth, replace=mended is not None, keep=outputs)
             # Finite: the difference of two infinite errors would be NaN.
             return min(find_worst([one for one in found if one.value in outputs and one.value != mended]), 1e300)
 
@@ -243,7 +243,7 @@ class Locator:
         first = [replace(c, contributes=max(0.0, total - left(c.value))) for c in culprits[:MENDED]]
         return sorted(first, key=lambda c: -(c.contributes or 0.0)) + culprits[MENDED:]
 
-    def _removed(self, culprit: Culprit) -> tuple[str, ...]:
+    def _list_removed(self, culprit: Culprit) -> tuple[str, ...]:
         """Nodes right before the culprit that the exporter's optimiser took out."""
         captured = self._captured
         if captured is None or captured.simplified is None:
@@ -255,9 +255,9 @@ class Locator:
         gone = [node for node in makers if node and captured.simplified.writer(read_name(node.outputs[0])) is None]
         return tuple(f"{node.op_type} {label_node(node)}" for node in gone)
 
-    def _way(self, feed: Values, known: Values, found: list[Introduced]) -> tuple[Step, ...]:
+    def _trace_way(self, feed: Values, known: Values, found: list[Introduced]) -> tuple[Step, ...]:
         """The error's way through the graph when it is left to travel."""
-        free = follow(self._exact(self._graph), feed, known, replace=False)
+        free = follow(self._pick_evaluator(self._graph), feed, known, replace=False)
         errors = {one.value: one.error for one in free if one.error > 1e-12}
         own = {one.node: one.error for one in found}
         steps = session_values.trace_way(self._graph, errors, self._provenance.modules())

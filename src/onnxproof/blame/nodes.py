@@ -64,7 +64,7 @@ def follow(
         array = np.asarray(result)
         if name in truth:
             true = truth[name]
-            found.append(_introduced(stop, name, array, true, name in evaluator.outputs))
+            found.append(_measure_error(stop, name, array, true, name in evaluator.outputs))
             if replace and name not in keep and array.shape == true.shape:
                 # The next node was written for the graph's dtype.
                 return true.astype(array.dtype, copy=False)
@@ -80,10 +80,10 @@ def follow(
     return found
 
 
-def _introduced(stop: Stop, name: str, result: Array, true: Array, output: bool) -> Introduced:
+def _measure_error(stop: Stop, name: str, result: Array, true: Array, output: bool) -> Introduced:
     if output and result.shape != true.shape:
         return Introduced(stop.node, stop.op, name, np.inf)
-    error, place = _worst(result, true)
+    error, place = _locate_worst(result, true)
     if place is None or error <= WORTH_TELLING:
         return Introduced(stop.node, stop.op, name, error)
     return Introduced(stop.node, stop.op, name, error, to_plain(true.ravel()[place]), to_plain(result.ravel()[place]))
@@ -91,14 +91,14 @@ def _introduced(stop: Stop, name: str, result: Array, true: Array, output: bool)
 
 def measure_distance(value: Array, true: Array) -> float:
     """Largest difference relative to the local scale; infinite for another shape or another pattern of NaN and infinities."""
-    return _worst(value, true)[0]
+    return _locate_worst(value, true)[0]
 
 
-def _worst(value: Array, true: Array) -> tuple[float, int | None]:
+def _locate_worst(value: Array, true: Array) -> tuple[float, int | None]:
     """The distance, and the flat place of the worst element."""
     if value.shape != true.shape:
         # The same numbers in another shape are no error of an inner value; an output's shape is asked about before.
-        return (np.inf, None) if value.size != true.size else _worst(value.reshape(true.shape), true)
+        return (np.inf, None) if value.size != true.size else _locate_worst(value.reshape(true.shape), true)
     if not true.size or np.array_equal(value, true):  # most nodes do exactly what they should
         return 0.0, None
     if true.dtype.kind not in "fc" or value.dtype.kind not in "fc":
@@ -106,8 +106,8 @@ def _worst(value: Array, true: Array) -> tuple[float, int | None]:
         return (1.0, int(differing[0])) if differing.size else (0.0, None)
     worst, place, start = 0.0, 0, 0
     with np.errstate(all="ignore"):
-        for v, t in _slabs(value, true):
-            wide_v, wide_t = _overflown(to_float64(v)), _overflown(to_float64(t))
+        for v, t in _cut_slabs(value, true):
+            wide_v, wide_t = _overflow(to_float64(v)), _overflow(to_float64(t))
             odd = classify(wide_v) != classify(wide_t)
             if odd.any():
                 return np.inf, start + int(odd.argmax())
@@ -119,13 +119,13 @@ def _worst(value: Array, true: Array) -> tuple[float, int | None]:
     return worst, place
 
 
-def _overflown(values: Floats) -> Floats:
+def _overflow(values: Floats) -> Floats:
     """What float32 cannot hold is infinite there; its largest number stands for infinity too (nan_to_num makes it so)."""
     beyond = np.abs(values) > LARGEST
     return np.where(beyond, np.copysign(np.inf, values), values) if beyond.any() else values
 
 
-def _slabs(value: Array, true: Array) -> Iterator[tuple[Array, Array]]:
+def _cut_slabs(value: Array, true: Array) -> Iterator[tuple[Array, Array]]:
     """Whole rows, about a million elements at a time: comparing must not need several copies of a large value."""
     if true.size <= SLAB or true.ndim < 2:
         yield value, true

@@ -33,7 +33,7 @@ class Provenance:
     def _origins(self) -> Mapping[str, Origin]:
         return self.captured.origins if self.captured is not None else {}
 
-    def _origin(self, node: str, value: str) -> Origin:
+    def _find_origin(self, node: str, value: str) -> Origin:
         return self.sources.get(node) or self._origins.get(value) or Origin()
 
     def modules(self) -> dict[str, str | None]:
@@ -51,10 +51,10 @@ class Provenance:
         for one in sorted((f for f in found if f.error > least), key=lambda f: -f.error):
             worst.setdefault(one.node, one)
         nodes = {label_node(node): node for node in self.graph.nodes}
-        return [self._culprit(one, nodes.get(one.node)) for one in list(worst.values())[:SHOWN]]
+        return [self._make_culprit(one, nodes.get(one.node)) for one in list(worst.values())[:SHOWN]]
 
-    def _culprit(self, one: Introduced, node: ir.Node | None) -> Culprit:
-        origin = self._origin(one.node, one.value)
+    def _make_culprit(self, one: Introduced, node: ir.Node | None) -> Culprit:
+        origin = self._find_origin(one.node, one.value)
         border = node is not None and (self.graph.function(node) is not None or any(True for _ in list_subgraphs(node)))
         return Culprit(
             one.node,
@@ -66,7 +66,7 @@ class Provenance:
             origin.text,
             origin.cls,
             one.value,
-            attributes=_attributes(node) if node is not None else {},
+            attributes=_read_attributes(node) if node is not None else {},
             expected=one.expected,
             got=one.got,
             rule=origin.rule,
@@ -81,7 +81,7 @@ class Provenance:
             origin = self._origins.get(call, Origin())
             births.append(Birth(name_stage(BASELINE), call, origin.op or "", origin.file, origin.line))
         if node is not None:
-            origin = self._origin(label_node(node), read_name(node.outputs[0]))
+            origin = self._find_origin(label_node(node), read_name(node.outputs[0]))
             births.append(Birth(name_stage(CANDIDATE), label_node(node), node.op_type, origin.file, origin.line))
         return tuple(births)
 
@@ -94,12 +94,12 @@ class Provenance:
         return reached
 
 
-def _attributes(node: ir.Node) -> dict[str, Any]:
+def _read_attributes(node: ir.Node) -> dict[str, Any]:
     """The attributes of a node as plain data, without its subgraphs."""
-    return {name: _plain(attribute) for name, attribute in node.attributes.items() if not list_graphs(attribute)}
+    return {name: _simplify(attribute) for name, attribute in node.attributes.items() if not list_graphs(attribute)}
 
 
-def _plain(attribute: ir.Attr) -> Any:
+def _simplify(attribute: ir.Attr) -> Any:
     if attribute.type == ir.AttributeType.TENSOR:
         return f"tensor of shape {list(attribute.as_tensor().shape)}"
     return list(attribute.value) if isinstance(attribute.value, tuple) else attribute.value

@@ -32,11 +32,11 @@ def reproduce_culprits(
     """The culprits, the first ones with a model of one node each, ready to be attached to a report."""
     if folder is None:
         return tuple(culprits)
-    first = [replace(one, reproduction=_folder(graph, one, truth, fed, folder)) for one in culprits[:REPRODUCED]]
+    first = [replace(one, reproduction=_attempt(graph, one, truth, fed, folder)) for one in culprits[:REPRODUCED]]
     return (*first, *culprits[REPRODUCED:])
 
 
-def _folder(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: Path) -> str | None:
+def _attempt(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: Path) -> str | None:
     if culprit.value is None or culprit.value not in truth:
         return None
     # A reproduction is an extra: a full disk must not cost the blame.
@@ -55,9 +55,9 @@ def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected:
     if unknown:
         raise NotAlone(f"the value {unknown[0]} is not known")
     alone = graph.piece(inputs, [graph.values[value]])
-    answer = _narrowed(expected, graph.types.get(value))
-    fed = [_narrowed(known[name], graph.types.get(name)) for name in list_names(inputs)]
-    feeds = _numbered(alone.graph, fed, answer)
+    answer = _narrow(expected, graph.types.get(value))
+    fed = [_narrow(known[name], graph.types.get(name)) for name in list_names(inputs)]
+    feeds = _rename_values(alone.graph, fed, answer)
     # Exporters put slashes into names of nodes.
     target = folder / (re.sub(r"[^A-Za-z0-9_.-]+", "_", node_name)[:100].strip("_.") or "node")
     target.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected:
     return target
 
 
-def _numbered(alone: ir.Graph, fed: Sequence[Array], answer: Array) -> dict[str, Array]:
+def _rename_values(alone: ir.Graph, fed: Sequence[Array], answer: Array) -> dict[str, Array]:
     """Give the values of a graph of one node plain names, and the types of what is fed; what is fed, by these names."""
     (node,) = alone
     for i, output in enumerate(node.outputs):
@@ -80,17 +80,17 @@ def _numbered(alone: ir.Graph, fed: Sequence[Array], answer: Array) -> dict[str,
         if value is not None:
             value.name = f"input_{i}"
     for value, array in zip(alone.inputs, fed, strict=True):
-        value.type, value.shape = _type(array), ir.Shape(array.shape)
+        value.type, value.shape = _make_type(array), ir.Shape(array.shape)
     (result,) = alone.outputs
-    result.type, result.shape = _type(answer), None
+    result.type, result.shape = _make_type(answer), None
     return {read_name(value): array for value, array in zip(alone.inputs, fed, strict=True)}
 
 
-def _type(array: Array) -> ir.TensorType:
+def _make_type(array: Array) -> ir.TensorType:
     return ir.TensorType(ir.DataType.from_numpy(array.dtype))
 
 
-def _narrowed(array: Array, dtype: int | None) -> Array:
+def _narrow(array: Array, dtype: int | None) -> Array:
     """A float64 truth in the dtype that the graph has there; what is unknown is taken for float32."""
     if dtype:
         return array.astype(ir.DataType(dtype).numpy())

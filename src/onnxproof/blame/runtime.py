@@ -63,14 +63,14 @@ class Runtime:
         if self._has_cpu and not self._far(replace(self.settings, providers=(CPU,)), inputs, truth):
             return Blame("provider")
         if not self.candidate.abilities.rewrites or self._far(self._plain, inputs, truth):
-            return self._kernel(inputs, truth)
+            return self._blame_kernel(inputs, truth)
         rewrite = find_healing_rewrite(
             lambda off: not self._far(replace(self.settings, disabled_optimizers=off), inputs, truth)
         )
         if not self.candidate.abilities.inner_values:
             return Blame("optimize", rewrite=rewrite, unseen=True)
         # Showing inner values forbids some fusions: where the fault vanishes with them, the proof says so.
-        seen = self._watched(self.settings, inputs, truth)
+        seen = self._watch(self.settings, inputs, truth)
         gone = all(seen.errors.get(name, 0.0) <= PARTED for name in list_names(self._graph.outputs))
         return Blame("optimize", rewrite=rewrite, vanishes=gone)
 
@@ -86,15 +86,15 @@ class Runtime:
 
     def magnified(self, inputs: Arrays, truth: Layered) -> Blame:
         """Nothing is wrong but the conditioning: which nodes make small errors large."""
-        seen = self._watched(self._plain, inputs, truth)
+        seen = self._watch(self._plain, inputs, truth)
         found = session.find_amplifiers(self._graph, seen, self.provenance.modules(), 6e-8)
         return Blame("precision", amplifiers=tuple(found))
 
-    def _kernel(self, inputs: Arrays, truth: Layered) -> Blame:
+    def _blame_kernel(self, inputs: Arrays, truth: Layered) -> Blame:
         """The runtime departs without any rewrite: by a kernel of its own, or because the graph is so written that float32 loses it."""
-        seen = self._watched(self._plain, inputs, truth)
+        seen = self._watch(self._plain, inputs, truth)
         found = session.find_departures(self._graph, seen)[:1]
-        stage: Stage = "translate" if self._written_so(inputs, truth, found) else "kernel"
+        stage: Stage = "translate" if self._is_written_so(inputs, truth, found) else "kernel"
         return Blame(
             stage,
             reproduce_culprits(self._graph, self.provenance.suspects(found), truth, truth, self.out),
@@ -103,7 +103,7 @@ class Runtime:
             unseen=not self.candidate.abilities.inner_values,
         )
 
-    def _written_so(self, inputs: Arrays, truth: Values, found: Sequence[Introduced]) -> bool:
+    def _is_written_so(self, inputs: Arrays, truth: Values, found: Sequence[Introduced]) -> bool:
         """Whether an evaluator that rounds each operation as IEEE asks departs as well: then no kernel is wrong."""
         values = self.store()
         try:
@@ -120,7 +120,7 @@ class Runtime:
         model, weights = self._graph.separated
         follow(Evaluator(model, FAITHFUL_OPS, weights), self.own(self._graph, inputs), {}, values)
 
-    def _watched(self, settings: SessionSettings, inputs: Arrays, truth: Layered) -> session.Seen:
+    def _watch(self, settings: SessionSettings, inputs: Arrays, truth: Layered) -> session.Seen:
         if not self.candidate.abilities.inner_values:
             return session.Seen()
         with suppress(Rejected, MemoryError, ValueError):
@@ -137,9 +137,9 @@ class Runtime:
         """Where the first NaN or infinity is born on either side, if the inputs have none."""
         if any(map(session.has_nonfinite, inputs.values())):
             return ()
-        return self.provenance.births(inputs, node or self._first_nonfinite(inputs))
+        return self.provenance.births(inputs, node or self._find_nonfinite(inputs))
 
-    def _first_nonfinite(self, inputs: Arrays) -> ir.Node | None:
+    def _find_nonfinite(self, inputs: Arrays) -> ir.Node | None:
         values = self.store()
         with suppress(Exception):  # what was evaluated until then counts
             self._evaluate(inputs, values)

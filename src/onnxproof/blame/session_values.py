@@ -75,11 +75,11 @@ def watch(
             if has_nonfinite(value):
                 seen.nonfinite.add(name)
             if seen.errors[name] > DEPARTED and value.shape == true.shape and value.size:
-                seen.worst[name] = _element(value, true)
+                seen.worst[name] = _pick_element(value, true)
     return seen
 
 
-def _element(value: Array, true: Array) -> tuple[Any, Any]:
+def _pick_element(value: Array, true: Array) -> tuple[Any, Any]:
     if value.dtype.kind != "f":
         place = int(np.argmax(value.ravel() != true.ravel()))
     else:
@@ -92,7 +92,7 @@ def find_departures(graph: Graph, seen: Seen) -> list[Introduced]:
     """Nodes whose result is far off though their inputs were not."""
     found = []
     for node in graph.nodes:
-        inherited = _largest(seen.errors, node.inputs)
+        inherited = _find_largest(seen.errors, node.inputs)
         for name in list_names(node.outputs):
             error = seen.errors.get(name, 0.0)
             if error > DEPARTED and error > FACTOR * inherited:
@@ -102,7 +102,7 @@ def find_departures(graph: Graph, seen: Seen) -> list[Introduced]:
     return found
 
 
-def _largest(errors: Mapping[str, float], values: Sequence[ir.Value | None]) -> float:
+def _find_largest(errors: Mapping[str, float], values: Sequence[ir.Value | None]) -> float:
     return max((errors.get(name, 0.0) for name in list_names(values)), default=0.0)
 
 
@@ -110,7 +110,7 @@ def trace_way(graph: Graph, errors: Mapping[str, float], modules: Mapping[str, s
     """The error's way through the graph: every node whose result is off, with what it inherits."""
     steps = []
     for node in graph.nodes:
-        error, inherited = _largest(errors, node.outputs), _largest(errors, node.inputs)
+        error, inherited = _find_largest(errors, node.outputs), _find_largest(errors, node.inputs)
         if error > 0:
             # inf − inf is NaN: behind an infinite error nothing is told of a node's own.
             own = max(0.0, error - inherited) if np.isfinite(inherited) else 0.0
@@ -123,7 +123,7 @@ def find_amplifiers(graph: Graph, seen: Seen, modules: Mapping[str, str | None],
     """Nodes that make a small error of their inputs a large one, the strongest first; `introduced` holds the factor."""
     found = []
     for node in graph.nodes:
-        error, inherited = _largest(seen.errors, node.outputs), _largest(seen.errors, node.inputs)
+        error, inherited = _find_largest(seen.errors, node.outputs), _find_largest(seen.errors, node.inputs)
         factor = error / max(inherited, least)
         if inherited > 0 and np.isfinite(error) and factor > AMPLIFIES and error > 100 * least:
             found.append(Step(label_node(node), node.op_type, factor, inherited, modules.get(label_node(node))))

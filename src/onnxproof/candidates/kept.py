@@ -20,7 +20,7 @@ FRESH = 24 * 3600.0
 
 def keep_folder(name: str, fill: Callable[[Path], None]) -> Path:
     """The folder of that name; one that is not there is filled under another name first, so that nobody sees half of it."""
-    kept = _cache() / name
+    kept = _open_cache() / name
     if kept.is_dir():
         return kept
     making = Path(tempfile.mkdtemp(dir=kept.parent, prefix=".making-"))
@@ -38,7 +38,7 @@ def keep_folder(name: str, fill: Callable[[Path], None]) -> Path:
 
 def keep_list(name: str, ask: Callable[[], Sequence[str]]) -> list[str]:
     """What `ask` answered within the last day, or answers now."""
-    kept = _cache() / f"{name}.json"
+    kept = _open_cache() / f"{name}.json"
     if kept.is_file() and time.time() - kept.stat().st_mtime < FRESH:
         return list(json.loads(kept.read_text(encoding="utf-8")))
     answer = list(ask())
@@ -60,7 +60,7 @@ def run_installer(command: Sequence[str], purpose: str) -> str:
     return done.stdout
 
 
-def _cache() -> Path:
+def _open_cache() -> Path:
     folder = user_cache_path("onnxproof") / "runtimes"
     try:
         folder.mkdir(parents=True, exist_ok=True)

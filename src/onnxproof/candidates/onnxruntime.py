@@ -38,9 +38,9 @@ class Onnxruntime:
     def open(
         self, model: Path | bytes, settings: SessionSettings, renamed: Mapping[str, str] | None = None
     ) -> OnnxruntimeSession:
-        return OnnxruntimeSession(self._session(model, settings), settings, renamed or {})
+        return OnnxruntimeSession(self._make_session(model, settings), settings, renamed or {})
 
-    def _session(self, model: Path | bytes, settings: SessionSettings, options: Any = None) -> Any:
+    def _make_session(self, model: Path | bytes, settings: SessionSettings, options: Any = None) -> Any:
         exchange.check_providers(settings.providers, self.providers(), f"this onnxruntime {onnxruntime.__version__}")
         try:
             return serve.make_session(
@@ -67,14 +67,14 @@ class Onnxruntime:
             written = Path(folder) / "session.onnx"
             if results:
                 options.optimized_model_filepath = str(written)
-            session = self._session(model, settings, options)
+            session = self._make_session(model, settings, options)
             call = OnnxruntimeSession(session, settings, renamed).prepare(inputs).run
             began, count = time.perf_counter(), 0
             while count < runs[1] and (count < runs[0] or time.perf_counter() - began < seconds):
                 call()
                 count += 1
             events = json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))
-            return Profiled(count, read_node_times(events), _results(written))
+            return Profiled(count, read_node_times(events), _read_results(written))
 
 
 def read_node_times(events: Iterable[Any]) -> list[NodeTime]:
@@ -88,7 +88,7 @@ def read_node_times(events: Iterable[Any]) -> list[NodeTime]:
     return found
 
 
-def _results(written: Path) -> dict[str, list[str]]:
+def _read_results(written: Path) -> dict[str, list[str]]:
     if not written.is_file():
         return {}
     from onnxproof.graph.view import Graph, list_names  # it takes a moment to import, and only a profile asks
@@ -114,7 +114,7 @@ class OnnxruntimeSession:
             values = self._arrays.prepared(given)()
         except Exception as error:
             raise exchange.refuse_input(str(error).strip(), isinstance(error, MemoryError)) from error
-        return self._named(values)
+        return self._name_outputs(values)
 
     def pace(self, inputs: Arrays) -> Sequence[float]:
         return serve.time_runs(self._arrays.prepared(self._feed(inputs)))
@@ -129,9 +129,9 @@ class OnnxruntimeSession:
 
     def prepare(self, inputs: Arrays, *, bound: bool = False) -> Call:
         given = self._feed(inputs)
-        return self._bound(given) if bound else Call(self._arrays.prepared(given), self._named)
+        return self._bind(given) if bound else Call(self._arrays.prepared(given), self._name_outputs)
 
-    def _bound(self, given: Arrays) -> Call:
+    def _bind(self, given: Arrays) -> Call:
         session, binding = self._session, self._session.io_binding()
         for name, array in given.items():
             binding.bind_ortvalue_input(name, self._arrays.wrapped(name, array))
@@ -142,10 +142,10 @@ class OnnxruntimeSession:
             session.run_with_iobinding(binding)
             return binding
 
-        return Call(run, lambda done: self._named([serve.unwrap(value) for value in done.get_outputs()]))
+        return Call(run, lambda done: self._name_outputs([serve.unwrap(value) for value in done.get_outputs()]))
 
     def _feed(self, inputs: Arrays) -> Outputs:
         return exchange.feed(inputs, self._arrays.inputs, self._renamed)
 
-    def _named(self, values: Sequence[Any]) -> Outputs:
+    def _name_outputs(self, values: Sequence[Any]) -> Outputs:
         return exchange.name_outputs(values, self._arrays.outputs)

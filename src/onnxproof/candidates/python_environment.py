@@ -14,17 +14,17 @@ from onnxproof.candidates.remote import PATIENCE, RemoteRuntime
 def reach_environment(interpreter: str) -> PythonEnvironment:
     """One process for all sessions of an interpreter."""
     # The path is part of the key: a relative one means another interpreter in another folder.
-    return _environment(interpreter, _absolute(interpreter))
+    return _open_environment(interpreter, _make_absolute(interpreter))
 
 
 @cache
-def _environment(interpreter: str, path: str) -> PythonEnvironment:
+def _open_environment(interpreter: str, path: str) -> PythonEnvironment:
     there = PythonEnvironment(interpreter)
     atexit.register(there.stop)
     return there
 
 
-def _absolute(interpreter: str) -> str:
+def _make_absolute(interpreter: str) -> str:
     """Its path, links not followed: an environment is known by the link to its interpreter."""
     return os.path.abspath(os.path.expanduser(interpreter))
 
@@ -33,7 +33,7 @@ class PythonEnvironment(RemoteRuntime):
     """Another interpreter's onnxruntime."""
 
     def __init__(self, interpreter: str, *, patience: float = PATIENCE) -> None:
-        path = _absolute(interpreter)
+        path = _make_absolute(interpreter)
         super().__init__(
             f"python:{interpreter}",
             lambda: [path, str(Path(serve.__file__).resolve())],

@@ -25,7 +25,7 @@ FIRST_WITH_NUMPY_2 = Version("1.19.0")
 
 def list_releases() -> list[Version]:
     """Every stable release that the index has for this interpreter, oldest first."""
-    found = keep_list(f"{_platform()}-releases", _ask_index)
+    found = keep_list(f"{_name_platform()}-releases", _ask_index)
     return sorted(version for version in map(Version, found) if not version.is_prerelease)
 
 
@@ -53,7 +53,7 @@ def reach_release(text: str) -> RemoteRuntime:
     [exact] = choose_releases(text)
     there = RemoteRuntime(
         exact,
-        lambda: _command(Version(exact.partition("==")[2])),
+        lambda: _build_command(Version(exact.partition("==")[2])),
         expected="a release of onnxruntime that this interpreter runs",
         advice="another release may",
     )
@@ -74,7 +74,7 @@ def install_release(version: Version) -> list[Path]:
     return [release, _install(numpy)]
 
 
-def _command(version: Version) -> list[str]:
+def _build_command(version: Version) -> list[str]:
     folders = map(str, install_release(version))
     # Isolated and without `site`: it sees the standard library and these folders.
     return [sys.executable, "-I", "-S", str(Path(serve.__file__).resolve()), *folders]
@@ -93,7 +93,7 @@ def _install(requirement: str) -> Path:
             f"--runtime {requirement}: expected pip in this environment or uv on the path to install it with"
         )
     return keep_folder(
-        f"{_platform()}-{requirement}",
+        f"{_name_platform()}-{requirement}",
         lambda folder: _fill([*command, "--target", str(folder), requirement], requirement),
     )
 
@@ -113,5 +113,5 @@ def _tell(known: list[Version]) -> str:
     return f"the index has {', '.join(map(str, known))} for this Python"
 
 
-def _platform() -> str:
+def _name_platform() -> str:
     return f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"

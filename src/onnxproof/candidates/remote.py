@@ -57,26 +57,26 @@ class RemoteRuntime:
         self._command()
 
     def versions(self) -> Mapping[str, str]:
-        versions = dict(self._known()["versions"])
+        versions = dict(self._read_facts()["versions"])
         release = versions.pop("onnxruntime")
         there = ", ".join(f"{library} {version}" for library, version in versions.items())
         return {"onnxruntime": release, "runtime": f"{self.name} ({there})"}
 
     def providers(self) -> Sequence[str]:
-        available: list[str] = self._known()["providers"]
+        available: list[str] = self._read_facts()["providers"]
         return available
 
     def open(
         self, model: Path | bytes, settings: SessionSettings, renamed: Mapping[str, str] | None = None
     ) -> RemoteSession:
-        runtime = f"the onnxruntime {self._known()['versions']['onnxruntime']} of {self.name}"
+        runtime = f"the onnxruntime {self._read_facts()['versions']['onnxruntime']} of {self.name}"
         exchange.check_providers(settings.providers, self.providers(), runtime)
         return RemoteSession(self, model, settings, renamed or {})
 
     def ask(self, header: Mapping[str, Any], blobs: Sequence[memoryview] = ()) -> Answer:
         """One question; raises `Lost` where the process dies of it, and starts it again for the next."""
         with self._lock:
-            dialogue = self._started()
+            dialogue = self._start()
             try:
                 while self._closed:
                     dialogue.ask({"ask": "close", "session": self._closed.pop()}, silence=self._patience)
@@ -102,13 +102,13 @@ class RemoteRuntime:
                 self._closed.clear()
                 self.lost += 1
 
-    def _known(self) -> Mapping[str, Any]:
+    def _read_facts(self) -> Mapping[str, Any]:
         with self._lock:
             if not self._facts:
-                self._started()
+                self._start()
             return self._facts
 
-    def _started(self) -> Dialogue:
+    def _start(self) -> Dialogue:
         if self._dialogue is None:
             environment = {name: value for name, value in os.environ.items() if name not in NOT_THEIRS}
             command = self._command()
@@ -118,11 +118,11 @@ class RemoteRuntime:
                 raise UserError(
                     f"--runtime {self.name}: expected {self._expected}, came {error.strerror} for {command[0]}"
                 ) from error
-            self._facts = self._greeted(dialogue)
+            self._facts = self._greet(dialogue)
             self._dialogue = dialogue
         return self._dialogue
 
-    def _greeted(self, dialogue: Dialogue) -> Mapping[str, Any]:
+    def _greet(self, dialogue: Dialogue) -> Mapping[str, Any]:
         try:
             facts = dialogue.ask({"ask": "hello"}, silence=STARTING).header
         except Lost as lost:

@@ -156,11 +156,11 @@ def pack(arrays: Mapping[str, Any]) -> tuple[list[list[Any]], list[Any]]:
     for name, array in arrays.items():
         text = array.dtype.kind in "OUS"
         told.append([name, "text" if text else array.dtype.str, list(array.shape)])
-        blobs.append(_texts(array) if text else array.reshape(-1).view("uint8").data)
+        blobs.append(_encode_texts(array) if text else array.reshape(-1).view("uint8").data)
     return told, blobs
 
 
-def _texts(array: Any) -> memoryview:
+def _encode_texts(array: Any) -> memoryview:
     items = [item.decode("utf-8", "replace") if isinstance(item, bytes) else item for item in array.reshape(-1)]
     if not all(isinstance(item, str) for item in items):
         raise TypeError(f"a value that is no tensor ({type(items[0]).__name__}) cannot be sent")

@@ -24,7 +24,7 @@ def write(file: Path, inputs: Inputs) -> None:
     with zipfile.ZipFile(half, "w") as archive:
         for name, array in inputs.items():
             with archive.open(f"{name}.npy", "w") as entry:
-                np.lib.format.write_array(entry, _plain(array), allow_pickle=False)
+                np.lib.format.write_array(entry, _view_bytes(array), allow_pickle=False)
     half.replace(file)
 
 
@@ -39,7 +39,7 @@ def read(file: Path) -> dict[str, Array]:
         return {}  # cut off, empty, or no npz at all
 
 
-def _plain(array: Array) -> Array:
+def _view_bytes(array: Array) -> Array:
     """What npz cannot hold (bfloat16 and the like) as the same bytes."""
     foreign = array.dtype.kind == "V" or array.dtype.isbuiltin == 2
     return np.array(array, order="C").view(f"V{array.dtype.itemsize}") if foreign else np.asarray(array)

@@ -30,7 +30,7 @@ class DataRows:
             raise InputError(f"{examples.source.label} has no rows")
         self._order = stratify(labels) if labels is not None and len(labels) == self.count else None
         step = min(size, self.count)
-        self.windows = [(start, step) for start in self._starts(step)]
+        self.windows = [(start, step) for start in self._choose_starts(step)]
         self.sample = self._read_held()
 
     @property
@@ -38,7 +38,7 @@ class DataRows:
         """Whether rows come in an order in which every label comes early."""
         return self._order is not None
 
-    def _starts(self, step: int) -> list[int]:
+    def _choose_starts(self, step: int) -> list[int]:
         last, number = self.count - step, min(DATA_CASES, -(-self.count // step))
         if self._order is not None:
             return list(dict.fromkeys(min(i * step, last) for i in range(number)))
@@ -49,11 +49,11 @@ class DataRows:
         one = sum(array.nbytes for array in self._examples.take(np.zeros(1, np.intp)).values())
         limit = max(1, min(SAMPLE_ROWS, SAMPLE_BYTES // max(1, one)))
         sampled = np.arange(0, self.count, max(1, self.count // limit))
-        self._places = np.unique(np.concatenate([sampled, *(self._window(rows) for rows in self.windows)]))
+        self._places = np.unique(np.concatenate([sampled, *(self._list_rows(rows) for rows in self.windows)]))
         self._held = self._examples.take(self._places)
-        return _rows(self._held, np.searchsorted(self._places, sampled))
+        return _take_rows(self._held, np.searchsorted(self._places, sampled))
 
-    def _window(self, rows: tuple[int, int]) -> Places:
+    def _list_rows(self, rows: tuple[int, int]) -> Places:
         """The numbers of the rows of a window."""
         places = np.arange(rows[0], rows[0] + rows[1])
         return places if self._order is None else self._order[places]
@@ -66,14 +66,14 @@ class DataRows:
 
     def read(self, rows: tuple[int, int]) -> Inputs:
         """The inputs of a window."""
-        wanted = self._window(rows)
+        wanted = self._list_rows(rows)
         if np.isin(wanted, self._places).all():
-            return _rows(self._held, np.searchsorted(self._places, wanted))
+            return _take_rows(self._held, np.searchsorted(self._places, wanted))
         ascending, back = np.unique(wanted, return_inverse=True)
-        return _rows(self._examples.take(ascending), back)
+        return _take_rows(self._examples.take(ascending), back)
 
 
-def _rows(inputs: Inputs, places: Places) -> Inputs:
+def _take_rows(inputs: Inputs, places: Places) -> Inputs:
     return {name: array[places] if array.ndim else array for name, array in inputs.items()}
 
 

@@ -71,7 +71,7 @@ def infer_domain(
 ) -> Domain:
     """Declared beats the graph, the graph beats the example."""
     floats = example.dtype.kind in "fc" or is_narrow_float(example.dtype)
-    role = role or (_float_role if floats else _integer_role)(name.lower(), example, declared is not None, use)
+    role = role or (_guess_float if floats else _guess_integer)(name.lower(), example, declared is not None, use)
     valid = declared
     if declared is not None and example.dtype.kind in "iu":
         # A range of 0.5 to 9.5 allows the integers 1 to 9.
@@ -94,7 +94,7 @@ def infer_domain(
     )
 
 
-def _float_role(name: str, example: Array, declared: bool, use: Use) -> Role:
+def _guess_float(name: str, example: Array, declared: bool, use: Use) -> Role:
     if declared or example.dtype.kind != "f" or not example.size:
         return "float"
     low = float(np.min(example))
@@ -107,7 +107,7 @@ def _float_role(name: str, example: Array, declared: bool, use: Use) -> Role:
     return "image" if use.convolved and example.ndim == 4 and example.shape[1] in (1, 3, 4) else "float"
 
 
-def _integer_role(name: str, example: Array, declared: bool, use: Use) -> Role:
+def _guess_integer(name: str, example: Array, declared: bool, use: Use) -> Role:
     if example.dtype.kind == "b":
         return "mask"
     if declared or use.table is not None:
@@ -123,10 +123,10 @@ def _integer_role(name: str, example: Array, declared: bool, use: Use) -> Role:
 
 def bind_lengths(domains: Sequence[Domain]) -> list[Domain]:
     """Lengths know which dimension they count: the smallest one of another input, beside the batch, that they fit into."""
-    return [_measured(d, [o for o in domains if o is not d]) if d.role == "length" else d for d in domains]
+    return [_match_length(d, [o for o in domains if o is not d]) if d.role == "length" else d for d in domains]
 
 
-def _measured(domain: Domain, others: Sequence[Domain]) -> Domain:
+def _match_length(domain: Domain, others: Sequence[Domain]) -> Domain:
     most = int(domain.example.max(initial=0))
     counted = [(d.shape[i], d.dims.get(i)) for d in others for i in range(1, len(d.shape)) if d.shape[i] >= most]
     if not counted:

@@ -61,8 +61,8 @@ def make_plan(
     if not sweep:
         return []
     base, near = sweep[0], shapes.clamp_sizes(shapes.shrink_batch(exported, batch_sizes, batch), limits)
-    others = sorted(sweep[1:], key=_volume)
-    least = min([*others[:1], base], key=_volume)
+    others = sorted(sweep[1:], key=_measure_volume)
+    least = min([*others[:1], base], key=_measure_volume)
     profiles = (*PROFILES, "like-data") if sampled else PROFILES
     wanted = [(least, "normal"), (base, "example"), (base, "normal"), *((near, profile) for profile in profiles)]
     core = len(wanted)
@@ -81,7 +81,7 @@ def make_plan(
     return list({case.name: case for case in [*plan, *reversed(plan)]}.values())  # the first of a name, in its place
 
 
-def _volume(sizes: Mapping[str, int]) -> float:
+def _measure_volume(sizes: Mapping[str, int]) -> float:
     return float(np.prod(list(sizes.values())))
 
 

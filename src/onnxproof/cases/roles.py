@@ -36,27 +36,27 @@ class Use:
 
 def find_uses(graph: Graph) -> Mapping[str, Use]:
     """Every input of the graph and how it is used."""
-    return {read_name(value): _use(value) for value in graph.main.inputs}
+    return {read_name(value): _find_use(value) for value in graph.main.inputs}
 
 
-def _use(value: ir.Value) -> Use:
-    direct = list(_consumers(value, PASSED_THROUGH))
-    tables = [size for node, place in direct if (size := _table(node, place)) is not None]
+def _find_use(value: ir.Value) -> Use:
+    direct = list(_list_consumers(value, PASSED_THROUGH))
+    tables = [size for node, place in direct if (size := _measure_table(node, place)) is not None]
     after = {"Equal", "Not", "And", "Or", "Sub", "Mul", *PASSED_THROUGH}
     added = [out for node, _ in direct if node.op_type == "Add" for out in node.outputs]
-    past = (node for out in added for node, _ in _consumers(out, PASSED_THROUGH))
+    past = (node for out in added for node, _ in _list_consumers(out, PASSED_THROUGH))
     return Use(
         # An id that is looked up in several tables must be in the smallest.
         table=min(tables, default=None),
-        selects=any(node.op_type == "Where" and place == 0 for node, place in _consumers(value, after)),
+        selects=any(node.op_type == "Where" and place == 0 for node, place in _list_consumers(value, after)),
         compared=any(node.op_type in COMPARISONS for node, _ in direct),
         convolved=any(node.op_type == "Conv" and place == 0 for node, place in direct),
         added_before_softmax=any(node.op_type == "Softmax" for node in past),
-        sizes=any(n.op_type in SIZED and (p > 0 or n.op_type in ALL_SIZES) for n, p in _consumers(value, None)),
+        sizes=any(n.op_type in SIZED and (p > 0 or n.op_type in ALL_SIZES) for n, p in _list_consumers(value, None)),
     )
 
 
-def _consumers(value: ir.Value, through: set[str] | None) -> Iterator[tuple[ir.Node, int]]:
+def _list_consumers(value: ir.Value, through: set[str] | None) -> Iterator[tuple[ir.Node, int]]:
     """Nodes that take the value, directly or through such operations (None: through anything)."""
     waiting, seen = [value], {value}
     while waiting:
@@ -67,7 +67,7 @@ def _consumers(value: ir.Value, through: set[str] | None) -> Iterator[tuple[ir.N
                 seen.update(node.outputs)
 
 
-def _table(node: ir.Node, place: int) -> int | None:
+def _measure_table(node: ir.Node, place: int) -> int | None:
     """The size of a stored or computed table that is looked up by ids."""
     table = node.inputs[0]
     given = table is not None and table.is_graph_input() and table.const_value is None

@@ -38,14 +38,14 @@ def sweep_sizes(
     """Combinations of sizes: the exported ones first, then each dimension alone, then every pair of a few sizes of each two."""
     if not exported:
         return [{}]
-    choices = _choices(exported, batch_sizes, batch, bounds or {})
+    choices = _choose_sizes(exported, batch_sizes, batch, bounds or {})
     base = {name: size if size in choices[name] else choices[name][0] for name, size in exported.items()}
     wanted = [base]
     for name, sizes in choices.items():
         wanted += [{**base, name: size} for size in sizes]
     if len(choices) > 1:
-        wanted += cover_pairs({name: _few(sizes, base[name], name == batch) for name, sizes in choices.items()})
-    return _distinct(wanted)
+        wanted += cover_pairs({name: _pick_few(sizes, base[name], name == batch) for name, sizes in choices.items()})
+    return _drop_repeats(wanted)
 
 
 def sweep_widely(
@@ -53,32 +53,32 @@ def sweep_widely(
 ) -> list[Sizes]:
     """What a search tries: landmarks of each dimension alone, some large ones together, then pairs and every size in turns."""
     free = [name for name in exported if name != batch or batch_sizes is None]
-    narrow = _choices(exported, batch_sizes, batch, bounds or {})
+    narrow = _choose_sizes(exported, batch_sizes, batch, bounds or {})
     landmarks = {name: [*SMALL, *LARGE] if name in free else narrow[name] for name in exported}
-    alone = _turns([[{**exported, name: size} for size in _outwards(sizes)] for name, sizes in landmarks.items()])
+    alone = _alternate([[{**exported, name: size} for size in _fan_out(sizes)] for name, sizes in landmarks.items()])
     large = [{**exported, a: x, b: y} for a, b in combinations(free, 2) for x, y in ((129, 257), (257, 129), (65, 65))]
     pairs = cover_pairs({n: sorted({*SMALL, *narrow[n]}) if n in free else narrow[n] for n in exported})
     every = [{**exported, name: size} for size in range(1, EVERY + 1) for name in reversed(free)]
-    return _distinct([*alone, *large, *_turns([pairs, every])])
+    return _drop_repeats([*alone, *large, *_alternate([pairs, every])])
 
 
-def _outwards(sizes: Sequence[int]) -> list[int]:
+def _fan_out(sizes: Sequence[int]) -> list[int]:
     """Small and large ones in turns: what only shows at a large size should not wait for all small ones."""
     ordered = sorted(sizes)
     half = len(ordered) // 2
-    return _turns([ordered[:half], ordered[half:]])
+    return _alternate([ordered[:half], ordered[half:]])
 
 
-def _turns(lists: Sequence[Sequence[T]]) -> list[T]:
+def _alternate(lists: Sequence[Sequence[T]]) -> list[T]:
     """One of each, then the next one of each."""
     return [one for group in zip_longest(*lists) for one in group if one is not None]
 
 
-def _distinct(wanted: Sequence[Sizes]) -> list[Sizes]:
+def _drop_repeats(wanted: Sequence[Sizes]) -> list[Sizes]:
     return list({tuple(sizes.items()): sizes for sizes in wanted}.values())
 
 
-def _choices(
+def _choose_sizes(
     exported: Mapping[str, int], batch_sizes: Sequence[int] | None, batch: str, bounds: Bounds
 ) -> dict[str, list[int]]:
     """The sizes of each dimension that are tried."""
@@ -94,7 +94,7 @@ def _choices(
     return choices
 
 
-def _few(sizes: Sequence[int], exported: int, is_batch: bool) -> list[int]:
+def _pick_few(sizes: Sequence[int], exported: int, is_batch: bool) -> list[int]:
     """Three sizes that stand for all: the smallest, one that is not the exported one, and a larger one."""
     small = [size for size in sizes if not is_batch or size <= 8] or list(sizes[:1])
     other = next((size for size in reversed(small) if size != exported), small[-1])

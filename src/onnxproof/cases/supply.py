@@ -145,9 +145,9 @@ class Supply:
                 "there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2"
             )
         nonfinite = any(case.fair for case in cases if case.profile in NONFINITE)
-        return [*self._kept_cases(nonfinite), *(self._data.cases() if self._data is not None else ()), *cases]
+        return [*self._read_kept(nonfinite), *(self._data.cases() if self._data is not None else ()), *cases]
 
-    def _kept_cases(self, nonfinite: bool) -> list[Case]:
+    def _read_kept(self, nonfinite: bool) -> list[Case]:
         """Counterexamples of earlier runs that fit this subject and its declared ranges; fair as any other input is."""
         if self.settings.counterexamples is None:
             return []

@@ -33,18 +33,18 @@ FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "halves": lambda g, s: g.integers(-6, 7, s) / 2.0,
     "constant": lambda g, s: np.broadcast_to(g.standard_normal((*s[:-1], 1)), s).copy() if s else g.standard_normal(s),
     "hints": lambda g, s: g.standard_normal(s) * 10,
-    "sparse": lambda g, s: g.standard_normal(s) * (g.random(s) < 0.2) * _some_rows(g, s),
+    "sparse": lambda g, s: g.standard_normal(s) * (g.random(s) < 0.2) * _mask_rows(g, s),
     "ties": lambda g, s: g.choice(g.standard_normal(3), s),
-    "sorted": lambda g, s: _sorted(g, s),
-    "onehot": lambda g, s: _single(g, s) * g.choice([1.0, -1.0, 5.0, 100.0], s),
-    "alternating": lambda g, s: _alternating(g, s),
-    "exponents": lambda g, s: g.choice(EXPONENTS, s) * g.choice([1.0, -1.0], s) * _some_rows(g, s),
+    "sorted": lambda g, s: _draw_sorted(g, s),
+    "onehot": lambda g, s: _draw_single(g, s) * g.choice([1.0, -1.0, 5.0, 100.0], s),
+    "alternating": lambda g, s: _draw_alternating(g, s),
+    "exponents": lambda g, s: g.choice(EXPONENTS, s) * g.choice([1.0, -1.0], s) * _mask_rows(g, s),
     "denormal": lambda g, s: g.standard_normal(s) * 1e-40,
     "huge": lambda g, s: g.standard_normal(s) * 1e30,
     # The second is the root of the first: where a square begins to overflow.
     "largest": lambda g, s: g.choice([3.4028234663852886e38, 1.8446743e19, 1.0], s) * g.choice([1.0, -1.0], s),
-    "nonfinite": lambda g, s: _nonfinite(g, s, (np.nan, np.nan, np.inf, -np.inf, 0.0)),
-    "infinite": lambda g, s: _nonfinite(g, s, (np.inf, -np.inf)),
+    "nonfinite": lambda g, s: _draw_nonfinite(g, s, (np.nan, np.nan, np.inf, -np.inf, 0.0)),
+    "infinite": lambda g, s: _draw_nonfinite(g, s, (np.inf, -np.inf)),
 }
 UNFAIR = ("huge", "largest", "nonfinite", "infinite")
 NONFINITE = ("nonfinite", "infinite")
@@ -64,12 +64,12 @@ INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
     "ones": lambda g, s, r: np.full(s, min(max(1.0, r.low), r.high)),
     "tiny": lambda g, s, r: g.choice([r.low, r.high], s),
     "large": lambda g, s, r: np.full(s, r.high),
-    "negative": lambda g, s, r: _integers(g, s, Range(r.low, min(r.high, max(r.low, -1)))),
+    "negative": lambda g, s, r: _draw_integers(g, s, Range(r.low, min(r.high, max(r.low, -1)))),
     "halves": lambda g, s, r: g.choice(
         np.unique([r.low, r.high, min(r.low + 1, r.high), max(r.high - 1, r.low), np.floor((r.low + r.high) / 2)]), s
     ),
     "constant": lambda g, s, r: np.full(s, r.low),
-    "ties": lambda g, s, r: np.broadcast_to(_integers(g, (*s[:-1], 1) if s else s, r), s).copy(),
+    "ties": lambda g, s, r: np.broadcast_to(_draw_integers(g, (*s[:-1], 1) if s else s, r), s).copy(),
     "sorted": lambda g, s, r: r.low + np.arange(int(np.prod(s)), dtype=np.float64).reshape(s) % (r.high - r.low + 1),
     "alternating": lambda g, s, r: g.choice([v for v in (-1.0, 0.0, 1.0) if r.low <= v <= r.high] or [r.low], s),
     "exponents": lambda g, s, r: np.clip(
@@ -82,21 +82,21 @@ MASKS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "zeros": lambda g, s: np.zeros(s),
     "ones": lambda g, s: np.ones(s),
     "uniform": lambda g, s: np.ones(s),
-    "tiny": lambda g, s: _single(g, s),
-    "onehot": lambda g, s: _single(g, s),
+    "tiny": lambda g, s: _draw_single(g, s),
+    "onehot": lambda g, s: _draw_single(g, s),
     "halves": lambda g, s: (g.random(s) < 0.5).astype(np.float64),
-    "sparse": lambda g, s: (g.random(s) < 0.2).astype(np.float64) * _some_rows(g, s),
-    "alternating": lambda g, s: 1 - _ragged(g, s),
-    "sorted": lambda g, s: 1 - _single(g, s),
+    "sparse": lambda g, s: (g.random(s) < 0.2).astype(np.float64) * _mask_rows(g, s),
+    "alternating": lambda g, s: 1 - _draw_ragged(g, s),
+    "sorted": lambda g, s: 1 - _draw_single(g, s),
 }
 
 
-def _some_rows(g: Generator, shape: Shape) -> Floats:
+def _mask_rows(g: Generator, shape: Shape) -> Floats:
     """1 or 0 per row, so that some rows are empty."""
     return np.ones(shape) if len(shape) < 2 else (g.random((*shape[:-1], 1)) < 0.7).astype(np.float64)
 
 
-def _sorted(g: Generator, shape: Shape) -> Floats:
+def _draw_sorted(g: Generator, shape: Shape) -> Floats:
     """Ascending rows, each second one descending."""
     values = np.sort(g.standard_normal(shape), axis=-1) if shape else g.standard_normal(shape)
     if len(shape) > 1 and values.size:
@@ -105,13 +105,13 @@ def _sorted(g: Generator, shape: Shape) -> Floats:
     return np.asarray(values)
 
 
-def _alternating(g: Generator, shape: Shape) -> Floats:
+def _draw_alternating(g: Generator, shape: Shape) -> Floats:
     """Signs that alternate along each row."""
     values = np.abs(g.standard_normal(shape))
     return np.asarray(values * (1 - 2 * (np.arange(shape[-1]) % 2)) if shape else values)
 
 
-def _nonfinite(g: Generator, shape: Shape, choice: tuple[float, ...]) -> Floats:
+def _draw_nonfinite(g: Generator, shape: Shape, choice: tuple[float, ...]) -> Floats:
     """In most rows one value at a random place is one of these (0: none); the others stay finite."""
     values = g.standard_normal(shape)
     if not values.size:
@@ -126,11 +126,11 @@ def _nonfinite(g: Generator, shape: Shape, choice: tuple[float, ...]) -> Floats:
     return rows.reshape(shape)
 
 
-def _integers(g: Generator, shape: Shape, valid: Range) -> Floats:
+def _draw_integers(g: Generator, shape: Shape, valid: Range) -> Floats:
     return g.integers(int(valid.low), int(valid.high), shape, endpoint=True).astype(np.float64)
 
 
-def _single(g: Generator, shape: Shape) -> Floats:
+def _draw_single(g: Generator, shape: Shape) -> Floats:
     values = np.zeros(shape)
     if values.size and shape:
         rows = values.reshape(-1, shape[-1])
@@ -138,7 +138,7 @@ def _single(g: Generator, shape: Shape) -> Floats:
     return values
 
 
-def _ragged(g: Generator, shape: Shape) -> Floats:
+def _draw_ragged(g: Generator, shape: Shape) -> Floats:
     if not shape or not shape[-1]:
         return np.ones(shape)
     return (np.arange(shape[-1]) < g.integers(1, shape[-1] + 1, (*shape[:-1], 1))).astype(np.float64)
@@ -148,20 +148,20 @@ def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mappin
     """An array for this input in this profile, in its dtype and inside its valid range."""
     valid = domain.within(sizes or {})
     if domain.is_float:
-        values = _float(domain, profile, shape, g)
+        values = _fill_float(domain, profile, shape, g)
     elif "mask" in domain.role:
-        values = MASKS.get(profile, _ragged)(g, shape)
+        values = MASKS.get(profile, _draw_ragged)(g, shape)
         if domain.role == "additive-mask":  # 0 where it is on, the example's lowest value (or −1e9) where it is off
             low = float(domain.example.min(initial=0.0))
             values = np.where(values > 0, 0.0, low if low < 0 else FULLY_MASKED)
     else:
-        values = _integer(domain, valid, profile, shape, g)
+        values = _fill_integer(domain, valid, profile, shape, g)
     if valid is not None and (domain.declared or profile not in UNFAIR) and not _takes_extremes(domain, profile):
         values = np.clip(values, valid.low, valid.high)
-    return _as_dtype(values, domain.dtype).reshape(shape)
+    return _cast(values, domain.dtype).reshape(shape)
 
 
-def _as_dtype(values: Array, dtype: np.dtype[Any]) -> Array:
+def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
     if dtype.kind in "iu" and values.dtype.kind == "f":
         # A float64 cannot hold the largest integers: what is beyond becomes the largest.
         info = np.iinfo(dtype)
@@ -175,22 +175,22 @@ def _takes_extremes(domain: Domain, profile: str) -> bool:
     return profile == "exponents" and domain.role == "integer" and domain.extremes and not domain.declared
 
 
-def _integer(domain: Domain, valid: Range | None, profile: str, shape: Shape, g: Generator) -> Floats:
+def _fill_integer(domain: Domain, valid: Range | None, profile: str, shape: Shape, g: Generator) -> Floats:
     if _takes_extremes(domain, profile):
-        return _powers(g, shape, np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64))
+        return _draw_powers(g, shape, np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64))
     valid = valid or WIDE_INTEGERS
     maker = INTEGERS.get(profile)
-    return _integers(g, shape, valid) if maker is None else np.asarray(maker(g, shape, valid), dtype=np.float64)
+    return _draw_integers(g, shape, valid) if maker is None else np.asarray(maker(g, shape, valid), dtype=np.float64)
 
 
-def _powers(g: Generator, shape: Shape, info: np.iinfo[Any]) -> Floats:
+def _draw_powers(g: Generator, shape: Shape, info: np.iinfo[Any]) -> Floats:
     """Powers of two and their neighbours up to the largest. The lowest is left out: divided by −1 it kills the process."""
     lowest = -float(info.max) if info.min < 0 else 0.0
     powers = 2.0 ** g.integers(0, info.bits - 1, shape) * g.choice([1.0, -1.0] if lowest else [1.0], shape)
     return np.asarray(np.clip(powers + g.integers(-1, 2, shape), lowest, float(info.max)))
 
 
-def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
+def _draw_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
     """Values at the graph's constants and their opposites, right beside them, and where a scaling by them lands on an exact half."""
     hints = np.array(domain.hints)
     scales = hints[np.abs(hints) > 1e-6]
@@ -206,12 +206,12 @@ def _at_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:
     return np.asarray(np.where(which < 0.5, halves, np.where(which < 0.8, exact, beside)))
 
 
-def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
+def _fill_float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
     if profile == "like-data" and domain.sample is not None:
-        return _like(domain.sample, shape, g)
+        return _draw_like(domain.sample, shape, g)
     makers = {**FLOATS, **IMAGES} if domain.role == "image" and len(shape) == 4 else FLOATS
     make = makers.get(profile, FLOATS["normal"])
-    values = _at_hints(domain, shape, g) if profile == "hints" and domain.hints else make(g, shape)
+    values = _draw_hints(domain, shape, g) if profile == "hints" and domain.hints else make(g, shape)
     if domain.valid is None or profile in UNFAIR:
         return values
     low, high = domain.valid.low, domain.valid.high
@@ -223,7 +223,7 @@ def _float(domain: Domain, profile: str, shape: Shape, g: Generator) -> Floats:
     return np.where(g.random(shape) < 0.5, low, high) if profile == "large" else values
 
 
-def _like(sample: Array, shape: Shape, g: Generator) -> Floats:
+def _draw_like(sample: Array, shape: Shape, g: Generator) -> Floats:
     """The user's data with every place drawn anew from what was seen at that place."""
     rows = g.integers(0, len(sample), shape)
     if sample.shape[1:] != shape[1:]:

@@ -45,9 +45,9 @@ def add_command(verb: Verb, run: Run, *, optional: tuple[str, ...] = ()) -> None
         run(verb, arguments, take(verb, given))
 
     shown = [inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
-    shown += [_argument(name, help, name in optional) for name, help in verb.arguments.items()]
+    shown += [_make_argument(name, help, name in optional) for name, help in verb.arguments.items()]
     for option in verb.options().values():
-        shown += _parameters(option, option.name in verb.required)
+        shown += _make_parameters(option, option.name in verb.required)
     command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]  # typer reads options from it
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     app.command(verb.name, help=verb.help)(command)
@@ -56,13 +56,13 @@ def add_command(verb: Verb, run: Run, *, optional: tuple[str, ...] = ()) -> None
 def take(verb: Verb, given: Mapping[str, Any]) -> dict[str, Any]:
     """Flags as typed values."""
     return {
-        name: option.take(given[name] if option.partner is None else _paired(option, given))
+        name: option.take(given[name] if option.partner is None else _pair_flags(option, given))
         for name, option in verb.options().items()
         if name in given or (option.partner is not None and option.partner[0] in given)
     }
 
 
-def _paired(option: Option, given: Mapping[str, Any]) -> dict[str, str]:
+def _pair_flags(option: Option, given: Mapping[str, Any]) -> dict[str, str]:
     """Two flags, one of each for every value."""
     assert option.partner is not None  # asked only then
     partner = option.partner[0]
@@ -74,35 +74,35 @@ def _paired(option: Option, given: Mapping[str, Any]) -> dict[str, str]:
     return dict(zip(first, second, strict=True))
 
 
-def _argument(name: str, help: str, optional: bool) -> inspect.Parameter:
+def _make_argument(name: str, help: str, optional: bool) -> inspect.Parameter:
     spelled = typer.Argument(help=help, show_default=False, metavar=name.upper())
     if optional:
-        return _keyword(name, Annotated[str | None, spelled], None)
-    return _keyword(name, Annotated[str, spelled], inspect.Parameter.empty)
+        return _make_keyword(name, Annotated[str | None, spelled], None)
+    return _make_keyword(name, Annotated[str, spelled], inspect.Parameter.empty)
 
 
-def _parameters(option: Option, required: bool) -> list[inspect.Parameter]:
+def _make_parameters(option: Option, required: bool) -> list[inspect.Parameter]:
     flags = [f"{option.flag}/{option.off}" if option.off else option.flag, *([option.short] if option.short else [])]
-    made = [_parameter(option.name, flags, option, required)]
+    made = [_make_parameter(option.name, flags, option, required)]
     if option.partner is not None:
         name, help = option.partner
         spelled = typer.Option(f"--{name}", help=help, show_default=False, metavar="TEXT")
-        made.append(_keyword(name, Annotated[list[str] | None, spelled], None))
+        made.append(_make_keyword(name, Annotated[list[str] | None, spelled], None))
     return made
 
 
-def _parameter(name: str, flags: list[str], option: Option, required: bool) -> inspect.Parameter:
+def _make_parameter(name: str, flags: list[str], option: Option, required: bool) -> inspect.Parameter:
     if option.alone:
         # A flag that says what is left out is not there by default, whatever it stands for.
         default = bool(option.default) if option.off else False
-        return _keyword(name, Annotated[bool, typer.Option(*flags, help=option.help)], default)
+        return _make_keyword(name, Annotated[bool, typer.Option(*flags, help=option.help)], default)
     spelled = typer.Option(*flags, help=option.help, show_default=option.told, metavar=option.metavar)
     if option.repeated:
-        return _keyword(name, Annotated[list[str] | None, spelled], None)
+        return _make_keyword(name, Annotated[list[str] | None, spelled], None)
     if required:
-        return _keyword(name, Annotated[str, spelled], inspect.Parameter.empty)
-    return _keyword(name, Annotated[str | None, spelled], str(option.default) if option.told else None)
+        return _make_keyword(name, Annotated[str, spelled], inspect.Parameter.empty)
+    return _make_keyword(name, Annotated[str | None, spelled], str(option.default) if option.told else None)
 
 
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+def _make_keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

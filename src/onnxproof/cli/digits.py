@@ -42,15 +42,15 @@ def load_digits() -> tuple[torch.Tensor, torch.Tensor]:
 
 def load_seen() -> dict[str, torch.Tensor]:
     """What the net is trained on."""
-    return _rows(test=False)
+    return _take_rows(test=False)
 
 
 def load_unseen() -> dict[str, torch.Tensor]:
     """What it is tested on."""
-    return _rows(test=True)
+    return _take_rows(test=True)
 
 
-def _rows(*, test: bool) -> dict[str, torch.Tensor]:
+def _take_rows(*, test: bool) -> dict[str, torch.Tensor]:
     """A fifth of the images to test on, or the others: always the same."""
     images, labels = load_digits()
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))

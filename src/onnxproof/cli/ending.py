@@ -113,7 +113,7 @@ def load_baseline(delivery: Delivery) -> Proof:
 def write(proof: Proof, request: Request) -> None:
     """Write what was asked for, and say where."""
     files = {name: getattr(request.delivery, name) for name in list_options(Reports)}
-    files["html"] = files["html"] or _default(request)
+    files["html"] = files["html"] or _choose_page(request)
     for name, path in ((name, Path(file)) for name, file in files.items() if file):
         try:
             _write(path, resolve_name(f"onnxproof.report.{name}:render_{name}")(proof))
@@ -138,7 +138,7 @@ def _write(path: Path, text: str) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def _default(request: Request) -> str | None:
+def _choose_page(request: Request) -> str | None:
     from onnxproof.report.extras import PAGE, find_missing
 
     if request.verb not in BY_DEFAULT or find_missing(*PAGE):

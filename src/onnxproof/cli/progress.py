@@ -49,19 +49,19 @@ def show_progress(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Pro
             verdict=pause,
             stage=lambda stage: status.update(STAGES.get(stage, stage) + usually),
             case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {escape(show_line(name))}"),
-            search=lambda outcome: status.update(_searched(outcome)),
-            rows=lambda done: status.update(_evaluated(done)),
+            search=lambda outcome: status.update(_tell_search(outcome)),
+            rows=lambda done: status.update(_tell_rows(done)),
         )
 
 
-def _searched(so_far: Search) -> str:
+def _tell_search(so_far: Search) -> str:
     return (
         f"searching: {so_far.seconds:.0f} of {so_far.budget:.0f} s, {so_far.inputs} inputs, {so_far.reached} of "
         f"{so_far.regimes} regimes, worst {so_far.worst:.2g} of what rounding explains"
     )
 
 
-def _evaluated(rows: Evaluated) -> str:
+def _tell_rows(rows: Evaluated) -> str:
     of = f" of {rows.total:,}" if rows.total else ""
     left = f", {rows.left:.0f} s left" if rows.left is not None else ""
     return f"evaluating: {rows.done:,}{of} rows, {rows.rate:,.0f} rows/s{left}"

@@ -81,7 +81,7 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
     elif request.runtimes:
         raise UserError("--runtime is about an ONNX file: give one instead of a module")
     else:
-        proof = _proof(request)
+        proof = _make_proof(request)
     from onnxproof.report.text import render_lint
 
     deliver(proof, request, text=render_lint(proof))
@@ -109,7 +109,7 @@ def work_through(request: Request) -> None:
         if baseline is None:
             said.append(tell(kept(proof), request.delivery))
 
-    proof = kept(_proof(request, tell_early))
+    proof = kept(_make_proof(request, tell_early))
     if request.steps.fix:
         _fix(proof, request)
     asked = request.steps.cases or request.bench is not None or request.evaluate is not None
@@ -126,7 +126,7 @@ def check_target(request: Request) -> None:
         parse_target(request.target)
 
 
-def _proof(request: Request, verdict: Callable[[Proof], None] = lambda proof: None) -> Proof:
+def _make_proof(request: Request, verdict: Callable[[Proof], None] = lambda proof: None) -> Proof:
     from onnxproof.api import carry_out
     from onnxproof.cli.progress import show_progress
     from onnxproof.pipeline.executors import fork_children

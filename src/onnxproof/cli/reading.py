@@ -61,10 +61,10 @@ def explain(
         return
     if code is None or code.upper() not in CATALOGUE:
         raise UserError(f"there is no code {code!r}; `onnxproof explain --all` lists them")
-    print(_page(CATALOGUE[code.upper()]))
+    print(_render_page(CATALOGUE[code.upper()]))
 
 
-def _page(entry: Entry) -> str:
+def _render_page(entry: Entry) -> str:
     from onnxproof.findings.pages import list_facts
 
     parts = [f"{label}: {text}" if label else text for label, text in list_facts(entry).items()]

@@ -20,10 +20,10 @@ def render_reference() -> str:
     group: Any = typer.main.get_command(app)
     paragraphs = [
         *("# Reference", "Generated from the code.", "## Command line"),
-        *(part for verb in VERBS for part in _command(verb, group.commands[verb])),
+        *(part for verb in VERBS for part in _describe_command(verb, group.commands[verb])),
         "Exit codes: 0 SHIP; 1 REVIEW or BLOCK, a failed export included; 2 wrong usage, nothing to verify, or a bug of ours.",
         *("## Python", "Options are keyword-only and named as the flags."),
-        *(part for name in FUNCTIONS for part in _function(name)),
+        *(part for name in FUNCTIONS for part in _describe_function(name)),
         "## Configuration and environment",
         "Keys of `[tool.onnxproof]` in pyproject.toml (or of onnxproof.toml) and of its `subjects`; each is also a variable such as "
         "`ONNXPROOF_MAX_ABS`. Flags go before variables, variables before the configuration.",
@@ -32,7 +32,7 @@ def render_reference() -> str:
     return "\n\n".join(paragraphs) + "\n"
 
 
-def _command(verb: str, command: Any) -> list[str]:
+def _describe_command(verb: str, command: Any) -> list[str]:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join([f"onnxproof {verb}", *(p.name.upper() for p in arguments)])
     table = ["| option | meaning |", "|---|---|"]
@@ -43,7 +43,7 @@ def _command(verb: str, command: Any) -> list[str]:
     return [f"### {verb}", (command.help or "").strip().splitlines()[0], f"`{usage}`", "\n".join(table)]
 
 
-def _function(name: str) -> list[str]:
+def _describe_function(name: str) -> list[str]:
     function = getattr(api, name)
     call = f"`onnxproof.{name}({', '.join(inspect.signature(function).parameters)})`"
     return [f"### onnxproof.{name}", call, (inspect.getdoc(function) or "").splitlines()[0]]

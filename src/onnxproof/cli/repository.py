@@ -70,7 +70,7 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     refused = [name for name in OWN if name in values]
     if refused:
         raise UserError(f"--{refused[0]} names one file: with --all each subject has its files in {out}/NAME")
-    flags = _passed_on(arguments)
+    flags = _select_flags(arguments)
     at_once = jobs or max(1, (os.cpu_count() or 2) // 2)
     with ThreadPoolExecutor(at_once) as pool:
         outcomes = list(pool.map(lambda name: _prove(name, flags, Path(out) / name), subjects))
@@ -78,7 +78,7 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     raise typer.Exit(max(outcome.code for outcome in outcomes))
 
 
-def _passed_on(arguments: list[str]) -> list[str]:
+def _select_flags(arguments: list[str]) -> list[str]:
     """The flags of this call that go to every subject."""
     own = ("--out", "--jobs")
     dropped = ("--all", "--quiet", "-q", *own)

@@ -44,7 +44,7 @@ class ArraySource(Source):
             raise InputError(f"{self.label}: the arrays have different numbers of rows: {lengths}")
         return self.rows
 
-    def _tables(self, start: int, size: int) -> Iterator[Table]:
+    def _read_tables(self, start: int, size: int) -> Iterator[Table]:
         row = sum(make_array(a[:1]).nbytes for a in self._arrays.values())
         step = size * max(1, READ_BYTES // max(1, row * size))
         for block in range(start - self.first, self.count(), step):
@@ -60,7 +60,7 @@ class ArraySource(Source):
 
 def open_npy(file: Path, label: str) -> Source:
     """A single array has no name: it is `X`."""
-    return ArraySource({"X": _mapped(file, 0, label)}, label, fingerprint_files(file))
+    return ArraySource({"X": _map_array(file, 0, label)}, label, fingerprint_files(file))
 
 
 def open_npz(file: Path, label: str) -> Source:
@@ -69,12 +69,12 @@ def open_npz(file: Path, label: str) -> Source:
     unpacked = tempfile.TemporaryDirectory(prefix="onnxproof-data-", ignore_cleanup_errors=True)
     with zipfile.ZipFile(file) as archive, unpacked as folder:
         check_names(archive.namelist(), label)
-        places = {m.filename.removesuffix(".npy"): _place(archive, m, file, folder) for m in archive.infolist()}
-        arrays = {name: _mapped(*place, label) for name, place in places.items()}
+        places = {m.filename.removesuffix(".npy"): _find_place(archive, m, file, folder) for m in archive.infolist()}
+        arrays = {name: _map_array(*place, label) for name, place in places.items()}
     return ArraySource(arrays, label, fingerprint_files(file))
 
 
-def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, folder: str) -> tuple[Path, int]:
+def _find_place(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, folder: str) -> tuple[Path, int]:
     """The file that holds a member, and where it begins there: after a header that tells the sizes of two of its parts."""
     if member.compress_type != zipfile.ZIP_STORED:
         return Path(archive.extract(member, folder)), 0
@@ -85,7 +85,7 @@ def _place(archive: zipfile.ZipFile, member: zipfile.ZipInfo, file: Path, folder
     return file, member.header_offset + 30 + name + extra
 
 
-def _mapped(file: Path, offset: int, label: str) -> Array:
+def _map_array(file: Path, offset: int, label: str) -> Array:
     """The array at a place in a file, mapped into memory."""
     with file.open("rb") as stream:
         stream.seek(offset)

@@ -21,7 +21,7 @@ class Examples:
         self, source: Source, inputs: Mapping[str, Array], labels: str | None, ids: str | None, *, raw: bool = False
     ) -> None:
         """`inputs`: an example of each. `raw`: fields become inputs later, and all of them may be needed for that."""
-        self._file_labels = _labels_file(labels)
+        self._file_labels = _load_labels(labels)
         given = labels if self._file_labels is None else None
         self.labels = find_field(source.fields, given, LABELS, () if raw else inputs, "--labels")
         self.ids = find_field(source.fields, ids, IDS, inputs, "--ids")
@@ -79,7 +79,7 @@ class Examples:
         return self.to_inputs(self.raw(self.source.take(places)))
 
 
-def _labels_file(given: str | None) -> Array | None:
+def _load_labels(given: str | None) -> Array | None:
     """Labels in a file of their own."""
     if given is None or Path(given).suffix not in SUFFIXES or not Path(given).is_file():
         return None

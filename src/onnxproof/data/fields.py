@@ -33,7 +33,7 @@ def choose_fields(fields: Mapping[str, Kind], inputs: Iterable[str], label: str)
     if not wanted:
         raise InputError(f"{label}: no input of the model has rows, they are all single numbers")
     chosen: dict[str, tuple[str, ...]] = {name: (name,) for name in wanted if name in fields}
-    if not chosen and (unnamed := _unnamed(fields)):
+    if not chosen and (unnamed := _guess_fields(fields)):
         chosen[wanted[0]] = unnamed
     missing = [name for name in wanted if name not in chosen]
     if missing:
@@ -41,7 +41,7 @@ def choose_fields(fields: Mapping[str, Kind], inputs: Iterable[str], label: str)
     return chosen
 
 
-def _unnamed(fields: Mapping[str, Kind]) -> tuple[str, ...]:
+def _guess_fields(fields: Mapping[str, Kind]) -> tuple[str, ...]:
     if len(fields) == 1:
         return tuple(fields)
     vectors = [name for name, kind in fields.items() if kind == "vector"]
@@ -54,14 +54,14 @@ def _unnamed(fields: Mapping[str, Kind]) -> tuple[str, ...]:
 def select_inputs(table: Table, examples: Mapping[str, Array], label: str = "--data") -> Table:
     """One array per input of the model, with the dtype and rank of its example."""
     chosen = choose_fields(read_kinds(table), examples, label)
-    inputs = {name: _joined([table[field] for field in fields], examples[name]) for name, fields in chosen.items()}
+    inputs = {name: _join([table[field] for field in fields], examples[name]) for name, fields in chosen.items()}
     counts = {name: len(array) for name, array in inputs.items()}
     if len(set(counts.values())) > 1 or not all(counts.values()):
         raise InputError(f"{label}: the inputs have different numbers of rows, or none: {counts}")
     return {name: cast(array, examples[name].dtype, f"{label}: {name}") for name, array in inputs.items()}
 
 
-def _joined(columns: list[Array], example: Array) -> Array:
+def _join(columns: list[Array], example: Array) -> Array:
     """Columns as one vector per row; a single one is what it is, or a vector of one where the model takes vectors."""
     several = len(columns) > 1 or (columns[0].ndim == 1 and example.ndim == 2)
     return np.stack(columns, axis=1) if several else columns[0]

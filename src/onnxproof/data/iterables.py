@@ -35,31 +35,31 @@ class IterableSource(Source):
 
     def __init__(self, label: str, text: str, make: Callable[[], Any]) -> None:
         self.label, self._make = label, make
-        first = next(self._batches(), None)
+        first = next(self._read_batches(), None)
         if first is None:
             raise InputError(f"{label} gives no batch")
         # Only the first batch is seen: a loader that shuffles is never resumed, one whose later rows alone change is.
         file = Path(text.rpartition(":")[0])
         stamp = fingerprint_files(file) if file.is_file() else str(time.time_ns())  # one in memory is never resumed
-        super().__init__(label, read_kinds(first), _length(make()), f"{text} {stamp} {fingerprint_values(first)}")
+        super().__init__(label, read_kinds(first), _count_rows(make()), f"{text} {stamp} {fingerprint_values(first)}")
 
-    def _batches(self) -> Iterator[Table]:
-        batches = _called(lambda: iter(self._make()), self.label)
-        while (batch := _called(lambda: next(batches, END), self.label)) is not END:
+    def _read_batches(self) -> Iterator[Table]:
+        batches = _call(lambda: iter(self._make()), self.label)
+        while (batch := _call(lambda: next(batches, END), self.label)) is not END:
             yield make_table(batch)
 
-    def _tables(self, start: int, size: int) -> Iterator[Table]:
-        return take_window(({name: table[name] for name in self.fields} for table in self._batches()), start, None)
+    def _read_tables(self, start: int, size: int) -> Iterator[Table]:
+        return take_window(({name: table[name] for name in self.fields} for table in self._read_batches()), start, None)
 
 
-def _called(function: Callable[[], Any], label: str) -> Any:
+def _call(function: Callable[[], Any], label: str) -> Any:
     try:
         return function()
     except Exception as error:  # the user's own code
         raise InputError(f"{label} raised {type(error).__name__}: {condense(error)}") from error
 
 
-def _length(value: Any) -> int | None:
+def _count_rows(value: Any) -> int | None:
     """Rows of a loader, where its data set tells."""
     try:
         return len(value.dataset)
@@ -72,14 +72,14 @@ def make_table(batch: Any) -> Table:
     if isinstance(batch, (tuple, list)) and len(batch) == 2 and isinstance(batch[0], Mapping):
         batch = {**batch[0], "labels": batch[1]}
     elif isinstance(batch, (tuple, list)) and batch and hasattr(batch[0], "shape"):
-        batch = _named(batch)
+        batch = _name_arrays(batch)
     elif not isinstance(batch, Mapping):
         return {"X": make_array(batch)}
     table = {str(name): make_array(value) for name, value in batch.items()}
     return {n: a[None] for n, a in table.items()} if any(a.ndim == 0 for a in table.values()) else table
 
 
-def _named(arrays: Any) -> dict[str, Any]:
+def _name_arrays(arrays: Any) -> dict[str, Any]:
     """Arrays without names: the inputs, or the input and its labels where there are two."""
     names = ["X", "labels"] if len(arrays) == 2 else ["X", *(f"X{i}" for i in range(1, len(arrays)))]
     return dict(zip(names, arrays, strict=True))
@@ -90,8 +90,8 @@ def open_object(value: Any, text: str, label: str, fingerprint: str | None = Non
     from torch.utils.data import DataLoader, Dataset
 
     called = callable(value) and not hasattr(value, "__iter__") and not isinstance(value, Dataset)
-    made = _called(value, label) if called else value
-    arrays = _arrays(made, label)
+    made = _call(value, label) if called else value
+    arrays = _collect_arrays(made, label)
     if arrays:
         return ArraySource(arrays, label, fingerprint or f"{text} {fingerprint_values(arrays)}")
     if isinstance(made, Dataset):
@@ -104,7 +104,7 @@ def open_object(value: Any, text: str, label: str, fingerprint: str | None = Non
     return IterableSource(label, text, value if once else lambda: made)
 
 
-def _arrays(value: Any, label: str) -> dict[str, Any]:
+def _collect_arrays(value: Any, label: str) -> dict[str, Any]:
     """Arrays that are all of the data, each with a row per example; none where it comes in batches."""
     named: dict[str, Any] = {}
     if isinstance(value, Mapping) or (hasattr(value, "columns") and hasattr(value, "items")):  # a data frame
@@ -113,5 +113,5 @@ def _arrays(value: Any, label: str) -> dict[str, Any]:
     elif hasattr(value, "shape"):
         named = {"X": value}
     elif isinstance(value, tuple) or (isinstance(value, list) and len(value) == 2):
-        named = _named(value) if value and all(hasattr(part, "shape") for part in value) else {}
+        named = _name_arrays(value) if value and all(hasattr(part, "shape") for part in value) else {}
     return {name: part if hasattr(part, "detach") else np.asarray(part) for name, part in named.items()}

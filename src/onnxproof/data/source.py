@@ -53,14 +53,16 @@ class Source(ABC):
     def read(self, start: int, stop: int | None, size: int) -> Iterator[Table]:
         """Batches of `size` rows (the last may be smaller) from `start` to `stop`."""
         try:
-            yield from rechunk(take_window(self._tables(start, size), 0, None if stop is None else stop - start), size)
+            yield from rechunk(
+                take_window(self._read_tables(start, size), 0, None if stop is None else stop - start), size
+            )
         except OnnxproofError:
             raise
         except Exception as error:  # a damaged file, a value that is not of its column's type
             raise refuse_source(self.label, error) from error
 
     @abstractmethod
-    def _tables(self, start: int, size: int) -> Iterator[Table]:
+    def _read_tables(self, start: int, size: int) -> Iterator[Table]:
         """Tables of any size (at best, a multiple of `size`) from row `start` on."""
 
     def take(self, places: Array) -> Table:

@@ -32,10 +32,10 @@ class ArrowSource(Source):
         check_names(schema.names, label)
         self.sequential = any(count is None for count, _ in parts)
         rows = None if self.sequential else sum(count or 0 for count, _ in parts)
-        super().__init__(label, {f.name: _kind(f.type) for f in schema}, rows, fingerprint_files(*files))
+        super().__init__(label, {f.name: _classify_type(f.type) for f in schema}, rows, fingerprint_files(*files))
         self._parts = parts
 
-    def _tables(self, start: int, size: int) -> Iterator[Table]:
+    def _read_tables(self, start: int, size: int) -> Iterator[Table]:
         skip = start
         for count, read in self._parts:
             if count is not None and skip >= count:
@@ -45,19 +45,19 @@ class ArrowSource(Source):
                 rows = batch.slice(skip)
                 skip = max(0, skip - batch.num_rows)
                 if rows.num_rows:
-                    yield {name: self._array(rows.column(name), name) for name in self.fields}
+                    yield {name: self._read_column(rows.column(name), name) for name in self.fields}
 
-    def _array(self, column: Any, name: str) -> Array:
+    def _read_column(self, column: Any, name: str) -> Array:
         """One column as an array; lists of equal length become further dimensions."""
         kind = column.type
         if types.is_dictionary(kind):
-            return self._array(column.dictionary_decode(), name)
+            return self._read_column(column.dictionary_decode(), name)
         if _is_list(kind):
             lengths = compute.list_value_length(column).unique().to_pylist()
             if len(lengths) != 1 or None in lengths:
                 told = f"the lists in column {name!r} have different lengths: {sorted(map(str, lengths))[:4]}"
                 raise InputError(f"{self.label}: {told}")
-            inner = self._array(column.flatten(), name)
+            inner = self._read_column(column.flatten(), name)
             return inner.reshape(len(column), lengths[0], *inner.shape[1:])
         if types.is_string(kind) or types.is_large_string(kind):
             # A None among texts would make an array of objects.
@@ -74,9 +74,9 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _kind(kind: Any) -> Kind:
+def _classify_type(kind: Any) -> Kind:
     if types.is_dictionary(kind):
-        return _kind(kind.value_type)
+        return _classify_type(kind.value_type)
     if _is_list(kind):
         return "vector"
     tests = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
@@ -114,8 +114,8 @@ def open_csv(file: Path, label: str) -> Source:
 
 def open_folder(folder: Path, label: str) -> Source:
     """A saved Hugging Face data set (`save_to_disk`): arrow files beside `state.json`, or one folder per split."""
-    folder = _split_folder(folder, label)
-    files = [folder / entry["filename"] for entry in _json(folder / "state.json")["_data_files"]]
+    folder = _choose_split(folder, label)
+    files = [folder / entry["filename"] for entry in _read_json(folder / "state.json")["_data_files"]]
 
     def read(file: Path, names: list[str], size: int) -> Iterator[Any]:
         with pa.OSFile(str(file)) as stream:
@@ -128,22 +128,22 @@ def open_folder(folder: Path, label: str) -> Source:
             parts.append((sum(batch.num_rows for batch in reader), partial(read, file)))
     source = ArrowSource(label, reader.schema, parts, files)
     if (folder / "dataset_info.json").is_file():
-        features = _json(folder / "dataset_info.json").get("features") or {}
+        features = _read_json(folder / "dataset_info.json").get("features") or {}
         source.classes = {name: tuple((feature or {}).get("names") or ()) for name, feature in features.items()}
     return source
 
 
-def _split_folder(folder: Path, label: str) -> Path:
+def _choose_split(folder: Path, label: str) -> Path:
     if (folder / "state.json").is_file():
         return folder
     if not (folder / "dataset_dict.json").is_file():
         raise InputError(f"{label}: expected a file, or a folder that a Hugging Face data set was saved to")
-    splits = _json(folder / "dataset_dict.json")["splits"]
+    splits = _read_json(folder / "dataset_dict.json")["splits"]
     chosen = next((name for name in SPLITS if name in splits), splits[0] if len(splits) == 1 else None)
     if chosen is None:
         raise InputError(f"{label} has the splits {list_names(splits)}: name one, such as {folder / splits[0]}")
     return folder / str(chosen)
 
 
-def _json(file: Path) -> Any:
+def _read_json(file: Path) -> Any:
     return json.loads(file.read_text(encoding="utf-8"))

@@ -20,13 +20,13 @@ def read_chain(error: BaseException) -> str:
 
 def find_location(error: BaseException) -> Where:
     """The user's module and line: of the operator being translated, else from the traceback or from what torch prints."""
-    node = _translated(error)
+    node = _find_translated(error)
     if node is not None:
         scopes = [path for path, _ in (node.meta.get("nn_module_stack") or {}).values()]
         place = locate_frame(find_user_frame(node.meta.get("stack_trace") or ""))
         return replace(place, module=unwrap_scope(scopes[-1]) if scopes else None)
     # The node that the TorchScript exporter was translating, with its scope and the calls that led to it.
-    traced = _held(follow_links(error), lambda node: hasattr(node, "sourceRange"))
+    traced = _find_held(follow_links(error), lambda node: hasattr(node, "sourceRange"))
     module = unwrap_scope(traced.scopeName().rpartition("::")[2]) if traced is not None else None
     frame = find_user_frame(read_chain(error)) or (
         find_traced_frame(traced.sourceRange()) if traced is not None else None
@@ -47,13 +47,13 @@ def follow_links(error: BaseException) -> list[BaseException]:
     return found
 
 
-def _translated(error: BaseException) -> Any:
+def _find_translated(error: BaseException) -> Any:
     """The operator that the exporter was translating when it failed: it prints its name only, but its frame still holds it."""
     telling = [link for link in follow_links(error) if "Error when translating node" in str(link)]
-    return _held(telling, lambda node: hasattr(node, "meta") and hasattr(node, "target"))
+    return _find_held(telling, lambda node: hasattr(node, "meta") and hasattr(node, "target"))
 
 
-def _held(errors: Sequence[BaseException], wanted: Callable[[Any], bool]) -> Any:
+def _find_held(errors: Sequence[BaseException], wanted: Callable[[Any], bool]) -> Any:
     """The first `node` of this kind in the frames of some tracebacks."""
     frames = (frame for error in errors for frame, _ in traceback.walk_tb(error.__traceback__))
     return next(filter(wanted, (frame.f_locals.get("node") for frame in frames)), None)
@@ -61,7 +61,7 @@ def _held(errors: Sequence[BaseException], wanted: Callable[[Any], bool]) -> Any
 
 def find_called(error: BaseException) -> str | None:
     """The operator that the user called, where a part of its decomposition failed: aten.cumprod for prims.prod."""
-    node = _translated(error)
+    node = _find_translated(error)
     operator = node.meta.get("original_aten") if node is not None else None
     return str(operator).removesuffix(".default") if operator is not None and operator != node.target else None
 

@@ -47,9 +47,9 @@ NODE = re.compile(
 def diagnose_export(error: BaseException) -> Finding:
     """Why an export failed."""
     text, where = read_chain(error), find_location(error)
-    known = _first(text, EXPORTING, where)
+    known = _try_rules(text, EXPORTING, where)
     if known is None:
-        message, form = f"the export failed: {shorten_chain(text, 1)}", _mentioned(text)
+        message, form = f"the export failed: {shorten_chain(text, 1)}", _find_form(text)
         failed = found("OX101", message, where=where, evidence={"error": shorten_chain(text)})
         return replace(failed, help=f"Instead: {form}. {failed.help}") if form else failed
     if ".parametrizations." in f".{where.module}.":
@@ -60,17 +60,17 @@ def diagnose_export(error: BaseException) -> Finding:
     # A part of its decomposition failed: it is told about the operator that the user called.
     form = suggest_form(whole)
     message = known.message if whole in known.message else f"{known.message}{known.entry.link} {whole}"
-    return replace(known, message=message, help=_instead(form, known.entry.fix) if form else known.help)
+    return replace(known, message=message, help=_tell_instead(form, known.entry.fix) if form else known.help)
 
 
 def diagnose_loading(text: str) -> Finding | None:
     """Why onnxruntime does not load a file; None where its words are not known."""
-    return _first(text, LOADING, Where(node=find_named_node(text)))
+    return _try_rules(text, LOADING, Where(node=find_named_node(text)))
 
 
 def diagnose_running(text: str) -> Finding | None:
     """Why onnxruntime fails on an input; None where its words are not known."""
-    return _first(text, RUNNING)
+    return _try_rules(text, RUNNING)
 
 
 def find_refused_size(text: str) -> tuple[str, str, str] | None:
@@ -85,8 +85,12 @@ def diagnose_text(text: str) -> Finding | None:
     text = text.translate(QUOTES)
     errors = keep_errors(text)
     # Frames name much that did not fail: the whole text is read only where the errors alone say nothing.
-    known = _first(text, ("traceback",)) or _first(errors, _everyone(errors)) or _first(text, _everyone(text))
-    return (_first(errors, ("people",)) or known) if known is None or known.entry.vague else known
+    known = (
+        _try_rules(text, ("traceback",))
+        or _try_rules(errors, _order_speakers(errors))
+        or _try_rules(text, _order_speakers(text))
+    )
+    return (_try_rules(errors, ("people",)) or known) if known is None or known.entry.vague else known
 
 
 def find_named_node(text: str) -> str | None:
@@ -95,28 +99,28 @@ def find_named_node(text: str) -> str | None:
     return match.group(1) if match else None
 
 
-def _everyone(text: str) -> tuple[str, ...]:
+def _order_speakers(text: str) -> tuple[str, ...]:
     """All who print messages: whoever is heard in the text is asked first."""
     runtime = (*LOADING, *RUNNING)
     return (*runtime, *EXPORTING, *ELSEWHERE) if RUNTIME.search(text) else (*EXPORTING, *runtime, *ELSEWHERE)
 
 
-def _first(text: str, speakers: Iterable[str], where: Where | None = None) -> Finding | None:
+def _try_rules(text: str, speakers: Iterable[str], where: Where | None = None) -> Finding | None:
     """The finding of the first rule that holds."""
     known = find_rule(text, speakers)
     if known is None:
         return None
     rule, match = known
     entry, operator = look_up(rule.code), match.groupdict().get("operator")
-    form = _mentioned(text) if entry.mentions else operator and suggest_form(operator)
-    help = _instead(form, entry.fix) if form else rule.help
+    form = _find_form(text) if entry.mentions else operator and suggest_form(operator)
+    help = _tell_instead(form, entry.fix) if form else rule.help
     return found(rule.code, rule.tell(match), where=where, evidence={"error": shorten_chain(text)}, help=help)
 
 
-def _instead(form: str, fix: str) -> str:
+def _tell_instead(form: str, fix: str) -> str:
     return f"Instead: {form}. {fix}"
 
 
-def _mentioned(text: str) -> str | None:
+def _find_form(text: str) -> str | None:
     """What to write instead of the first operator in a text for which there is a form."""
     return next(filter(None, map(suggest_form, OPERATOR.findall(text))), None)

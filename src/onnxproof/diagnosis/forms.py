@@ -28,7 +28,7 @@ def suggest_line(line: str, code: str) -> str | None:
     differs = look_up(code).differs
     fitting = (
         str(advice["instead"])
-        for advice in _data()["line"]
+        for advice in _read_toml()["line"]
         if re.search(advice["says"], line) and advice.get("differs", differs) == differs
     )
     return next(fitting, None)
@@ -37,18 +37,18 @@ def suggest_line(line: str, code: str) -> str | None:
 @cache
 def load_forms() -> dict[str, str]:
     """What to write instead, by the operator's name."""
-    data = _data()
-    known: dict[str, str] = data["forms"] | {name: _call(**function) for name, function in data["rewrites"].items()}
+    data = _read_toml()
+    known: dict[str, str] = data["forms"] | {name: _phrase(**function) for name, function in data["rewrites"].items()}
     return known | {name: known[other] for name, other in data["same"].items()}
 
 
-def _call(call: str, limits: str = "", weight: bool = False, also: str = "") -> str:
+def _phrase(call: str, limits: str = "", weight: bool = False, also: str = "") -> str:
     limits = f" {limits}" if limits else ""
     written = f"`onnxproof.rewrites.{call}`, which is written in operators that export{limits} (import it or copy it)"
     return written + WEIGHT * weight + (f"; {also}" if also else "")
 
 
 @cache
-def _data() -> dict[str, Any]:
+def _read_toml() -> dict[str, Any]:
     data: dict[str, Any] = msgspec.toml.decode((files(__package__) / "forms.toml").read_bytes())
     return data

@@ -85,14 +85,14 @@ class Finding:
     @property
     def measure(self) -> float | None:
         """How large the difference is that it speaks of, where its code has a size."""
-        return self._number(self.entry.measure)
+        return self._read_number(self.entry.measure)
 
     @property
     def excess(self) -> float | None:
         """How far it is beyond what rounding explains, 1 being the border; None where rounding is not in question."""
-        return self._number(self.entry.excess)
+        return self._read_number(self.entry.excess)
 
-    def _number(self, path: str) -> float | None:
+    def _read_number(self, path: str) -> float | None:
         value: Any = self.evidence
         for name in path.split("."):
             value = value.get(name) if isinstance(value, Mapping) else None

@@ -20,11 +20,11 @@ def inline(graph: Graph, node: ir.Node) -> Graph | None:
     call = ir.to_proto(node)
     own = [f for f in graph.proto.functions if (f.domain, f.name) == (node.domain, node.op_type)]
     # A copy: its domain is about to change, and the file's own function stays as it is.
-    function = onnx.FunctionProto.FromString(own[0].SerializeToString()) if own else _of_standard(graph, call)
+    function = onnx.FunctionProto.FromString(own[0].SerializeToString()) if own else _find_standard(graph, call)
     if function is None:
         return None
     call.domain, function.domain = DOMAIN, DOMAIN
-    inputs = [_value(graph, name) for name in dict.fromkeys(list_names(node.inputs))]
+    inputs = [_make_value(graph, name) for name in dict.fromkeys(list_names(node.inputs))]
     made = onnx.helper.make_graph([call], DOMAIN, inputs, [onnx.ValueInfoProto(name=name) for name in call.output])
     imports = [*function.opset_import, onnx.helper.make_opsetid(DOMAIN, 1)]
     others = [f for f in graph.proto.functions if (f.domain, f.name) != (node.domain, node.op_type)]
@@ -36,11 +36,11 @@ def inline(graph: Graph, node: ir.Node) -> Graph | None:
     return Graph(model)
 
 
-def _value(graph: Graph, name: str) -> onnx.ValueInfoProto:
+def _make_value(graph: Graph, name: str) -> onnx.ValueInfoProto:
     return onnx.helper.make_tensor_value_info(name, graph.types[name], graph.shapes.get(name))
 
 
-def _of_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:
+def _find_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:
     """The body that the standard gives an operator, as onnxruntime picks it."""
     if node.domain:
         return None
@@ -56,7 +56,7 @@ def _of_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | Non
         return function
     if not built:
         return None
-    types = [_value(graph, name).type.SerializeToString() if name else b"" for name in node.input]
+    types = [_make_value(graph, name).type.SerializeToString() if name else b"" for name in node.input]
     text = schema.get_context_dependent_function_with_opset_version(max(built), node.SerializeToString(), types)
     return onnx.FunctionProto.FromString(text) if text else None
 

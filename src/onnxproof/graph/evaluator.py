@@ -57,7 +57,7 @@ class Evaluator:
         self.stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
         self.inputs: list[str] = [name for name in evaluator.input_names if name not in self.stored]
         self.outputs: list[str] = list(evaluator.output_names)
-        self._last = _last_uses(model.graph, {*self.stored, *self.outputs})
+        self._last = _find_last_uses(model.graph, {*self.stored, *self.outputs})
 
     @classmethod
     def exact(cls, model: onnx.ModelProto, weights: Weights = NONE, *, keep_lossy_casts: bool) -> Evaluator:
@@ -103,7 +103,7 @@ def _sort(graph: onnx.GraphProto) -> None:
     """Put a node after those whose results it takes: converters append casts at the end, and onnxruntime does not mind."""
     writers = {name: place for place, node in enumerate(graph.node) for name in node.output}
     needs = {
-        place: {writers[name] for name in _taken(node) if name in writers} for place, node in enumerate(graph.node)
+        place: {writers[name] for name in _list_taken(node) if name in writers} for place, node in enumerate(graph.node)
     }
     if all(max(before, default=-1) < place for place, before in needs.items()):
         return
@@ -112,9 +112,9 @@ def _sort(graph: onnx.GraphProto) -> None:
     graph.node.extend(nodes)
 
 
-def _last_uses(graph: onnx.GraphProto, kept: set[str]) -> list[list[str]]:
+def _find_last_uses(graph: onnx.GraphProto, kept: set[str]) -> list[list[str]]:
     """For each node, the values that no later node takes."""
-    last = {name: place for place, node in enumerate(graph.node) for name in (*_taken(node), *node.output) if name}
+    last = {name: place for place, node in enumerate(graph.node) for name in (*_list_taken(node), *node.output) if name}
     uses: list[list[str]] = [[] for _ in graph.node]
     for name, place in last.items():
         if name not in kept:
@@ -122,12 +122,12 @@ def _last_uses(graph: onnx.GraphProto, kept: set[str]) -> list[list[str]]:
     return uses
 
 
-def _taken(node: onnx.NodeProto) -> Iterator[str]:
+def _list_taken(node: onnx.NodeProto) -> Iterator[str]:
     """What a node takes, its subgraphs included."""
     yield from node.input
     for graph in list_subgraphs(node):
         for inner in graph.node:
-            yield from _taken(inner)
+            yield from _list_taken(inner)
         # A branch may return a value of the outer graph that none of its nodes reads.
         yield from (output.name for output in graph.output)
 

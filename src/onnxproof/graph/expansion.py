@@ -87,7 +87,9 @@ def _write_convolution(writer: _Writer) -> None:
     node = writer.node
     inputs = [writer.dequantize(0), writer.dequantize(3, axis=0)]
     inputs += (
-        [_bias(writer, node.input[8], node.input[1], node.input[4])] if len(node.input) > 8 and node.input[8] else []
+        [_write_bias(writer, node.input[8], node.input[1], node.input[4])]
+        if len(node.input) > 8 and node.input[8]
+        else []
     )
     writer.quantize(writer.add("Conv", inputs, **writer.kept()), 6)
 
@@ -99,14 +101,14 @@ def _write_gemm(writer: _Writer) -> None:
     inputs = [writer.dequantize(0), writer.dequantize(3, axis=axis)]
     if len(node.input) > 6 and node.input[6]:
         factor = writer.constant(np.float32(kept.get("alpha", 1.0)))
-        inputs.append(_bias(writer, node.input[6], writer.add("Mul", [node.input[1], factor]), node.input[4]))
+        inputs.append(_write_bias(writer, node.input[6], writer.add("Mul", [node.input[1], factor]), node.input[4]))
     quantised = len(node.input) > 7 and bool(node.input[7])
     value = writer.add("Gemm", inputs, None if quantised else node.output[0], **kept)
     if quantised:
         writer.quantize(value, 7)
 
 
-def _bias(writer: _Writer, bias: str, first: str, second: str) -> str:
+def _write_bias(writer: _Writer, bias: str, first: str, second: str) -> str:
     """A bias is stored in the product of the scales."""
     real = writer.add("Cast", [bias], to=TensorProto.FLOAT)
     return writer.add("Mul", [real, writer.add("Mul", [first, second])])
@@ -141,7 +143,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     written = deepcopy(model)
     constants: list[TensorProto] = []
-    nodes = [one for node in model.graph.node for one in _expanded(node, constants)]
+    nodes = [one for node in model.graph.node for one in _expand_node(node, constants)]
     del written.graph.node[:]
     written.graph.node.extend(nodes)
     written.graph.initializer.extend(constants)
@@ -149,7 +151,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     return written
 
 
-def _expanded(node: NodeProto, constants: list[TensorProto]) -> Iterable[NodeProto]:
+def _expand_node(node: NodeProto, constants: list[TensorProto]) -> Iterable[NodeProto]:
     if node.op_type not in WRITERS:
         return [node]
     writer = _Writer(node, constants)

@@ -35,15 +35,15 @@ def load_model(path: Path) -> onnx.ModelProto:
 
 def list_external_files(path: Path, model: onnx.ModelProto) -> list[Path]:
     """The files beside the model that hold its weights."""
-    places = {_location(tensor) for tensor in _external(model)} - {path.name}
+    places = {_read_location(tensor) for tensor in _list_external(model)} - {path.name}
     return [path.parent / place for place in sorted(places) if (path.parent / place).is_file()]
 
 
-def _external(model: onnx.ModelProto) -> list[onnx.TensorProto]:
+def _list_external(model: onnx.ModelProto) -> list[onnx.TensorProto]:
     return [tensor for tensor in model.graph.initializer if tensor.external_data]
 
 
-def _location(tensor: onnx.TensorProto) -> str:
+def _read_location(tensor: onnx.TensorProto) -> str:
     return next((entry.value for entry in tensor.external_data if entry.key == "location"), "")
 
 
@@ -54,7 +54,7 @@ def escapes(location: str) -> bool:
     return absolute or ".." in PurePosixPath(location.replace("\\", "/")).parts
 
 
-def _bytes(tensor: onnx.TensorProto) -> int:
+def _count_bytes(tensor: onnx.TensorProto) -> int:
     """What the values of a tensor take, from its shape and type; 0 for types that are packed."""
     try:
         size = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
@@ -64,7 +64,7 @@ def _bytes(tensor: onnx.TensorProto) -> int:
     return 0 if packed else size * math.prod(tensor.dims)
 
 
-def _number(path: Path, tensor: onnx.TensorProto, key: str, text: str) -> int:
+def _parse_number(path: Path, tensor: onnx.TensorProto, key: str, text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 20):
         place = f"{path.name}: the {key} of the external data of {tensor.name!r}"
         raise FindingError(found("OX302", f"{place} begins with {text[:40]!r}; expected a number of bytes"))
@@ -73,11 +73,11 @@ def _number(path: Path, tensor: onnx.TensorProto, key: str, text: str) -> int:
 
 def _check_external(path: Path, model: onnx.ModelProto) -> None:
     needed: dict[str, int] = {}
-    for tensor in _external(model):
+    for tensor in _list_external(model):
         entries = {entry.key: entry.value for entry in tensor.external_data}
-        offset, length = (_number(path, tensor, key, entries.get(key) or "0") for key in ("offset", "length"))
-        end = offset + (length or _bytes(tensor))
-        needed[_location(tensor)] = max(needed.get(_location(tensor), 0), end)
+        offset, length = (_parse_number(path, tensor, key, entries.get(key) or "0") for key in ("offset", "length"))
+        end = offset + (length or _count_bytes(tensor))
+        needed[_read_location(tensor)] = max(needed.get(_read_location(tensor), 0), end)
     for place, end in needed.items():
         file = path.parent / place
         # Asked before the file is looked for: nothing outside the folder is touched.

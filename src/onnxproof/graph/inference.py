@@ -13,14 +13,14 @@ HEAVY = 4096
 
 def infer(model: onnx.ModelProto) -> onnx.GraphProto:
     """The graph with what inference tells, without its heavy weights; a graph that inference rejects is the checker's to tell."""
-    light = _without_weights(model)
+    light = _drop_weights(model)
     try:
         return onnx.shape_inference.infer_shapes(light, data_prop=True).graph
     except Exception:
         return light.graph
 
 
-def _without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
+def _drop_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy in which heavy weights are inputs: neither they nor anything of their size is copied."""
     light = strip_initializers(model)
     listed = {value.name for value in model.graph.input}

@@ -39,28 +39,28 @@ def parse(path: Path) -> onnx.ModelProto:
         return onnx.load(str(path), load_external_data=False)
     # Mapped: the pages that hold large weights are never read.
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        light = b"".join(_model(data, path.name))
+        light = b"".join(_lighten_model(data, path.name))
     model = onnx.ModelProto()
     model.ParseFromString(light)
     return model
 
 
-def _model(data: mmap.mmap, name: str) -> Iterator[bytes]:
-    for field in _fields(data, 0, len(data)):
+def _lighten_model(data: mmap.mmap, name: str) -> Iterator[bytes]:
+    for field in _read_fields(data, 0, len(data)):
         graph = field.number == GRAPH
-        yield _tagged(GRAPH, b"".join(_graph(data, field, name))) if graph else data[field.start : field.end]
+        yield _tag(GRAPH, b"".join(_lighten_graph(data, field, name))) if graph else data[field.start : field.end]
 
 
-def _graph(data: mmap.mmap, graph: _Field, name: str) -> Iterator[bytes]:
-    for field in _fields(data, graph.content, graph.end):
+def _lighten_graph(data: mmap.mmap, graph: _Field, name: str) -> Iterator[bytes]:
+    for field in _read_fields(data, graph.content, graph.end):
         large = field.number == INITIALIZER and field.end - field.content >= LARGE
-        yield _tagged(INITIALIZER, _tensor(data, field, name)) if large else data[field.start : field.end]
+        yield _tag(INITIALIZER, _lighten_tensor(data, field, name)) if large else data[field.start : field.end]
 
 
-def _tensor(data: mmap.mmap, tensor: _Field, name: str) -> bytes:
+def _lighten_tensor(data: mmap.mmap, tensor: _Field, name: str) -> bytes:
     """The tensor with the place of its values instead of them."""
     parts, place = [], onnx.TensorProto()
-    for field in _fields(data, tensor.content, tensor.end):
+    for field in _read_fields(data, tensor.content, tensor.end):
         if field.number != RAW_DATA:
             parts.append(data[field.start : field.end])
             continue
@@ -71,11 +71,11 @@ def _tensor(data: mmap.mmap, tensor: _Field, name: str) -> bytes:
     return b"".join([*parts, place.SerializeToString()])
 
 
-def _tagged(number: int, content: bytes) -> bytes:
-    return _varint(number << 3 | BYTES) + _varint(len(content)) + content
+def _tag(number: int, content: bytes) -> bytes:
+    return _encode_number(number << 3 | BYTES) + _encode_number(len(content)) + content
 
 
-def _varint(value: int) -> bytes:
+def _encode_number(value: int) -> bytes:
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -84,15 +84,15 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _fields(data: mmap.mmap, at: int, end: int) -> Iterator[_Field]:
+def _read_fields(data: mmap.mmap, at: int, end: int) -> Iterator[_Field]:
     while at < end:
         start = at
-        key, at = _number(data, at)
+        key, at = _decode_number(data, at)
         kind = key & 7
         if kind == BYTES:
-            length, at = _number(data, at)
+            length, at = _decode_number(data, at)
         elif kind == 0:
-            length = _number(data, at)[1] - at
+            length = _decode_number(data, at)[1] - at
         else:
             length = {1: 8, 5: 4}[kind]
         if at + length > end:
@@ -101,7 +101,7 @@ def _fields(data: mmap.mmap, at: int, end: int) -> Iterator[_Field]:
         at += length
 
 
-def _number(data: mmap.mmap, at: int) -> tuple[int, int]:
+def _decode_number(data: mmap.mmap, at: int) -> tuple[int, int]:
     """A number of varying length, and where it ends."""
     value = shift = 0
     while True:

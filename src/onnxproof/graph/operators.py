@@ -20,7 +20,7 @@ from onnx.reference.ops.op_quantize_linear import _CommonQuantizeLinear as SlowQ
 from torch.nn import functional
 
 
-def _tensor(array: Any) -> torch.Tensor:
+def _to_tensor(array: Any) -> torch.Tensor:
     # A copy: torch takes no negative strides, which slices with a negative step leave.
     return torch.from_numpy(np.array(array, order="C"))
 
@@ -40,7 +40,7 @@ class _Window:
         """The array with its borders; torch's order is the last axis first, begin and end."""
         # Not torch's own padding: it is the same at both ends, and in a pooling half the kernel at most.
         sides = [size for pair in reversed([*zip(self.begin, self.end, strict=True)]) for size in pair]
-        return functional.pad(_tensor(x), sides, value=value)
+        return functional.pad(_to_tensor(x), sides, value=value)
 
     def call(self, name: str, *args: Any) -> Any:
         """What torch's function for this number of dimensions answers."""
@@ -52,9 +52,9 @@ class Conv(SlowConv):
         window = _Window(X, given)
         if not window.plain or X.dtype != np.float64 or W.dtype != np.float64:
             return super()._run(X, W, B, **given)
-        bias = None if B is None else _tensor(B)
+        bias = None if B is None else _to_tensor(B)
         strides, dilations, group = window.strides, window.dilations, given["group"] or 1
-        return window.call("conv", window.padded(X), _tensor(W), bias, strides, 0, dilations, group)
+        return window.call("conv", window.padded(X), _to_tensor(W), bias, strides, 0, dilations, group)
 
 
 class MaxPool(SlowMaxPool):
@@ -84,33 +84,33 @@ class ConvTranspose(SlowConvTranspose):
         uneven = given["output_shape"] or window.begin != window.end
         if not window.plain or uneven or X.dtype != np.float64:
             return super()._run(X, W, B, **given)
-        bias = None if B is None else _tensor(B)
+        bias = None if B is None else _to_tensor(B)
         strides, added = window.strides, list(given["output_padding"] or [0] * window.rank)
         how = (strides, window.begin, added, given["group"] or 1, window.dilations)
-        return window.call("conv_transpose", _tensor(X), _tensor(W), bias, *how)
+        return window.call("conv_transpose", _to_tensor(X), _to_tensor(W), bias, *how)
 
 
 class Erf(OpRun):
     """The reference one rounds to float32."""
 
     def _run(self, x):
-        return (torch.erf(_tensor(x)).numpy(),)
+        return (torch.erf(_to_tensor(x)).numpy(),)
 
 
 class Gelu(OpRun):
     """The reference one is a function with float32 constants."""
 
     def _run(self, x, approximate=None):
-        return (functional.gelu(_tensor(x), approximate=_text(approximate, "none")).numpy(),)
+        return (functional.gelu(_to_tensor(x), approximate=_decode(approximate, "none")).numpy(),)
 
 
 class GridSample(OpRun):
     """The reference one computes partly in float32, is wrong at borders of cubic patches, and has no names of opset 16."""
 
     def _run(self, X, grid, mode=None, padding_mode=None, align_corners=None):
-        kind = {"linear": "bilinear", "cubic": "bicubic"}.get(_text(mode, "linear"), _text(mode, "linear"))
+        kind = {"linear": "bilinear", "cubic": "bicubic"}.get(_decode(mode, "linear"), _decode(mode, "linear"))
         out = functional.grid_sample(
-            _tensor(X), _tensor(grid.astype(X.dtype)), kind, _text(padding_mode, "zeros"), bool(align_corners)
+            _to_tensor(X), _to_tensor(grid.astype(X.dtype)), kind, _decode(padding_mode, "zeros"), bool(align_corners)
         )
         return (out.numpy(),)
 
@@ -119,7 +119,7 @@ class LogSoftmax(OpRun):
     """The reference one takes the logarithm of the softmax, which is zero far from the largest."""
 
     def _run(self, X, axis=None):
-        return (functional.log_softmax(_tensor(X), -1 if axis is None else axis).numpy(),)
+        return (functional.log_softmax(_to_tensor(X), -1 if axis is None else axis).numpy(),)
 
 
 class QuantizeLinear(SlowQuantizeLinear):
@@ -164,24 +164,24 @@ class UnpackBits(OpRun):
             raise NotImplementedError(f"weights of {bits} bits")
         rows, columns, block = N, K, block_size
         blocks = -(-columns // block)
-        stored = _unpacked(b, bits).reshape(rows, blocks, -1)[:, :, :block]
+        stored = _unpack(b, bits).reshape(rows, blocks, -1)[:, :, :block]
         zeros = np.float64(2 ** (bits - 1))
         if zero_points is not None:
             floats = zero_points.dtype.kind == "f"
-            zeros = zero_points.reshape(rows, blocks) if floats else _unpacked(zero_points, bits, rows)[:, :blocks]
+            zeros = zero_points.reshape(rows, blocks) if floats else _unpack(zero_points, bits, rows)[:, :blocks]
             zeros = zeros[:, :, None]
         weights = ((stored - zeros) * scales.reshape(rows, blocks, 1)).reshape(rows, -1)[:, :columns]
         return (weights.T.copy(),)
 
 
-def _unpacked(packed: Any, bits: int, rows: int | None = None) -> Any:
+def _unpack(packed: Any, bits: int, rows: int | None = None) -> Any:
     """Every number of some bytes, as a float; of each row where it fills its bytes by itself."""
     parts = [(packed.astype(np.uint8) >> shift) & (2**bits - 1) for shift in range(0, 8, bits)]
     numbers = np.stack(parts, axis=-1).astype(np.float64)
     return numbers.reshape((*packed.shape[:-1], -1)) if rows is None else numbers.reshape(rows, -1)
 
 
-def _text(value: Any, default: str) -> str:
+def _decode(value: Any, default: str) -> str:
     return value.decode() if isinstance(value, bytes) else value or default
 
 

@@ -44,11 +44,11 @@ ORDER = ("static", "dynamic", "weights")
 def recognise_precision(graph: Graph) -> Precision | None:
     """The precision of the products in a file, where it is a lower one than float32."""
     products = [node for node in graph.all_nodes if node.op_type in PRODUCTS or node.op_type in QUANTISED]
-    lowered = [(node, how) for node in products if (how := _lowering(node)) is not None]
+    lowered = [(node, how) for node in products if (how := _find_lowering(node)) is not None]
     if lowered:
         return _describe(products, lowered)
-    halves = Counter(HALVES[dtype] for value in _stored(graph) if (dtype := value.dtype) in HALVES)
-    floats = sum(1 for value in _stored(graph) if value.dtype == ir.DataType.FLOAT and _large(value))
+    halves = Counter(HALVES[dtype] for value in _list_stored(graph) if (dtype := value.dtype) in HALVES)
+    floats = sum(1 for value in _list_stored(graph) if value.dtype == ir.DataType.FLOAT and _large(value))
     if not halves:
         return None
     kind = halves.most_common(1)[0][0]
@@ -60,25 +60,27 @@ def _describe(products: list[ir.Node], lowered: list[tuple[ir.Node, tuple[str, s
     ways = {way for _, (_, way) in lowered}
     way = next(one for one in ORDER if one in ways)
     bits = Counter(bits for _, (bits, _) in lowered).most_common(1)[0][0]
-    every, low = Counter(map(_base, products)), Counter(_base(node) for node, _ in lowered)
+    every, low = Counter(map(_name_base, products)), Counter(_name_base(node) for node, _ in lowered)
     counts = {op: (count, every[op]) for op, count in low.most_common()}
-    channels = any(_per_channel(node) for node, _ in lowered)
+    channels = any(_is_per_channel(node) for node, _ in lowered)
     told = ", ".join(f"{count} of {total} {op}{'s' * (total > 1)}" for op, (count, total) in counts.items())
     kind = f"{bits} {way}"
     return Precision(kind, f"{kind}, {told}; weights per {'channel' if channels else 'tensor'}", counts, channels)
 
 
-def _base(node: ir.Node) -> str:
+def _name_base(node: ir.Node) -> str:
     return QUANTISED[node.op_type][0] if node.op_type in QUANTISED else node.op_type
 
 
-def _lowering(node: ir.Node) -> tuple[str, str] | None:
+def _find_lowering(node: ir.Node) -> tuple[str, str] | None:
     """(bits, way) of a product with quantised weights or activations."""
     if node.op_type in QUANTISED:
-        bits = next((bits for value in node.inputs if value is not None and (bits := WHOLE.get(_dtype(value)))), "int8")
+        bits = next(
+            (bits for value in node.inputs if value is not None and (bits := WHOLE.get(_read_dtype(value)))), "int8"
+        )
         packed = node.attributes.get("bits")
         return (f"int{packed.as_int()}" if packed is not None else bits), QUANTISED[node.op_type][1]
-    ends = [_dequantised(value) for value in node.inputs if value is not None]
+    ends = [_find_dequantised(value) for value in node.inputs if value is not None]
     known = [end for end in ends if end is not None]
     if not known or (node.op_type == "Gather" and ends[0] is None):
         return None
@@ -87,7 +89,7 @@ def _lowering(node: ir.Node) -> tuple[str, str] | None:
     return (stored or moving)[0], "static" if moving else "weights"
 
 
-def _dequantised(value: ir.Value) -> tuple[str, bool] | None:
+def _find_dequantised(value: ir.Value) -> tuple[str, bool] | None:
     """The bits of a value that comes out of a DequantizeLinear, and whether it was stored."""
     node = value.producer()
     while node is not None and node.op_type in ("Transpose", "Reshape", "Identity", "Cast"):
@@ -96,20 +98,20 @@ def _dequantised(value: ir.Value) -> tuple[str, bool] | None:
     if node is None or node.op_type != "DequantizeLinear" or node.inputs[0] is None:
         return None
     source = node.inputs[0]
-    return WHOLE.get(_dtype(source), "int8"), source.const_value is not None
+    return WHOLE.get(_read_dtype(source), "int8"), source.const_value is not None
 
 
-def _dtype(value: ir.Value) -> ir.DataType:
+def _read_dtype(value: ir.Value) -> ir.DataType:
     tensor = value.const_value
     return (tensor.dtype if tensor is not None else value.dtype) or ir.DataType.UNDEFINED
 
 
-def _per_channel(node: ir.Node) -> bool:
-    scales = [scale for value in node.inputs if value is not None for scale in _scales(value)]
+def _is_per_channel(node: ir.Node) -> bool:
+    scales = [scale for value in node.inputs if value is not None for scale in _find_scales(value)]
     return any(scale.const_value is not None and scale.const_value.size > 1 for scale in scales)
 
 
-def _scales(value: ir.Value) -> Iterable[ir.Value]:
+def _find_scales(value: ir.Value) -> Iterable[ir.Value]:
     """What may be a scale: of a DequantizeLinear, or, for an operator that takes them itself, a scale or a zero point by its name."""
     node = value.producer()
     if node is not None and node.op_type == "DequantizeLinear" and node.inputs[1] is not None:
@@ -118,7 +120,7 @@ def _scales(value: ir.Value) -> Iterable[ir.Value]:
         yield value
 
 
-def _stored(graph: Graph) -> Iterable[ir.Value]:
+def _list_stored(graph: Graph) -> Iterable[ir.Value]:
     return (value for value in graph.main.initializers.values() if value.const_value is not None)
 
 

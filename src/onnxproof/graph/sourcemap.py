@@ -45,14 +45,14 @@ class _File:
 def read_origin(metadata: Mapping[str, str]) -> Origin:
     """Read what the exporter wrote on a node."""
     frame = find_user_frame(metadata.get("pkg.torch.onnx.stack_trace", ""))
-    scopes = _list(metadata.get("pkg.torch.onnx.name_scopes"))
-    classes = _list(metadata.get("pkg.torch.onnx.class_hierarchy"))
+    scopes = _parse_list(metadata.get("pkg.torch.onnx.name_scopes"))
+    classes = _parse_list(metadata.get("pkg.torch.onnx.class_hierarchy"))
     target = TARGET.search(metadata.get("pkg.torch.onnx.fx_node", ""))
     return Origin(
         # The exporter's lists end with the node itself.
         module=unwrap_scope(scopes[-2]) if len(scopes) > 1 else None,
         cls=classes[-2] if len(classes) > 1 else None,
-        **_line(frame),
+        **_read_line(frame),
         op=target.group(1) if target else None,
         rule=metadata.get("pkg.onnxscript.rewriter.rule_name"),
     )
@@ -63,7 +63,7 @@ def read_scope(name: str, modules: Collection[str] = (), trace: str | None = Non
 
     `trace`: the calls that led to the node, as tracing notes them.
     """
-    place = Origin(**_line(find_traced_frame(trace or "")))
+    place = Origin(**_read_line(find_traced_frame(trace or "")))
     parts = [part for part in name.split("/") if part]
     if len(parts) < 2:
         return place
@@ -72,11 +72,11 @@ def read_scope(name: str, modules: Collection[str] = (), trace: str | None = Non
     return replace(place, module=again if path not in modules and again in modules else path)
 
 
-def _line(frame: Mapping[str, str] | None) -> dict[str, Any]:
+def _read_line(frame: Mapping[str, str] | None) -> dict[str, Any]:
     return {"file": frame["file"], "line": int(frame["line"]), "text": frame["text"].strip() or None} if frame else {}
 
 
-def _list(text: str | None) -> list[str]:
+def _parse_list(text: str | None) -> list[str]:
     try:
         value = ast.literal_eval(text) if text else []
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):  # what `literal_eval` may raise

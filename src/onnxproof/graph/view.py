@@ -57,11 +57,11 @@ class Graph:
     @cached_property
     def model(self) -> ir.Model:
         """The model as onnx_ir has it."""
-        with _unlogged():
+        with _silence_log():
             try:
-                model = _from_proto(self.proto, self.path.parent)
+                model = _read_proto(self.proto, self.path.parent)
             except Exception:
-                model = _from_mended(self.proto, self.path.parent)
+                model = _read_mended(self.proto, self.path.parent)
         for name, tensor in self.held.items():
             model.graph.initializers[name].const_value = tensor
         return model
@@ -91,15 +91,15 @@ class Graph:
     @cached_property
     def running(self) -> Sequence[ir.Node]:
         """The nodes of the graph and of the subgraphs that may be taken; local functions, whose types are not known, are left out."""
-        return tuple(self._running(self.main))
+        return tuple(self._walk_running(self.main))
 
-    def _running(self, graph: ir.Graph) -> Iterator[ir.Node]:
+    def _walk_running(self, graph: ir.Graph) -> Iterator[ir.Node]:
         for node in graph:
             yield node
             never = self.never_taken(node)
             for attribute in node.attributes.values():
                 for inner in list_graphs(attribute) if attribute.name != never else ():
-                    yield from self._running(inner)
+                    yield from self._walk_running(inner)
 
     def never_taken(self, node: ir.Node) -> str | None:
         """The branch that an `If` never takes, because the file stores its condition."""
@@ -193,7 +193,7 @@ class Graph:
             yield from ((name, v.const_value) for name, v in graph.initializers.items() if v.const_value is not None)
         for node in self.all_nodes:
             for attribute in node.attributes.values():
-                tensor = _held(node, attribute)
+                tensor = _read_tensor(node, attribute)
                 if tensor is not None:
                     yield read_name(node.outputs[0]) if node.outputs else node.name or "", tensor
 
@@ -202,13 +202,13 @@ class Graph:
         node = value.producer()
         if node is None or node.op_type != "Constant":
             return value.const_value
-        return next(filter(None, (_held(node, attribute) for attribute in node.attributes.values())), None)
+        return next(filter(None, (_read_tensor(node, attribute) for attribute in node.attributes.values())), None)
 
     def constant(self, value: ir.Value) -> Array | None:
         """A stored value of few numbers, also where it comes through Identity or Cast."""
         casts: list[ir.DataType] = []
         seen: set[ir.Value] = set()
-        while (before := _passed(value)) is not None and value not in seen:
+        while (before := _step_back(value)) is not None and value not in seen:
             seen.add(value)  # a file may write circles
             value, cast = before
             casts += [cast] if cast is not None else []
@@ -301,7 +301,7 @@ def list_graphs(attribute: ir.Attr) -> Sequence[ir.Graph]:
     return attribute.value if attribute.type == ir.AttributeType.GRAPHS else ()
 
 
-def _held(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:
+def _read_tensor(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:
     """The tensor of an attribute; a Constant may also hold numbers."""
     if attribute.is_ref():
         return None  # an argument of the function that the node stands in
@@ -313,7 +313,7 @@ def _held(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:
     return ir.tensor(np.array(attribute.value, NUMBERS[attribute.name]))
 
 
-def _passed(value: ir.Value) -> tuple[ir.Value, ir.DataType | None] | None:
+def _step_back(value: ir.Value) -> tuple[ir.Value, ir.DataType | None] | None:
     """What Identity or Cast makes a value of, and the type that it is cast to."""
     node = value.producer()
     if node is None or node.op_type not in ("Identity", "Cast") or not node.inputs or node.inputs[0] is None:
@@ -322,15 +322,15 @@ def _passed(value: ir.Value) -> tuple[ir.Value, ir.DataType | None] | None:
     return node.inputs[0], ir.DataType(to.value) if to is not None and not to.is_ref() else None
 
 
-def _from_proto(proto: onnx.ModelProto, folder: Path) -> ir.Model:
+def _read_proto(proto: onnx.ModelProto, folder: Path) -> ir.Model:
     model: ir.Model = ir.from_proto(proto)
     ir.external_data.set_base_dir(model.graph, folder)
     return model
 
 
-def _from_mended(proto: onnx.ModelProto, folder: Path) -> ir.Model:
+def _read_mended(proto: onnx.ModelProto, folder: Path) -> ir.Model:
     try:
-        return _from_proto(mend(proto), folder)
+        return _read_proto(mend(proto), folder)
     except Exception as error:
         cause: BaseException = error
         while cause.__cause__ is not None:
@@ -339,7 +339,7 @@ def _from_mended(proto: onnx.ModelProto, folder: Path) -> ir.Model:
 
 
 @contextmanager
-def _unlogged() -> Iterator[None]:
+def _silence_log() -> Iterator[None]:
     """onnx_ir tells of a broken file in log lines; the lint tells it in findings."""
     log = logging.getLogger("onnx_ir")
     before = log.level

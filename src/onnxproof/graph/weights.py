@@ -72,11 +72,11 @@ def separate(proto: onnx.ModelProto, stored: Mapping[str, ir.TensorProtocol]) ->
     for tensor in proto.graph.initializer:
         if tensor.name not in apart and tensor.name in stored:
             outside = tensor.data_location == onnx.TensorProto.EXTERNAL
-            light.graph.initializer.append(_brought(stored[tensor.name]) if outside else tensor)
+            light.graph.initializer.append(_embed_tensor(stored[tensor.name]) if outside else tensor)
     return light, Weights(apart)
 
 
-def _brought(tensor: ir.TensorProtocol) -> onnx.TensorProto:
+def _embed_tensor(tensor: ir.TensorProtocol) -> onnx.TensorProto:
     return ir.to_proto(ir.tensor(read(tensor), dtype=tensor.dtype, name=tensor.name))
 
 

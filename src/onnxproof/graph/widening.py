@@ -37,13 +37,13 @@ def widen(model: onnx.ModelProto, *, keep_lossy_casts: bool) -> onnx.ModelProto:
 
     With `keep_lossy_casts`, a cast to float16 or bfloat16 still loses digits: right for a module that has no such cast.
     """
-    wide = _with_visible_constants(model)
+    wide = _expose_constants(model)
     for part in (wide.graph, *wide.functions):
         _widen_part(part, keep_lossy_casts)
     return wide
 
 
-def _with_visible_constants(model: onnx.ModelProto) -> onnx.ModelProto:
+def _expose_constants(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy with the operators written out that the evaluator would expand itself, with float32 constants inside."""
     if not any(node.op_type in EXPANDED for node in model.graph.node):
         return deepcopy(model)
@@ -87,7 +87,7 @@ def _widen_attribute(attribute: onnx.AttributeProto, keep_lossy: bool) -> None:
 
 def _widen_default(node: onnx.NodeProto) -> None:
     """Constants that are float32 without saying so: a factor that the operator's definition rounds is written out, so that it can be moved."""
-    for name, default in _rounded_defaults(node.op_type) if not node.domain else ():
+    for name, default in _list_rounded_defaults(node.op_type) if not node.domain else ():
         if all(attribute.name != name for attribute in node.attribute):
             node.attribute.append(onnx.helper.make_attribute(name, default))
     if node.op_type == "ConstantOfShape" and not node.attribute:
@@ -100,7 +100,7 @@ def _widen_default(node: onnx.NodeProto) -> None:
 
 
 @cache
-def _rounded_defaults(op: str) -> list[tuple[str, float]]:
+def _list_rounded_defaults(op: str) -> list[tuple[str, float]]:
     """The attributes of an operator whose default is a float32 that stands for another number."""
     if not onnx.defs.has(op):
         return []
@@ -134,7 +134,7 @@ def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx
     # By up to four float32 ulp, at random or all the same way: signs at random can cancel out.
     steps = partial(np.random.default_rng(seed).uniform, 1 if seed % 2 else -4, 4)
     moved = deepcopy(wide)
-    constants = [constant for part in (moved.graph, *moved.functions) for constant in _constants(part)]
+    constants = [constant for part in (moved.graph, *moved.functions) for constant in _list_constants(part)]
     changed = [
         _nudge_tensor(one, known, steps) if isinstance(one, onnx.TensorProto) else _nudge_attribute(one, steps)
         for one in constants
@@ -142,14 +142,14 @@ def nudge_constants(wide: onnx.ModelProto, known: set[bytes], seed: int) -> onnx
     return moved if any(changed) else None
 
 
-def _constants(part: Part) -> Iterator[onnx.TensorProto | onnx.AttributeProto]:
+def _list_constants(part: Part) -> Iterator[onnx.TensorProto | onnx.AttributeProto]:
     """Stored tensors and numbers, those of subgraphs too."""
     yield from part.initializer if isinstance(part, onnx.GraphProto) else ()
     for attribute in (attribute for node in part.node for attribute in node.attribute):
         if attribute.type == onnx.AttributeProto.TENSOR:
             yield attribute.t
         elif attribute.type == onnx.AttributeProto.GRAPH:
-            yield from _constants(attribute.g)
+            yield from _list_constants(attribute.g)
         elif attribute.type == onnx.AttributeProto.FLOAT:
             yield attribute
 

@@ -31,7 +31,7 @@ ROUNDS = 60
 
 def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress | None = None) -> Proof:
     """The proof of the first setting that passes; the given one, with what was tried, where none does."""
-    if not _faults(proof):
+    if not _list_faults(proof):
         return proof
     tried: list[Tried] = []
     for remedy in list_remedies(request, proof, choose_candidate(request.verify.session)):
@@ -43,32 +43,32 @@ def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress |
         except OnnxproofError as error:
             tried.append(Tried(remedy.what, False, str(error).splitlines()[0][:200]))
             continue
-        reason = _remaining(proof, attempt)
+        reason = _tell_remaining(proof, attempt)
         tried.append(Tried(remedy.what, reason is None, reason or "passes"))
         if reason is None:
-            return _healed(request, proof, attempt, remedy, tried)
-    return _unhealed(proof, tried)
+            return _conclude_healed(request, proof, attempt, remedy, tried)
+    return _conclude_unhealed(proof, tried)
 
 
-def _faults(proof: Proof) -> list[Finding]:
+def _list_faults(proof: Proof) -> list[Finding]:
     """What gates and may be otherwise under other settings, the gravest first."""
     return [finding for finding in proof.findings if finding.weight and finding.entry.family.adjustable]
 
 
-def _remaining(before: Proof, after: Proof) -> str | None:
+def _tell_remaining(before: Proof, after: Proof) -> str | None:
     """What still gates: anything that settings decide, and whatever was not there before."""
     known = {f.code for f in before.findings if f.weight and not f.entry.family.adjustable}
     left = [finding for finding in after.findings if finding.weight and finding.code not in known]
     return f"{left[0].code}: {left[0].message[:200]}" if left else None
 
 
-def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried: Sequence[Tried]) -> Proof:
+def _conclude_healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried: Sequence[Tried]) -> Proof:
     """The proof of what passes; its artifact takes the place of the faulty one."""
-    cost = _cost(before, after, request, remedy.apply(request))
+    cost = _measure_cost(before, after, request, remedy.apply(request))
     artifact = after.artifact
     if request.onnx is None and artifact is not None:
         artifact = _put_in_place(Path(request.out), artifact)
-    wrong = _faults(before)[0]
+    wrong = _list_faults(before)[0]
     record = remedy.record(Healing(True, tuple(tried), before=wrong, cost=cost))
     ratios = {"latency": cost.latency_ratio, "size": cost.size_ratio}
     parts = [f"{ratio:.2f} times the {what}" for what, ratio in ratios.items() if ratio is not None]
@@ -78,8 +78,8 @@ def _healed(request: Request, before: Proof, after: Proof, remedy: Remedy, tried
     return replace(after, artifact=artifact, findings=(*after.findings, note), healing=record)
 
 
-def _unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
-    worst = _faults(proof)[0]
+def _conclude_unhealed(proof: Proof, tried: Sequence[Tried]) -> Proof:
+    worst = _list_faults(proof)[0]
     place = f" at {worst.where.file}:{worst.where.line}" if worst.where.file else ""
     culprits = worst.evidence.get("culprits") or [{}]
     advice = suggest_line(str(culprits[0].get("text") or ""), worst.code)
@@ -118,12 +118,12 @@ def list_settings(proof: Proof, request: Request) -> dict[str, Any]:
     return changes
 
 
-def _cost(before: Proof, after: Proof, old: Request, new: Request) -> Cost:
+def _measure_cost(before: Proof, after: Proof, old: Request, new: Request) -> Cost:
     """Latency and size of the healed artifact and session against those before, where there was a session before."""
     old_size, new_size = (proof.artifact.bytes if proof.artifact is not None else 0 for proof in (before, after))
     size = new_size / old_size if old_size else None
     try:
-        calls = _call(before, old), _call(after, new)
+        calls = _prepare_call(before, old), _prepare_call(after, new)
         # Taken in turns, so that drift hits both alike.
         times = [[timeit(call, number=1) for call in calls] for _ in range(ROUNDS)]
         first, second = map(median, zip(*times, strict=True))
@@ -132,7 +132,7 @@ def _cost(before: Proof, after: Proof, old: Request, new: Request) -> Cost:
         return Cost(size)  # one of them has no session, takes other inputs or cannot be timed
 
 
-def _call(proof: Proof, request: Request) -> Callable[[], Any]:
+def _prepare_call(proof: Proof, request: Request) -> Callable[[], Any]:
     """One run of a session on ones of the example's shapes, which every model accepts."""
     import numpy as np
 

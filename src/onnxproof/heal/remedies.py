@@ -66,7 +66,7 @@ class Remedy:
         off = list(self.session.get("disabled_optimizers", ()))
         code = f" Serve it with `onnxruntime.InferenceSession(path, disabled_optimizers={off})`." if off else ""
         sizes = " The file itself accepts other sizes and answers them wrongly: refuse them before the session."
-        flags = " ".join(_flags(list_options(self.record(Healing(True)))))
+        flags = " ".join(_spell_flags(list_options(self.record(Healing(True)))))
         return (
             f"`onnxproof prove … {flags}` gives the same; `--fix` writes it into the configuration."
             f"{code}{sizes if self.limits else ''}"
@@ -90,7 +90,7 @@ def list_options(healing: Healing) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value}
 
 
-def _flags(options: Mapping[str, Any]) -> Iterator[str]:
+def _spell_flags(options: Mapping[str, Any]) -> Iterator[str]:
     for name, value in options.items():
         flag = f"--{name.replace('_', '-')}"
         for one in value if isinstance(value, list) else [value]:
@@ -108,16 +108,16 @@ def list_remedies(request: Request, proof: Proof, candidate: Candidate) -> list[
     exports = request.onnx is None
     static = Remedy("every dimension fixed to the example's size", static=True, stages=("capture",))
     every = [
-        *_of_session(request.verify.session, proof, candidate),
-        *(_of_export(proof) if exports else ()),
-        *_of_sizes(proof),
+        *_vary_session(request.verify.session, proof, candidate),
+        *(_vary_export(proof) if exports else ()),
+        *_narrow_sizes(proof),
         *([static] if exports and any(proof.subject.dynamic.values()) else ()),
     ]
     useful = [remedy for remedy in every if remedy.apply(request) != request]
     return sorted(useful, key=lambda remedy: blamed.isdisjoint(remedy.stages))
 
 
-def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) -> list[Remedy]:
+def _vary_session(session: SessionSettings, proof: Proof, candidate: Candidate) -> list[Remedy]:
     off = session.disabled_optimizers
     changes: dict[str, dict[str, Any]] = {
         f"onnxruntime's rewrite {blame.rewrite} off": {"disabled_optimizers": (*off, blame.rewrite)}
@@ -128,10 +128,10 @@ def _of_session(session: SessionSettings, proof: Proof, candidate: Candidate) ->
         lower = reversed(LEVELS[: LEVELS.index(session.optimization)])
         changes |= {f"optimization {level}": {"optimization": level} for level in lower}
     found = [Remedy(what, session=change, stages=("optimize",)) for what, change in changes.items()]
-    return [*found, *_of_providers(session.providers[0].name, candidate)]
+    return [*found, *_vary_providers(session.providers[0].name, candidate)]
 
 
-def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
+def _vary_providers(current: str, candidate: Candidate) -> list[Remedy]:
     """The other providers of the candidate, the CPU's first."""
     found = []
     for name in sorted(candidate.providers(), key=lambda name: name != CPU.name):
@@ -143,25 +143,25 @@ def _of_providers(current: str, candidate: Candidate) -> list[Remedy]:
     return found
 
 
-def _of_sizes(proof: Proof) -> list[Remedy]:
+def _narrow_sizes(proof: Proof) -> list[Remedy]:
     """Fewer sizes: those that the exporter says the program is good for, else those around the example's that passed."""
     weighty = [finding for finding in proof.findings if finding.weight]
     failing = {finding.where.case for finding in weighty}
     failing |= {str(case) for finding in weighty for case in finding.evidence.get("cases", ())}
-    sizes = [(_sizes(proof, case.inputs), case.name in failing) for case in proof.cases if case.fair]
-    exported = _sizes(proof, proof.subject.inputs)
+    sizes = [(_read_sizes(proof, case.inputs), case.name in failing) for case in proof.cases if case.fair]
+    exported = _read_sizes(proof, proof.subject.inputs)
     stated = proof.artifact.bounds if proof.artifact is not None else {}
     found = []
     for name, example in exported.items():
         tried = [(one[name], failed) for one, failed in sizes if name in one]
-        ends = _interval(tried, example, stated.get(name))
+        ends = _find_interval(tried, example, stated.get(name))
         if ends is not None:
             top = "and more" if ends[1] == LARGEST else f"to {ends[1]}"
             found.append(Remedy(f"{name} limited to {ends[0]} {top}", limits={name: ends}, stages=("capture",)))
     return found
 
 
-def _sizes(proof: Proof, inputs: Mapping[str, TensorFacts]) -> dict[str, int]:
+def _read_sizes(proof: Proof, inputs: Mapping[str, TensorFacts]) -> dict[str, int]:
     """The sizes of the dynamic dimensions in some inputs."""
     return {
         size: inputs[name].shape[int(dim)]
@@ -171,7 +171,7 @@ def _sizes(proof: Proof, inputs: Mapping[str, TensorFacts]) -> dict[str, int]:
     }
 
 
-def _interval(
+def _find_interval(
     tried: list[tuple[int, bool]], example: int, stated: tuple[int, int | None] | None
 ) -> tuple[int, int] | None:
     """Sizes around the example's at which nothing failed, if a failure lies outside."""
@@ -187,7 +187,7 @@ def _interval(
     return (low, high) if len(passed) >= FEWEST and low < high else None
 
 
-def _of_export(proof: Proof) -> list[Remedy]:
+def _vary_export(proof: Proof) -> list[Remedy]:
     made = proof.artifact
     exporter, used = (made.exporter, made.opset) if made is not None else ("dynamo", None)
     other, newest = ("torchscript", max(OPSETS)) if exporter == "dynamo" else ("dynamo", 20)

@@ -37,7 +37,7 @@ def run_on_ray(
     load: Callable[[Request], Subject],
 ) -> list[Shard]:
     """All shards, in any order; those of earlier runs are not run again. `load` makes the subject in a worker."""
-    ray = _connected(str(work.settings.ray))
+    ray = _connect(str(work.settings.ray))
     task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run)
     shards: list[Shard] = []
     waiting: dict[Any, int] = {}
@@ -50,16 +50,16 @@ def run_on_ray(
                 tell(kept.rows)
                 continue
             while len(waiting) >= WAITING and table is not None:
-                shards.append(_next(ray, waiting, work, tell))
+                shards.append(_await_next(ray, waiting, work, tell))
             waiting[task.remote(work, piece, table, load)] = piece.index
         while waiting:
-            shards.append(_next(ray, waiting, work, tell))
+            shards.append(_await_next(ray, waiting, work, tell))
     finally:
         ray.shutdown()
     return shards
 
 
-def _connected(address: str) -> Any:
+def _connect(address: str) -> Any:
     try:
         import ray
     except ImportError:
@@ -93,7 +93,7 @@ def _stream(source: Source, size: int) -> Iterator[tuple[Piece, Any]]:
         start += count_rows(table)
 
 
-def _next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], None]) -> Shard:
+def _await_next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], None]) -> Shard:
     """The next shard that is done, written down."""
     done, _ = ray.wait(list(waiting), num_returns=1)
     index = waiting.pop(done[0])

@@ -114,7 +114,7 @@ class Bench:
     def run(self) -> Latency:
         """Time everything that was asked for."""
         module, points = self._subject.module, self.points
-        with enter_eval(module), _torch_threads(self.session.threads or 1):
+        with enter_eval(module), _limit_threads(self.session.threads or 1):
             for i, point in enumerate(points):
                 self._time(point, (self._ended - time.perf_counter()) / (len(points) - i))
                 self._partial(self.latency())
@@ -157,7 +157,7 @@ class Bench:
                 return
             point, calls = ready
             sampled = {name: Sampled() for name in calls}
-            measured = self._harness(point, calls, sampled, seconds).run()
+            measured = self._make_harness(point, calls, sampled, seconds).run()
         compared = self._compare(point, sampled)
         for name, one in measured.items():
             differing = compared.get(name, ())
@@ -167,9 +167,9 @@ class Bench:
             if self.settings.scenario == "server":
                 self._serve(point, calls, measured, seconds)
             elif self.settings.scenario == "offline":
-                self._offline(point, calls, measured, seconds)
+                self._time_offline(point, calls, measured, seconds)
 
-    def _harness(self, point: Point, calls: Calls, sampled: Mapping[str, Sampled], seconds: float) -> Harness:
+    def _make_harness(self, point: Point, calls: Calls, sampled: Mapping[str, Sampled], seconds: float) -> Harness:
         contenders = self.contenders
         return Harness(
             [
@@ -246,7 +246,7 @@ class Bench:
             served = serve(call, offsets, workers=workers, around=contender.around)
             self._runs.append(run_server(contender, point, served, workers, rate=rate, least=need.min_count))
 
-    def _offline(self, point: Point, calls: Calls, measured: Mapping[str, Measured], seconds: float) -> None:
+    def _time_offline(self, point: Point, calls: Calls, measured: Mapping[str, Measured], seconds: float) -> None:
         """All workers busy all the time."""
         seed = self._verify.seed
         for workers in list_levels(self.settings.concurrency):
@@ -273,7 +273,7 @@ class Bench:
 
 
 @contextmanager
-def _torch_threads(count: int) -> Iterator[None]:
+def _limit_threads(count: int) -> Iterator[None]:
     """PyTorch with as many threads as the session has; its own number after."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)

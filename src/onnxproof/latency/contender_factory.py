@@ -43,11 +43,11 @@ class Field:
         if settings.compile:
             self.makers[CompiledContender.name] = lambda: CompiledContender(subject, session.threads)
         self.makers[SHIPPED] = lambda: SessionContender(SHIPPED, candidate, self._path, session, self.renamed)
-        self.makers |= {variant.name: partial(self.session, variant) for variant in self._variants()}
+        self.makers |= {variant.name: partial(self.session, variant) for variant in self._list_variants()}
         if settings.against is not None:
-            self.makers[_name(settings.against)] = partial(self._other, Path(settings.against))
+            self.makers[_name_file(settings.against)] = partial(self._open_other, Path(settings.against))
 
-    def _variants(self) -> list[Variant]:
+    def _list_variants(self) -> list[Variant]:
         """The further sessions asked for; away from the CPU, binding saves copies and is tried unasked."""
         variants = list(self._settings.also)
         if self._session.providers[0].name != CPU.name and self._candidate.abilities.binding:
@@ -67,7 +67,7 @@ class Field:
             raise Unavailable(placed.message)
         return contender
 
-    def _other(self, path: Path) -> SessionContender:
+    def _open_other(self, path: Path) -> SessionContender:
         """A session on another file, paired with the module by its own names."""
         try:
             other = read_artifact(path)
@@ -80,10 +80,12 @@ class Field:
         if inputs.blocking is not None:
             raise UserError(f"--against {path}: {inputs.blocking.message}")
         outputs = [port.name for port in self._artifact.outputs]
-        self.others[_name(str(path))] = pair_outputs(outputs, other.outputs, other.promised_outputs, named=False).pairs
-        return SessionContender(_name(str(path)), self._candidate, path, self._session, inputs.reverse)
+        self.others[_name_file(str(path))] = pair_outputs(
+            outputs, other.outputs, other.promised_outputs, named=False
+        ).pairs
+        return SessionContender(_name_file(str(path)), self._candidate, path, self._session, inputs.reverse)
 
 
-def _name(path: str) -> str:
+def _name_file(path: str) -> str:
     """What a further file is called in the record."""
     return f"onnxruntime:{Path(path).name}"

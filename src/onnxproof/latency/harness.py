@@ -142,10 +142,10 @@ class Harness:
             self.measured[name].per_block = max(1, round(window / max(one, 1.0)))
         with pause_collector():
             rounds = 0
-            while not rounds or not self._enough():
-                self._round(keep=rounds & (rounds - 1) == 0)  # rounds 0, 1, 2, 4, 8 …
+            while not rounds or not self._has_enough():
+                self._run_round(keep=rounds & (rounds - 1) == 0)  # rounds 0, 1, 2, 4, 8 …
                 rounds += 1
-                self.tell(min(self._share(), 1.0))
+                self.tell(min(self._measure_share(), 1.0))
         return self.measured
 
     def _warm_up(self, contender: Timed) -> float:
@@ -174,7 +174,7 @@ class Harness:
         before, now = medians[-2 * STEADY_BLOCKS : -STEADY_BLOCKS], medians[-STEADY_BLOCKS:]
         return float(np.median(now)) >= (1 - STEADY_WITHIN) * float(np.median(before))
 
-    def _round(self, *, keep: bool) -> None:
+    def _run_round(self, *, keep: bool) -> None:
         """One block of each contender, in random order."""
         outputs = []
         for contender in self._random.sample(self.contenders, len(self.contenders)):
@@ -202,15 +202,15 @@ class Harness:
             if self.spent() - before < SETTLED * SETTLE_STEP:
                 return
 
-    def _share(self) -> float:
+    def _measure_share(self) -> float:
         """How much of the need is met by the contender that has least."""
         need, every = self.need, self.measured.values()
         lasted = min(one.total for one in every) / max(need.min_time * 1e9, 1.0)
         count = min(len(one.samples) for one in every) / max(need.min_count, 1)
         return min(lasted, count, min(len(one.blocks) for one in every) / max(need.min_rounds, 1))
 
-    def _enough(self) -> bool:
-        met = self._share() >= 1.0
+    def _has_enough(self) -> bool:
+        met = self._measure_share() >= 1.0
         if met or self.clock() < self._deadline:
             return met
         for measured in self.measured.values():

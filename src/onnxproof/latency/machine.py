@@ -47,15 +47,15 @@ def set_threads(session: SessionSettings) -> SessionSettings:
 
 def look() -> Look:
     """Read the counters."""
-    busy, steal = _cpu_seconds()
+    busy, steal = _read_cpu_seconds()
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    clocks = [float(line.partition(":")[2]) for line in _lines(PROC / "cpuinfo") if line.startswith("cpu MHz")]
+    clocks = [float(line.partition(":")[2]) for line in _read_lines(PROC / "cpuinfo") if line.startswith("cpu MHz")]
     mhz = sum(clocks) / len(clocks) if clocks else None
     try:
         load: float | None = os.getloadavg()[0]
     except OSError:
         load = None
-    return Look(time.perf_counter(), load, mhz, busy, steal, usage.ru_utime + usage.ru_stime, _throttled())
+    return Look(time.perf_counter(), load, mhz, busy, steal, usage.ru_utime + usage.ru_stime, _count_throttling())
 
 
 def describe(before: Look, after: Look) -> Machine:
@@ -71,7 +71,7 @@ def describe(before: Look, after: Look) -> Machine:
         throttled = after.throttled - before.throttled
     return Machine(
         fingerprint=fingerprint_machine(),
-        cpu=_cpu_name(),
+        cpu=_name_cpu(),
         cores=count_cores(),
         memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         clock_ns=measure_resolution(),
@@ -89,19 +89,19 @@ def describe(before: Look, after: Look) -> Machine:
 def fingerprint_machine() -> str:
     """The same for machines on which times may be compared: processor, cores, memory (in GB), system."""
     memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9)
-    parts = (_cpu_name(), str(os.cpu_count()), str(count_cores()), str(memory), platform.machine(), platform.system())
+    parts = (_name_cpu(), str(os.cpu_count()), str(count_cores()), str(memory), platform.machine(), platform.system())
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
-def _cpu_name() -> str:
-    named = (line for line in _lines(PROC / "cpuinfo") if line.startswith(("model name", "Model")))
+def _name_cpu() -> str:
+    named = (line for line in _read_lines(PROC / "cpuinfo") if line.startswith(("model name", "Model")))
     line = next(named, None)
     return line.partition(":")[2].strip() if line is not None else platform.processor() or platform.machine()
 
 
-def _cpu_seconds() -> tuple[float | None, float | None]:
+def _read_cpu_seconds() -> tuple[float | None, float | None]:
     """Busy and stolen seconds of all cores since the start."""
-    first = next(iter(_lines(PROC / "stat")), "").split()
+    first = next(iter(_read_lines(PROC / "stat")), "").split()
     if len(first) < 9 or first[0] != "cpu":
         return None, None
     user, nice, system, _, _, irq, softirq, steal = (int(field) for field in first[1:9])
@@ -109,19 +109,19 @@ def _cpu_seconds() -> tuple[float | None, float | None]:
     return (user + nice + system + irq + softirq) / tick, steal / tick
 
 
-def _throttled() -> int | None:
+def _count_throttling() -> int | None:
     """Heat counters of all cores and the control group's quota counter."""
     counts = [
         int(text)
         for path in SYS.glob("devices/system/cpu/cpu[0-9]*/thermal_throttle/core_throttle_count")
-        for text in _lines(path)[:1]
+        for text in _read_lines(path)[:1]
     ]
     for path in (SYS / "fs/cgroup/cpu.stat", SYS / "fs/cgroup/cpu/cpu.stat"):
-        counts += [int(line.split()[1]) for line in _lines(path) if line.startswith("nr_throttled")]
+        counts += [int(line.split()[1]) for line in _read_lines(path) if line.startswith("nr_throttled")]
     return sum(counts) if counts else None
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -31,15 +31,15 @@ def reset_peak() -> None:
 
 def read_memory() -> int:
     """Bytes used now."""
-    return _status("VmRSS") or read_peak()
+    return _read_status("VmRSS") or read_peak()
 
 
 def read_peak() -> int:
     """The most that was used since the last reset."""
-    return _status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return _read_status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _status(key: str) -> int | None:
+def _read_status(key: str) -> int | None:
     try:
         lines = STATUS.read_text(encoding="ascii").splitlines()
     except OSError:

@@ -48,17 +48,19 @@ class Points:
                 f"--lengths: no dynamic dimension is called {list_names(sorted(unknown))}; there is {list_names(sizes)}. "
                 "Declare it with --dynamic NAME:DIM=size"
             )
-        plain = [{**sizes, subject.batch: batch} if subject.batch else dict(sizes) for batch in self._batches()]
+        plain = [{**sizes, subject.batch: batch} if subject.batch else dict(sizes) for batch in self._choose_batches()]
         named = self._settings.lengths.items()
         longer = [{**base, name: length} for name, lengths in named for base in plain for length in lengths]
-        return [self._point(dict(one)) for one in dict.fromkeys(tuple(s.items()) for s in (longer if named else plain))]
+        return [
+            self._make_point(dict(one)) for one in dict.fromkeys(tuple(s.items()) for s in (longer if named else plain))
+        ]
 
-    def _batches(self) -> list[int]:
+    def _choose_batches(self) -> list[int]:
         asked, batch = self._verify.batch_sizes, self._subject.batch
         if asked is not None and not asked:
             raise InputError("there is no size to time: --batch-sizes is empty. Give at least one size, such as 1,8")
         if batch is None:
-            have = self._first_size()
+            have = self._read_first_size()
             if asked and set(asked) != {have}:
                 raise InputError(
                     f"--batch-sizes {','.join(map(str, asked))}: no first dimension is dynamic, so the batch is {have}. "
@@ -67,10 +69,10 @@ class Points:
             return [have]
         if asked is not None:
             return sorted({size for size in asked if size > 0})
-        fixed = self._fixed_batch(batch)
+        fixed = self._find_fixed_batch(batch)
         return [fixed] if fixed is not None else list(BATCHES)
 
-    def _fixed_batch(self, batch: str) -> int | None:
+    def _find_fixed_batch(self, batch: str) -> int | None:
         """The size that the file itself has where the module's batch is dynamic, if it fixes it."""
         ports = {port.name: port for port in self._artifact.inputs}
         pairs = pair_inputs(dict.fromkeys(self._subject.inputs.tensors, ""), self._artifact.inputs).pairs
@@ -78,13 +80,13 @@ class Points:
         sizes = (shape[d] for shape, dims in named for d, size in dims.items() if size == batch and d < len(shape))
         return next((size for size in sizes if isinstance(size, int)), None)
 
-    def _first_size(self) -> int:
+    def _read_first_size(self) -> int:
         shapes = [t.shape for t in self._subject.inputs.tensors.values() if t.ndim]
         return int(shapes[0][0]) if shapes else 1
 
-    def _point(self, sizes: Mapping[str, int]) -> Point:
+    def _make_point(self, sizes: Mapping[str, int]) -> Point:
         subject, supply = self._subject, self._supply
-        batch = sizes[subject.batch] if subject.batch else self._first_size()
+        batch = sizes[subject.batch] if subject.batch else self._read_first_size()
         label = ",".join(f"{name}={size}" for name, size in sizes.items()) or "static"
         rows = None if self._settings.lengths else supply.rows_case(batch, label, sizes)
         case = rows or Case(f"{label}/timed/seed={self._verify.seed}", dict(sizes), "normal")

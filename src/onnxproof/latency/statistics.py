@@ -48,13 +48,13 @@ def find_percentile(samples: ArrayLike, share: float, confidence: float = CONFID
     count = len(values)
     if count < count_needed(share, confidence):
         return None
-    above = min(_rank_above(count, share, confidence), count)
-    below = max(count + 1 - _rank_above(count, 1 - share, confidence), 1)
+    above = min(_find_rank_above(count, share, confidence), count)
+    below = max(count + 1 - _find_rank_above(count, 1 - share, confidence), 1)
     return Interval(float(np.quantile(values, share)), float(values[below - 1]), float(values[above - 1]))
 
 
 @cache
-def _rank_above(count: int, share: float, confidence: float) -> int:
+def _find_rank_above(count: int, share: float, confidence: float) -> int:
     """The smallest rank whose order statistic is above the percentile with this confidence; count + 1 where none is."""
     ranks = np.arange(count + 1)
     # In logarithms: factorials of thousands of samples overflow.

@@ -57,7 +57,7 @@ def tune(bench: Bench, point: Point, check: Verify, seconds: float) -> list[Tune
         return []
     alive, rounds = list(made), FIRST_ROUNDS
     while len(alive) > TRIED + 1:
-        measured = Harness(_timed({v: made[v] for v in alive}, point), Need(0.0, 0, rounds, seconds / 8)).run()
+        measured = Harness(_prepare_timed({v: made[v] for v in alive}, point), Need(0.0, 0, rounds, seconds / 8)).run()
         ranked = sorted(
             (v for v in alive if v != OURS),
             key=lambda v: float(trim_mean(np.asarray(measured[v.name].blocks), TRIMS[0])),
@@ -71,7 +71,7 @@ def _finish(
 ) -> list[Tuned]:
     """The few that are left against the session that ships, with intervals; the best is verified, then the next."""
     # Measured anew: the fastest of many is in part the luckiest.
-    measured = Harness(_timed(made, point), bench.need(seconds / 4), seed=1).run()
+    measured = Harness(_prepare_timed(made, point), bench.need(seconds / 4), seed=1).run()
     ours = measured[OURS.name].blocks
     ratios = {variant: bound_ratio(ours, measured[variant.name].blocks) for variant in made if variant != OURS}
     intervals = {variant: ratio for variant, ratio in ratios.items() if ratio is not None and ratio.low > 1.0}
@@ -95,7 +95,7 @@ def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
     return made
 
 
-def _timed(made: Mapping[Variant, SessionContender], point: Point) -> list[Timed]:
+def _prepare_timed(made: Mapping[Variant, SessionContender], point: Point) -> list[Timed]:
     return [
         Timed(variant.name, contender.prepare(point.inputs), threads=contender.threads or 1)
         for variant, contender in made.items()

@@ -32,7 +32,7 @@ class Source:
 
 def read(function: object) -> Source | None:
     """The source of a function; None where it has none, or is a lambda that cannot be told from another."""
-    plain = _plain(inspect.unwrap(function) if callable(function) else function)
+    plain = _unbind(inspect.unwrap(function) if callable(function) else function)
     if not isinstance(plain, FunctionType):
         return None
     try:
@@ -58,18 +58,18 @@ def find_called(call: ast.Call, source: Source, owner: object) -> object:
     """What a call calls, looked up as Python would, without running anything; None where that is not clear."""
     match call.func:
         case ast.Name(id=name):
-            return _named(source.function, name)
+            return _look_up(source.function, name)
         case ast.Attribute(value=ast.Name(id="self"), attr=name):
-            return _plain(inspect.getattr_static(owner, name, None))
+            return _unbind(inspect.getattr_static(owner, name, None))
         case ast.Attribute(value=ast.Name(id=module), attr=name):
-            holder = _named(source.function, module)
+            holder = _look_up(source.function, module)
             return inspect.getattr_static(holder, name, None) if isinstance(holder, ModuleType) else None
         case ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr=name):
-            return _above(source.function, owner, name)
+            return _look_above(source.function, owner, name)
     return None
 
 
-def _named(function: FunctionType, name: str) -> Any:
+def _look_up(function: FunctionType, name: str) -> Any:
     closed = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     if name in closed:
         try:
@@ -79,14 +79,14 @@ def _named(function: FunctionType, name: str) -> Any:
     return function.__globals__.get(name)
 
 
-def _above(function: FunctionType, owner: object, name: str) -> Any:
+def _look_above(function: FunctionType, owner: object, name: str) -> Any:
     """The attribute that `super()` finds from the class in which the function is defined."""
     line = type(owner).__mro__
-    home = next((place for place, one in enumerate(line) if function in map(_plain, vars(one).values())), None)
+    home = next((place for place, one in enumerate(line) if function in map(_unbind, vars(one).values())), None)
     if home is None:
         return None
-    return next((_plain(vars(one)[name]) for one in line[home + 1 :] if name in vars(one)), None)
+    return next((_unbind(vars(one)[name]) for one in line[home + 1 :] if name in vars(one)), None)
 
 
-def _plain(member: object) -> object:
+def _unbind(member: object) -> object:
     return getattr(member, "__func__", member)

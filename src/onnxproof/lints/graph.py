@@ -45,13 +45,13 @@ LOCAL_PATH = re.compile(
 def lint_graph(graph: Graph, providers: Sequence[str], runtime: str | None = None) -> list[Finding]:
     """Everything that can be said about a file without building a session."""
     return [
-        *_versions(graph, runtime),
+        *_lint_versions(graph, runtime),
         *lint_wiring(graph),
         *find_unknown_operators(graph),
         *find_ill_typed(graph),
         *find_missing_kernels(graph, providers),
-        *_fixed(graph),
-        *[_graver(finding) for finding in lint_content(graph)],
+        *_lint_fixed_shapes(graph),
+        *[_raise_severity(finding) for finding in lint_content(graph)],
     ]
 
 
@@ -66,7 +66,7 @@ REFUSED = re.compile(
 BORNE = re.compile(r"\(op_type:[^)]*\): \[\w+\] (?:Inference error\(s\): )?\(op_type:|existing shape differ")
 
 
-def _graver(finding: Finding) -> Finding:
+def _raise_severity(finding: Finding) -> Finding:
     said = str(finding.evidence.get("error", ""))
     refused = REFUSED.search(said) and not BORNE.search(said)
     return replace(finding, severity="block") if refused else finding
@@ -76,15 +76,15 @@ def lint_content(graph: Graph) -> list[Finding]:
     """What sessions and cases do not tell."""
     return [
         *([remark] if (remark := find_complaint(graph.path)) is not None else []),
-        *_written_down(graph),
-        *_randomness(graph),
-        *_unused(graph),
+        *_lint_constant_sizes(graph),
+        *_lint_randomness(graph),
+        *_lint_unused(graph),
         *lint_weights(graph),
-        *_metadata(graph),
+        *_lint_metadata(graph),
     ]
 
 
-def _versions(graph: Graph, runtime: str | None) -> Iterator[Finding]:
+def _lint_versions(graph: Graph, runtime: str | None) -> Iterator[Finding]:
     opset, newest_ir, name = find_newest(runtime)
     written = int(graph.model.ir_version)
     problems = [f"opset {graph.opset} (it reads up to {opset})"] * (graph.opset > opset)
@@ -110,20 +110,20 @@ def find_newest(runtime: str | None) -> tuple[int, int, str]:
     return opset, newest_ir, f"onnxruntime {runtime}"
 
 
-def _fixed(graph: Graph) -> Iterator[Finding]:
+def _lint_fixed_shapes(graph: Graph) -> Iterator[Finding]:
     shapes = {name: graph.shapes.get(name, ()) for name in list_names(graph.inputs)}
     if any(shapes.values()) and all(isinstance(size, int) for shape in shapes.values() for size in shape):
         told = ", ".join(f"{name} {list(shape)}" for name, shape in list(shapes.items())[:4])
         yield found("OX312", f"every dimension of every input is fixed: {told}", evidence={"inputs": shapes})
 
 
-def _written_down(graph: Graph) -> Iterator[Finding]:
-    for node, size in islice(_constant_sizes(graph), 3):
+def _lint_constant_sizes(graph: Graph) -> Iterator[Finding]:
+    for node, size in islice(_find_constant_sizes(graph), 3):
         message = f"{node.op_type} node {node.name} has a constant shape beginning with {size}, though its input has a symbolic dimension"
         yield found("OX313", message, where=graph.where(node), evidence={"size": size})
 
 
-def _constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
+def _find_constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
     """Reshape and Expand nodes that know their first size, though that of their data is a symbol of the inputs."""
     shapes = [graph.shapes.get(name) for name in list_names(graph.inputs)]
     batches = {shape[0] for shape in shapes if shape and isinstance(shape[0], str)}
@@ -131,7 +131,7 @@ def _constant_sizes(graph: Graph) -> Iterator[tuple[ir.Node, int]]:
         if node.op_type not in ("Reshape", "Expand") or len(node.inputs) < 2:
             continue
         shape = graph.shapes.get(read_name(node.inputs[0]))
-        target = _stored_sizes(graph, node.inputs[1]) if shape and shape[0] in batches else None
+        target = _read_sizes(graph, node.inputs[1]) if shape and shape[0] in batches else None
         if not shape or not target:
             continue
         expands = node.op_type == "Expand" and len(target) == len(shape) and target[0] > 1
@@ -145,7 +145,7 @@ SAME_NUMBERS = ("Identity", "Unsqueeze", "Squeeze")
 DEEPEST = 64
 
 
-def _stored_sizes(graph: Graph, value: ir.Value | None, deepest: int = DEEPEST) -> list[int] | None:
+def _read_sizes(graph: Graph, value: ir.Value | None, deepest: int = DEEPEST) -> list[int] | None:
     """Integers that the file stores, and what is put together from nothing else."""
     if value is None or not deepest:
         return None
@@ -154,22 +154,22 @@ def _stored_sizes(graph: Graph, value: ir.Value | None, deepest: int = DEEPEST) 
         return [int(size) for size in array.ravel()] if array.dtype == np.int64 and array.ndim < 2 else None
     node = value.producer()
     if node is not None and node.op_type == "Concat":
-        parts = [_stored_sizes(graph, part, deepest - 1) for part in node.inputs]
+        parts = [_read_sizes(graph, part, deepest - 1) for part in node.inputs]
         return None if None in parts else [size for part in parts if part is not None for size in part]
     if node is None or node.op_type not in SAME_NUMBERS or not node.inputs:
         return None
-    return _stored_sizes(graph, node.inputs[0], deepest - 1)
+    return _read_sizes(graph, node.inputs[0], deepest - 1)
 
 
-def _randomness(graph: Graph) -> Iterator[Finding]:
-    nodes = [node for node in graph.all_nodes if node.op_type in RANDOM or _training(graph, node)]
+def _lint_randomness(graph: Graph) -> Iterator[Finding]:
+    nodes = [node for node in graph.all_nodes if node.op_type in RANDOM or _is_training(graph, node)]
     if nodes:
         message = f"{len(nodes)} random or training-mode nodes: {', '.join(sorted({node.op_type for node in nodes}))}"
         evidence = {"nodes": [node.name for node in nodes][:50]}
         yield found("OX318", message, where=graph.where(nodes[0]), evidence=evidence)
 
 
-def _training(graph: Graph, node: ir.Node) -> bool:
+def _is_training(graph: Graph, node: ir.Node) -> bool:
     if node.op_type == "BatchNormalization":
         mode = node.attributes.get("training_mode")
         return mode is not None and mode.value == 1
@@ -179,7 +179,7 @@ def _training(graph: Graph, node: ir.Node) -> bool:
     return False
 
 
-def _unused(graph: Graph) -> Iterator[Finding]:
+def _lint_unused(graph: Graph) -> Iterator[Finding]:
     needed = graph.before(*graph.outputs)
     parts = {
         "inputs": list_names([value for value in graph.inputs if _unread(value)]),
@@ -204,14 +204,14 @@ def _chained(node: ir.Node) -> bool:
     return before is not None and before.op_type == "Identity"
 
 
-def _metadata(graph: Graph) -> Iterator[Finding]:
-    hits = list(dict.fromkeys(match.group(0) for text in _texts(graph) for match in LOCAL_PATH.finditer(text)))
+def _lint_metadata(graph: Graph) -> Iterator[Finding]:
+    hits = list(dict.fromkeys(match.group(0) for text in _list_texts(graph) for match in LOCAL_PATH.finditer(text)))
     if hits:
         message = f"the metadata tells {len(hits)} local paths or source lines, such as {hits[0][:120]}"
         yield found("OX322", message, evidence={"found": hits[:20]})
 
 
-def _texts(graph: Graph) -> Iterator[str]:
+def _list_texts(graph: Graph) -> Iterator[str]:
     parts: list[Any] = [graph.model, graph.main, *graph.all_nodes, *graph.values.values()]
     for part in parts:
         yield part.doc_string or ""

@@ -58,22 +58,22 @@ def find_missing_kernels(graph: Graph, providers: Sequence[str]) -> Iterator[Fin
     nowhere: dict[str, list[ir.Node]] = {}
     elsewhere: dict[str, list[ir.Node]] = {}
     for node in graph.running:
-        first, *others = (_lack(graph, node, provider) for provider in order)
+        first, *others = (_find_lack(graph, node, provider) for provider in order)
         if first is not None:
             (elsewhere if None in others else nowhere).setdefault(first, []).append(node)
     if nowhere:
         node = next(iter(nowhere.values()))[0]
         message = f"no kernel in {', '.join(order)} for {'; '.join(list(nowhere)[:3])} (node {node.name})"
-        yield found("OX308", message, where=graph.where(node), evidence=_nodes(nowhere))
+        yield found("OX308", message, where=graph.where(node), evidence=_name_nodes(nowhere))
     if elsewhere:
         count = sum(map(len, elsewhere.values()))
         message = (
             f"{order[0]} has no kernel for {count} nodes, which would run elsewhere: {'; '.join(list(elsewhere)[:3])}"
         )
-        yield found("OX309", message, evidence=_nodes(elsewhere))
+        yield found("OX309", message, evidence=_name_nodes(elsewhere))
 
 
-def _nodes(groups: Mapping[str, Sequence[ir.Node]]) -> dict[str, dict[str, list[str | None]]]:
+def _name_nodes(groups: Mapping[str, Sequence[ir.Node]]) -> dict[str, dict[str, list[str | None]]]:
     return {"nodes": {told: [node.name for node in nodes[:20]] for told, nodes in groups.items()}}
 
 
@@ -94,24 +94,24 @@ def find_unknown_operators(graph: Graph) -> Iterator[Finding]:
     unknown: dict[str, list[ir.Node]] = {}
     for node in (node for node in graph.all_nodes if graph.function(node) is None):
         name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
-        lack = _unknown(node, load_schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
+        lack = _tell_unknown(node, load_schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
         if lack is not None:
             unknown.setdefault(f"{name}{lack}", []).append(node)
     if unknown:
         where = graph.where(next(iter(unknown.values()))[0])
         message = f"onnxruntime does not know {'; '.join(list(unknown)[:3])}"
-        yield found("OX311", message, where=where, evidence=_nodes(unknown))
+        yield found("OX311", message, where=where, evidence=_name_nodes(unknown))
 
 
 def find_ill_typed(graph: Graph) -> list[Finding]:
     """Nodes that are given a type which the standard does not allow there: onnxruntime loads no such file."""
     for node in graph.running:
-        schema = _standard(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
+        schema = _find_schema(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
         if schema is None:
             continue
         allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
         for value, formal in zip(node.inputs, schema.inputs, strict=False):
-            kind, types = _kind(graph, value), allowed.get(formal.type_str)
+            kind, types = _read_kind(graph, value), allowed.get(formal.type_str)
             if kind and types and f"tensor({kind})" not in types:
                 message = f"node {node.name or '?'}: {node.op_type} does not take tensor({kind}) as {formal.name}"
                 evidence = {"value": read_name(value), "allowed": sorted(types)}
@@ -120,7 +120,7 @@ def find_ill_typed(graph: Graph) -> list[Finding]:
 
 
 @cache
-def _standard(op: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
+def _find_schema(op: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
     """What the standard says of an operator in an opset; None where it says nothing."""
     try:
         return onnx.defs.get_schema(op, version, domain)
@@ -128,7 +128,7 @@ def _standard(op: str, version: int, domain: str) -> onnx.defs.OpSchema | None:
         return None  # not of the standard, or not in this opset: another check tells
 
 
-def _unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | None) -> str | None:
+def _tell_unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | None) -> str | None:
     """What onnxruntime does not know about an operator; nothing to add where it does not know it at all."""
     if not known:
         return ""
@@ -141,25 +141,25 @@ def _unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | 
     return f" with the attribute {strange[0]!r}" if strange else None
 
 
-def _kind(graph: Graph, value: ir.Value | None) -> str:
+def _read_kind(graph: Graph, value: ir.Value | None) -> str:
     """The type of a value's elements; empty where nobody knows."""
     kind = graph.types.get(read_name(value), 0)
     known = onnx.TensorProto.DataType.values()
     return "" if not kind else onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}"
 
 
-def _lack(graph: Graph, node: ir.Node, provider: str) -> str | None:
+def _find_lack(graph: Graph, node: ir.Node, provider: str) -> str | None:
     """The operator and types that a provider has no kernel for: the node's own, or one that onnxruntime runs in its place."""
     if _runs(graph, node, provider):
         return None
-    kinds = dict.fromkeys(_kind(graph, value) for value in node.inputs)
+    kinds = dict.fromkeys(_read_kind(graph, value) for value in node.inputs)
     told = f"{node.op_type} with {', '.join(filter(None, kinds)) or 'these types'}"
     if not all(graph.types.get(name) for name in list_names(node.inputs)):
         return None  # without its types nobody can say
     body = inline(graph, node)
     if body is None:
         return told
-    lack = next(filter(None, (_lack(body, inner, provider) for inner in body.running)), None)
+    lack = next(filter(None, (_find_lack(body, inner, provider) for inner in body.running)), None)
     return f"{told} (it runs as other operators: {lack})" if lack else None
 
 
@@ -169,10 +169,10 @@ def _runs(graph: Graph, node: ir.Node, provider: str) -> bool:
         return True  # it becomes a stored tensor before kernels are looked for
     if graph.function(node) is not None:
         return False
-    schema = _standard(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
+    schema = _find_schema(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
     if schema is None:
         return True
-    bound = _bound(graph, node, schema)
+    bound = _bind_types(graph, node, schema)
     kernels = load_registry().get((provider, node.domain, node.op_type), ())
     if any(kernel.fits(schema.since_version, bound) for kernel in kernels):
         return True
@@ -181,12 +181,12 @@ def _runs(graph: Graph, node: ir.Node, provider: str) -> bool:
     return provider == CPU and widened != bound and any(k.fits(schema.since_version, widened) for k in kernels)
 
 
-def _bound(graph: Graph, node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, str]:
+def _bind_types(graph: Graph, node: ir.Node, schema: onnx.defs.OpSchema) -> dict[str, str]:
     """Type variables of the operator (and names of its arguments, which kernels use too) → the types here."""
     bound: dict[str, str] = {}
     for values, formals in ((node.inputs, schema.inputs), (node.outputs, schema.outputs)):
         for position, value in enumerate(values):
-            kind = _kind(graph, value)
+            kind = _read_kind(graph, value)
             if kind and formals:
                 formal = formals[min(position, len(formals) - 1)]
                 for name in (formal.type_str, formal.name):

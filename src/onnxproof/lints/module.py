@@ -29,34 +29,34 @@ SHOWN = 5
 def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
     """What is remarkable about the module."""
     checks: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-        _devices,
-        _python_state,  # before anything else calls the module: a cache that is filled does not change again
-        _batch_statistics,
-        _wide_weights,
-        _tied_weights,
-        _fast_path,
-        _fixed_numbers,
+        _lint_devices,
+        _lint_python_state,  # before anything else calls the module: a cache that is filled does not change again
+        _lint_batch_statistics,
+        _lint_wide_weights,
+        _lint_tied_weights,
+        _lint_fast_path,
+        _lint_fixed_numbers,
     )
     kinds = {type(module).__name__ for module in subject.module.modules()}
     path = Path((target or "").rpartition(":")[0])
-    beside = _spotted("OX146", find_preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
+    beside = _tell_spots("OX146", find_preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
     return [*(finding for check in checks for finding in check(subject)), *beside]
 
 
-def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
+def _collect_tensors(module: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def _devices(subject: Subject) -> Iterator[Finding]:
+def _lint_devices(subject: Subject) -> Iterator[Finding]:
     places: dict[str, list[str]] = {}
-    for name, tensor in _tensors(subject.module).items():
+    for name, tensor in _collect_tensors(subject.module).items():
         places.setdefault(str(tensor.device), []).append(name)
     if len(places) > 1:
         told = "; ".join(f"{device}: {', '.join(names[:3])}" for device, names in sorted(places.items()))
         yield found("OX125", f"the module's tensors are on several devices ({told})", evidence={"devices": places})
 
 
-def _batch_statistics(subject: Subject) -> Iterator[Finding]:
+def _lint_batch_statistics(subject: Subject) -> Iterator[Finding]:
     named = [
         name
         for name, module in subject.module.named_modules()
@@ -65,12 +65,12 @@ def _batch_statistics(subject: Subject) -> Iterator[Finding]:
     if named:
         message = f"batch normalisation without running statistics in {', '.join(named[:SHOWN])}: each answer depends on the rest of its batch"
         yield found("OX141", message, where=Where(module=named[0]), evidence={"modules": named})
-    elif lines := _normalised(subject):
+    elif lines := _find_normalising(subject):
         message = "batch normalisation with `training=True` in eval mode: each answer depends on the rest of its batch"
         yield found("OX141", message, where=lines[0])
 
 
-def _normalised(subject: Subject) -> list[Where]:
+def _find_normalising(subject: Subject) -> list[Where]:
     """The lines that normalise by the statistics of the batch in eval mode."""
     lines: list[Where] = []
     plain = torch.batch_norm
@@ -86,15 +86,15 @@ def _normalised(subject: Subject) -> list[Where]:
         return lines if subject.accepts(subject.copies()) else []
 
 
-def _wide_weights(subject: Subject) -> Iterator[Finding]:
-    floats = {n: t for n, t in _tensors(subject.module).items() if t.is_floating_point()}
+def _lint_wide_weights(subject: Subject) -> Iterator[Finding]:
+    floats = {n: t for n, t in _collect_tensors(subject.module).items() if t.is_floating_point()}
     wide = [name for name, tensor in floats.items() if tensor.dtype == torch.float64]
     if 0 < len(wide) < len(floats):
         message = f"{len(wide)} of {len(floats)} float tensors are float64: {', '.join(wide[:SHOWN])}"
         yield found("OX142", message, evidence={"tensors": wide})
 
 
-def _tied_weights(subject: Subject) -> Iterator[Finding]:
+def _lint_tied_weights(subject: Subject) -> Iterator[Finding]:
     names: dict[int, list[str]] = {}
     for name, parameter in subject.module.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
@@ -104,7 +104,7 @@ def _tied_weights(subject: Subject) -> Iterator[Finding]:
         yield found("OX143", message, evidence={"tied": tied})
 
 
-def _fast_path(subject: Subject) -> Iterator[Finding]:
+def _lint_fast_path(subject: Subject) -> Iterator[Finding]:
     """Encoders that leave padded positions out in eval mode, and are given some."""
     encoders: dict[nn.Module, str] = {
         module: name
@@ -128,7 +128,7 @@ def _fast_path(subject: Subject) -> Iterator[Finding]:
         yield found("OX147", message, where=Where(module=padded[0] or None), evidence={"modules": padded})
 
 
-def _python_state(subject: Subject) -> Iterator[Finding]:
+def _lint_python_state(subject: Subject) -> Iterator[Finding]:
     """Attributes that a forward changes. The graph holds what they were when it was captured."""
     # A script has none, and a file that stands in for a module only keeps what it has opened.
     if isinstance(subject.module, (torch.jit.ScriptModule, GraphModule)):
@@ -136,9 +136,9 @@ def _python_state(subject: Subject) -> Iterator[Finding]:
     kept = {module: dict(module.__dict__) for module in subject.module.modules()}
     try:
         with hold_at_rest(subject.module):
-            before = _attributes(subject.module)
+            before = _read_attributes(subject.module)
             subject.call(subject.copies())
-            after = _attributes(subject.module)
+            after = _read_attributes(subject.module)
     except Exception:
         return  # a module that rejects its example says so itself when it is exported
     finally:
@@ -146,7 +146,7 @@ def _python_state(subject: Subject) -> Iterator[Finding]:
             module.__dict__.clear()
             module.__dict__.update(attributes)
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
-    changed = sorted((differing | _filled(subject.module)) - _of_hooks(subject.module))
+    changed = sorted((differing | _find_filled(subject.module)) - _list_hooked(subject.module))
     if changed:
         message = f"a forward changes Python attributes: {', '.join(changed[:SHOWN])}"
         yield found("OX144", message, evidence={"attributes": changed})
@@ -156,7 +156,7 @@ def _python_state(subject: Subject) -> Iterator[Finding]:
 FILLED = r"\b{}\.(\w+)(?:\[[^\]\n]+\]\s*=(?!=)|\.(?:append|extend|add|update|setdefault)\()"
 
 
-def _of_hooks(module: nn.Module) -> set[str]:
+def _list_hooked(module: nn.Module) -> set[str]:
     """Attributes that PyTorch's own hooks set anew before each forward: a weight that is normalised or pruned."""
     names = [
         (path, getattr(hook, "name", getattr(hook, "_tensor_name", None)))
@@ -167,7 +167,7 @@ def _of_hooks(module: nn.Module) -> set[str]:
     return {join_path(path, name) for path, name in names if name}
 
 
-def _filled(module: nn.Module) -> set[str]:
+def _find_filled(module: nn.Module) -> set[str]:
     """Lists and dicts that a forward writes to by its source: a cache that an earlier call filled does not change again."""
     found = set()
     for path, child in module.named_modules():
@@ -182,29 +182,29 @@ def _filled(module: nn.Module) -> set[str]:
     return found
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
+def _read_attributes(module: nn.Module) -> dict[str, Any]:
     return {
-        join_path(path, name): _signature(value)
+        join_path(path, name): _digest(value)
         for path, child in module.named_modules()
         for name, value in child.__dict__.items()
         if name not in OWN_STATE
     }
 
 
-def _signature(value: Any, depth: int = 0) -> Any:
+def _digest(value: Any, depth: int = 0) -> Any:
     """What changes when a value changes; deep enough for caches, shallow enough to be cheap."""
     if isinstance(value, torch.Tensor):
         return ("tensor", id(value), tuple(value.shape), value._version)
     if isinstance(value, (int, float, str, bool, type(None))):
         return value
     if isinstance(value, Mapping) and depth < 3:
-        return {str(key): _signature(item, depth + 1) for key, item in list(value.items())[:50]} | {"": len(value)}
+        return {str(key): _digest(item, depth + 1) for key, item in list(value.items())[:50]} | {"": len(value)}
     if isinstance(value, (list, tuple)) and depth < 3:
-        return (len(value), [_signature(item, depth + 1) for item in list(value)[:50]])
+        return (len(value), [_digest(item, depth + 1) for item in list(value)[:50]])
     return id(value)
 
 
-def _fixed_numbers(subject: Subject) -> Iterator[Finding]:
+def _lint_fixed_numbers(subject: Subject) -> Iterator[Finding]:
     batch = subject.sizes().get(subject.batch or "")
     owners = {
         type(module): module
@@ -218,10 +218,10 @@ def _fixed_numbers(subject: Subject) -> Iterator[Finding]:
             kind.forward, owner, batch, subject.inputs.tensors if owner is subject.module else ()
         )
     ]
-    yield from _spotted("OX145", list(dict.fromkeys(spots)))  # what several modules call is told once
+    yield from _tell_spots("OX145", list(dict.fromkeys(spots)))  # what several modules call is told once
 
 
-def _spotted(code: str, spots: Sequence[Spot]) -> Iterator[Finding]:
+def _tell_spots(code: str, spots: Sequence[Spot]) -> Iterator[Finding]:
     for first in spots[:1]:
         message = f"{first.what}: `{first.text[:100]}`" + f" (and {len(spots) - 1} more lines)" * (len(spots) > 1)
         evidence = {"lines": [f"{spot.file}:{spot.line}: {spot.text}  ({spot.what})" for spot in spots[:50]]}

@@ -54,14 +54,14 @@ def find_fixed_spots(forward: object, owner: object, batch: int | None, tensors:
             continue
         names = track(source.tree, known, () if seen else tensors)
         seen.add(source.function.__code__)
-        found += _spots(source, names, batch)
+        found += _collect_spots(source, names, batch)
         calls = [node for node in ast.walk(source.tree) if isinstance(node, ast.Call)]
         targets = [(call, read(find_called(call, source, owner))) for call in calls]
         waiting += [(one, hand_over(call, one.tree, names)) for call, one in targets if one is not None and is_own(one)]
     return found
 
 
-def _captured(tree: ast.AST) -> Iterator[ast.AST]:
+def _walk_captured(tree: ast.AST) -> Iterator[ast.AST]:
     """Every node but those of branches that are not taken while a model is captured in eval mode."""
     yield tree
     skipped: Sequence[ast.AST] = ()
@@ -72,13 +72,13 @@ def _captured(tree: ast.AST) -> Iterator[ast.AST]:
             skipped = tree.body if ("training" in said) != negated else tree.orelse
     for child in ast.iter_child_nodes(tree):
         if child not in skipped:
-            yield from _captured(child)
+            yield from _walk_captured(child)
 
 
-def _spots(source: Source, names: Names, batch: int | None) -> list[Spot]:
+def _collect_spots(source: Source, names: Names, batch: int | None) -> list[Spot]:
     lines: dict[int, str] = {}
-    for node in _captured(source.tree):
-        what = _what(node, names, batch)
+    for node in _walk_captured(source.tree):
+        what = _tell_node(node, names, batch)
         if what and node.lineno <= len(source.lines):  # type: ignore[attr-defined]  # calls and branches have a line
             lines.setdefault(node.lineno, what)  # type: ignore[attr-defined]  # as above
     return [
@@ -87,19 +87,19 @@ def _spots(source: Source, names: Names, batch: int | None) -> list[Spot]:
     ]
 
 
-def _what(node: ast.AST, names: Names, batch: int | None) -> str | None:
+def _tell_node(node: ast.AST, names: Names, batch: int | None) -> str | None:
     if isinstance(node, (ast.If, ast.While, ast.IfExp)):
-        return _decision(node, names)
+        return _tell_decision(node, names)
     if not isinstance(node, ast.Call):
         return None
-    return _method(node, names, batch) if isinstance(node.func, ast.Attribute) else _builtin(node, names)
+    return _tell_method(node, names, batch) if isinstance(node.func, ast.Attribute) else _tell_builtin(node, names)
 
 
-def _decision(node: ast.If | ast.While | ast.IfExp, names: Names) -> str | None:
+def _tell_decision(node: ast.If | ast.While | ast.IfExp, names: Names) -> str | None:
     """A branch on what a tensor holds, unless it is never taken while a model is captured in eval mode."""
     if any(isinstance(part, ast.Attribute) and part.attr in NOT_CAPTURED for part in ast.walk(node.test)):
         return None
-    for side in _sides(node.test):
+    for side in _split_condition(node.test):
         functions = [part.func for part in ast.walk(side) if isinstance(part, ast.Call)]
         # Of `x.sum()` and of `torch.sum(x)`.
         reductions = [func.attr for func in functions if isinstance(func, ast.Attribute) and func.attr in REDUCTIONS]
@@ -109,19 +109,19 @@ def _decision(node: ast.If | ast.While | ast.IfExp, names: Names) -> str | None:
     return None
 
 
-def _sides(test: ast.expr) -> list[ast.expr]:
+def _split_condition(test: ast.expr) -> list[ast.expr]:
     """What a condition compares or combines."""
     match test:
         case ast.BoolOp(values=parts) | ast.Call(func=ast.Name(id="bool"), args=parts):
-            return [side for part in parts for side in _sides(part)]
+            return [side for part in parts for side in _split_condition(part)]
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return _sides(operand)
+            return _split_condition(operand)
         case ast.Compare(left=left, comparators=others):
             return [left, *others]
     return [test]
 
 
-def _method(call: ast.Call, names: Names, batch: int | None) -> str | None:
+def _tell_method(call: ast.Call, names: Names, batch: int | None) -> str | None:
     assert isinstance(call.func, ast.Attribute)  # the caller looked
     name = call.func.attr
     if name in ("item", "tolist") and not call.args:
@@ -141,7 +141,7 @@ def _method(call: ast.Call, names: Names, batch: int | None) -> str | None:
     return None
 
 
-def _builtin(call: ast.Call, names: Names) -> str | None:
+def _tell_builtin(call: ast.Call, names: Names) -> str | None:
     match call:
         case ast.Call(func=ast.Name(id="range"), args=given) if any(map(names.batch, given)):
             return "range() writes a loop out for the example's batch size"
@@ -162,12 +162,12 @@ def find_preprocessing_spots(file: Path, kinds: Collection[str]) -> list[Spot]:
     lines = text.splitlines()
     return [
         Spot(str(file), node.lineno, lines[node.lineno - 1].strip(), what)
-        for node in [*tree.body, *_beside_forward(tree, kinds)]
-        for what in _prepares(node)
+        for node in [*tree.body, *_find_uncalled(tree, kinds)]
+        for what in _tell_preparing(node)
     ]
 
 
-def _beside_forward(tree: ast.Module, kinds: Collection[str]) -> list[ast.FunctionDef]:
+def _find_uncalled(tree: ast.Module, kinds: Collection[str]) -> list[ast.FunctionDef]:
     """Methods of modules that nothing in their class calls."""
     found: list[ast.FunctionDef] = []
     for module in (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in kinds):
@@ -178,7 +178,7 @@ def _beside_forward(tree: ast.Module, kinds: Collection[str]) -> list[ast.Functi
     return found
 
 
-def _prepares(node: ast.stmt) -> list[str]:
+def _tell_preparing(node: ast.stmt) -> list[str]:
     match node:
         case ast.FunctionDef(name=name) if PREPROCESSING.search(name):
             return [f"{name}() prepares inputs outside the module"]

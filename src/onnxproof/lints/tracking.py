@@ -131,15 +131,15 @@ def read_name(node: ast.expr | None) -> str:
 def track(function: Function, known: Mapping[str, Kind], tensors: Collection[str] = ()) -> Names:
     """What the names of a function hold, if its parameters hold what is known; `tensors` are so beyond doubt."""
     inside = {node.name: node for node in ast.walk(function) if isinstance(node, ast.FunctionDef) and node != function}
-    names = Names(dict(known), frozenset([*_used_as_tensors(function), *tensors]), inside)
+    names = Names(dict(known), frozenset([*_list_used_tensors(function), *tensors]), inside)
     for _ in range(2):  # a second time for what a loop carries around
         for node in ast.walk(function):
-            for name, kind in _assigned(node, names):
+            for name, kind in _follow_assignment(node, names):
                 names.kinds.setdefault(name, kind)
     return names
 
 
-def _used_as_tensors(function: Function) -> Iterator[str]:
+def _list_used_tensors(function: Function) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr not in CONTAINER:
             yield node.value.id
@@ -148,19 +148,19 @@ def _used_as_tensors(function: Function) -> Iterator[str]:
             yield from (side.id for side in sides if isinstance(side, ast.Name))
 
 
-def _assigned(node: ast.AST, names: Names) -> Iterator[tuple[str, Kind]]:
+def _follow_assignment(node: ast.AST, names: Names) -> Iterator[tuple[str, Kind]]:
     if isinstance(node, ast.Assign):
         for target in node.targets:
-            yield from _bound(target, node.value, names)
+            yield from _follow_binding(target, node.value, names)
     elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
-        yield from _bound(node.target, node.value, names)
+        yield from _follow_binding(node.target, node.value, names)
     elif isinstance(node, ast.For) and names.tensor(node.iter):
         yield from ((part.id, "tensor") for part in ast.walk(node.target) if isinstance(part, ast.Name))
     elif isinstance(node, ast.Call):
-        yield from _inner(node, names)
+        yield from _follow_call(node, names)
 
 
-def _bound(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[str, Kind]]:
+def _follow_binding(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[str, Kind]]:
     if isinstance(target, ast.Name):
         kind = names.kind(value)
         if kind is not None:
@@ -169,7 +169,7 @@ def _bound(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[st
         return
     elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
         for one, other in zip(target.elts, value.elts, strict=True):
-            yield from _bound(one, other, names)
+            yield from _follow_binding(one, other, names)
     else:
         sizes = isinstance(value, (ast.Attribute, ast.Call)) and names.size(value)  # `x.shape` or `x.size()`
         for place, part in enumerate(target.elts) if sizes or names.tensor(value) else ():
@@ -177,7 +177,7 @@ def _bound(target: ast.expr, value: ast.expr, names: Names) -> Iterator[tuple[st
                 yield part.id, "tensor" if names.tensor(value) else "size" if place else "batch"
 
 
-def _inner(call: ast.Call, names: Names) -> Iterator[tuple[str, Kind]]:
+def _follow_call(call: ast.Call, names: Names) -> Iterator[tuple[str, Kind]]:
     """Parameters of functions inside that are called with a tensor, or handed over with one: `torch.cond(p, lambda t: …, …, (x,))`."""
     if isinstance(call.func, ast.Name) and call.func.id in names.local:
         yield from hand_over(call, names.local[call.func.id], names).items()

@@ -36,13 +36,15 @@ def lint_weights(graph: Graph) -> list[Finding]:
         if array.size >= MANY:
             # Few tensors begin alike: only those are read as a whole, and again.
             alike = seen[array.dtype, array.shape, array.ravel()[:MANY].tobytes()]
-            first = next((one for one, other in alike if np.array_equal(_bits(graph.array(other)), _bits(array))), None)
+            first = next(
+                (one for one, other in alike if np.array_equal(_view_bits(graph.array(other)), _view_bits(array))), None
+            )
             if first is not None:
                 notes["twice"].append(f"{name} = {first}")
                 wasted += array.nbytes
             alike.append((name, tensor))
         _remark(name, tensor, array, notes)
-    return _told(graph, notes, wasted)
+    return _tell_notes(graph, notes, wasted)
 
 
 def _remark(name: str, tensor: ir.TensorProtocol, array: Array, notes: dict[str, list[str]]) -> None:
@@ -50,7 +52,7 @@ def _remark(name: str, tensor: ir.TensorProtocol, array: Array, notes: dict[str,
         notes["giants"].append(f"{name} {list(array.shape)} {array.nbytes / 1e6:.1f} MB")
     if tensor.dtype == ir.DataType.DOUBLE:
         notes["wide"].append(name)
-    if tensor.dtype == ir.DataType.INT64 and _beyond(array):
+    if tensor.dtype == ir.DataType.INT64 and _exceeds_int32(array):
         notes["integers"].append(name)
     # A single NaN or infinity is a value that the model fills in; among others it is a weight that went wrong.
     if tensor.dtype in FLOATS and array.size > 1 and not np.isfinite(array).all():
@@ -65,7 +67,7 @@ def _remark(name: str, tensor: ir.TensorProtocol, array: Array, notes: dict[str,
             notes["denormal"].append(name)
 
 
-def _bits(array: Array | None) -> NDArray[np.uint8]:
+def _view_bits(array: Array | None) -> NDArray[np.uint8]:
     """NaN equals NaN here."""
     return np.frombuffer(b"" if array is None else array.tobytes(), np.uint8)
 
@@ -77,27 +79,27 @@ def _repeats(array: Array) -> bool:
     )
 
 
-def _beyond(array: Array) -> bool:
+def _exceeds_int32(array: Array) -> bool:
     """Values that 32 bits do not hold; the largest and smallest int64 mean "to the end" in slices."""
     limits = np.iinfo(np.int64)
     real = array[(array < limits.max - 1) & (array > limits.min + 1)]
     return bool(((real > 2**31 - 1) | (real < -(2**31))).any())
 
 
-def _told(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Finding]:
+def _tell_notes(graph: Graph, notes: dict[str, list[str]], wasted: int) -> list[Finding]:
     wide = notes["wide"] if all(value.dtype != ir.DataType.DOUBLE for value in graph.inputs) else []
     return [
-        *_listed("OX314", notes["twice"], f"{wasted / 1e6:.1f} MB of weights are stored twice"),
-        *_listed("OX315", notes["giants"], "one value or one slice, repeated"),
-        *_listed("OX316", wide, "stored tensors are float64"),
-        *_listed("OX319", notes["integers"], "stored integers are beyond 32 bits"),
-        *_listed("OX320", notes["nan"], "NaN among the weights", values="nan"),
-        *_listed("OX320", notes["infinite"], "infinity among the weights", values="infinite"),
-        *_listed("OX320", notes["denormal"], "many denormal numbers among the weights", SLOW, values="denormal"),
+        *_tell_tensors("OX314", notes["twice"], f"{wasted / 1e6:.1f} MB of weights are stored twice"),
+        *_tell_tensors("OX315", notes["giants"], "one value or one slice, repeated"),
+        *_tell_tensors("OX316", wide, "stored tensors are float64"),
+        *_tell_tensors("OX319", notes["integers"], "stored integers are beyond 32 bits"),
+        *_tell_tensors("OX320", notes["nan"], "NaN among the weights", values="nan"),
+        *_tell_tensors("OX320", notes["infinite"], "infinity among the weights", values="infinite"),
+        *_tell_tensors("OX320", notes["denormal"], "many denormal numbers among the weights", SLOW, values="denormal"),
     ]
 
 
-def _listed(
+def _tell_tensors(
     code: str, names: list[str], what: str, severity: Severity | None = None, **facts: str
 ) -> Iterator[Finding]:
     """The finding about some stored tensors, if there are any."""

@@ -40,8 +40,8 @@ def compare(output: str, baseline: Array, candidate: Array, *, atol: float = 1e-
     if baseline.shape != candidate.shape or baseline.dtype != candidate.dtype:
         return Comparison(**form)
     if form["kind"] == "discrete":
-        return Comparison(**form, **_discrete_numbers(baseline, candidate))
-    return Comparison(**form, **_float_numbers(baseline, candidate, atol, rtol))
+        return Comparison(**form, **_measure_discrete(baseline, candidate))
+    return Comparison(**form, **_measure_floats(baseline, candidate, atol, rtol))
 
 
 def classify_dtype(array: Array) -> Kind:
@@ -60,9 +60,9 @@ def to_float64(array: Array) -> Floats:
     return parts.astype(np.float64)
 
 
-def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
+def _measure_floats(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
     b, c = to_float64(baseline), to_float64(candidate)
-    pattern, both = _pattern(b, c)
+    pattern, both = _find_pattern(b, c)
     # Equal infinities must not be subtracted: inf − inf is NaN, and NaN would be the largest difference.
     difference = np.abs(c - b) if both is None else np.abs(np.subtract(c, b, out=np.zeros_like(b), where=both))
     magnitude = np.abs(b) if both is None else np.where(both, np.abs(b), 0.0)
@@ -71,7 +71,7 @@ def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) 
     numbers: dict[str, Any] = {
         "pattern": pattern,
         "compared": b.size if both is None else int(both.sum()),
-        "worst": _worst(ranked, baseline, candidate),
+        "worst": _pick_worst(ranked, baseline, candidate),
     }
     if not numbers["compared"]:
         return numbers
@@ -82,11 +82,11 @@ def _float_numbers(baseline: Array, candidate: Array, atol: float, rtol: float) 
         "mean_abs": float(difference.sum()) / numbers["compared"],
         "max_rel": float(relative.max()),
         "mean_rel": float(relative.sum()) / numbers["compared"],
-        "max_ulp": _max_ulp(difference, magnitude, baseline.dtype),
-        "cosine": _cosine(b, c) if both is None else _cosine(b[both], c[both]),
+        "max_ulp": _measure_ulp(difference, magnitude, baseline.dtype),
+        "cosine": _measure_cosine(b, c) if both is None else _measure_cosine(b[both], c[both]),
         "scale": float(magnitude.max()),
         "outside": int(np.count_nonzero(difference > atol + rtol * magnitude)) + pattern.differing,
-        "envelope": _envelope(magnitude, difference, rtol),
+        "envelope": _trace_envelope(magnitude, difference, rtol),
     }
 
 
@@ -99,7 +99,7 @@ def classify(values: Floats) -> NDArray[np.int8]:
     return classes
 
 
-def _pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_] | None]:
+def _find_pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_] | None]:
     """Where NaN and infinities are, and which pairs are finite (None: all of them, the usual case)."""
     if np.isfinite(b).all() and np.isfinite(c).all():
         return Pattern(), None
@@ -112,31 +112,31 @@ def _pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_] | None]:
     return pattern, (kinds_b == 0) & (kinds_c == 0)
 
 
-def _max_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) -> float:
+def _measure_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) -> float:
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
     if is_narrow_float(real):
         return float((difference / (2 * find_roundoff(real) * magnitude + np.finfo(np.float32).tiny)).max())
     return float((difference / np.spacing(magnitude.astype(real)).astype(np.float64)).max())
 
 
-def _cosine(b: Floats, c: Floats) -> float | None:
+def _measure_cosine(b: Floats, c: Floats) -> float | None:
     norms = measure_rms(b) * measure_rms(c)
     if not norms or not np.isfinite(norms):
         return None
     # Each side is scaled first: products of large values would overflow.
-    return _inner(b.ravel() / measure_rms(b), c.ravel() / measure_rms(c)) / b.size
+    return _sum_products(b.ravel() / measure_rms(b), c.ravel() / measure_rms(c)) / b.size
 
 
-def _envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
+def _trace_envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
     m, d = magnitude.ravel(), difference.ravel()
     # Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach.
     starts = np.arange(0, d.size, BLOCK)
     rough = np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
-    places = {_place_of_largest(m, d, slope, rough) for slope in {*SLOPES, rtol}}
+    places = {_find_largest(m, d, slope, rough) for slope in {*SLOPES, rtol}}
     return tuple(sorted((float(m[i]), float(d[i])) for i in places))
 
 
-def _place_of_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Floats]) -> int:
+def _find_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Floats]) -> int:
     """Where d − slope·m is largest; only blocks that can beat what was found are looked at."""
     bounds = rough[1] - slope * rough[0]
     best, place = -np.inf, 0
@@ -151,7 +151,7 @@ def _place_of_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, F
     return place
 
 
-def _worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, ...]:
+def _pick_worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, ...]:
     # For complex arrays the ranking has a last axis of parts; it counts for the element as a whole.
     if ranked.ndim > baseline.ndim:
         ranked = ranked.max(axis=-1)
@@ -161,10 +161,10 @@ def _worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, 
     count = min(SHOWN, flat.size)
     places = np.argpartition(flat, -count)[-count:]
     places = places[np.argsort(-flat[places], kind="stable")]
-    return tuple(_element(int(i), baseline, candidate) for i in places if flat[i] > 0)
+    return tuple(_read_element(int(i), baseline, candidate) for i in places if flat[i] > 0)
 
 
-def _element(flat: int, baseline: Array, candidate: Array) -> Element:
+def _read_element(flat: int, baseline: Array, candidate: Array) -> Element:
     index = np.unravel_index(flat, baseline.shape) if baseline.ndim else ()
     return Element(tuple(int(i) for i in index), to_plain(baseline[index]), to_plain(candidate[index]))
 
@@ -180,13 +180,13 @@ def to_plain(value: Any) -> Any:
     return number if np.isfinite(number) else str(number)
 
 
-def _discrete_numbers(baseline: Array, candidate: Array) -> dict[str, Any]:
+def _measure_discrete(baseline: Array, candidate: Array) -> dict[str, Any]:
     differs = np.asarray(baseline != candidate)
-    distance = _distance(baseline, candidate)
+    distance = _measure_distance(baseline, candidate)
     numbers: dict[str, Any] = {
         "compared": int(baseline.size),
         "mismatched": int(differs.sum()),
-        "worst": _worst(np.where(differs, np.maximum(distance, 1.0), 0.0), baseline, candidate),
+        "worst": _pick_worst(np.where(differs, np.maximum(distance, 1.0), 0.0), baseline, candidate),
     }
     if baseline.dtype.kind in "iub" and baseline.size:
         numbers["max_abs"] = float(distance.max())
@@ -194,7 +194,7 @@ def _discrete_numbers(baseline: Array, candidate: Array) -> dict[str, Any]:
     return numbers
 
 
-def _distance(baseline: Array, candidate: Array) -> Floats:
+def _measure_distance(baseline: Array, candidate: Array) -> Floats:
     """|candidate − baseline| of integers without wrap-around: 1 where values have no distance."""
     if baseline.dtype.kind not in "iu":
         return np.asarray(baseline != candidate).astype(np.float64)
@@ -204,7 +204,7 @@ def _distance(baseline: Array, candidate: Array) -> Floats:
     return (high.astype(wide).view(np.uint64) - low.astype(wide).view(np.uint64)).astype(np.float64)
 
 
-def _inner(a: Floats, b: Floats) -> float:
+def _sum_products(a: Floats, b: Floats) -> float:
     """Σ a·b without BLAS, whose threads spin for a while after a call and slow down the forwards that follow."""
     return float(np.einsum("i,i->", a, b))
 
@@ -214,7 +214,7 @@ def measure_rms(values: Floats) -> float:
     if not values.size:
         return 0.0
     flat = values.ravel()
-    total = _inner(flat, flat)
+    total = _sum_products(flat, flat)
     if 1e-200 < total < 1e300:
         return float(np.sqrt(total / flat.size))
     top = float(np.abs(flat).max())
@@ -323,18 +323,18 @@ def count_unexplained_mismatches(baseline: Array, candidate: Array, samples: Seq
     same_form = [sample for sample in samples if sample.shape == baseline.shape and sample.dtype == baseline.dtype]
     # Without any sample this is False: nothing is explained then.
     flips = np.any([sample != baseline for sample in same_form], axis=0)
-    return int((differs & ~(flips & _reachable(baseline, candidate, same_form))).sum())
+    return int((differs & ~(flips & _is_reachable(baseline, candidate, same_form))).sum())
 
 
-def _reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -> NDArray[np.bool_]:
+def _is_reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -> NDArray[np.bool_]:
     """Whether an integer lies about as far from the baseline as some sample does.
 
     Indices jump anywhere at a tie, so distances count only against the widest jump of the whole output.
     """
     if baseline.dtype.kind not in "iu" or not samples:
         return np.ones(baseline.shape, bool)
-    widest = max(float(_distance(baseline, sample).max(initial=0.0)) for sample in samples)
-    return _distance(baseline, candidate) <= 4 * widest
+    widest = max(float(_measure_distance(baseline, sample).max(initial=0.0)) for sample in samples)
+    return _measure_distance(baseline, candidate) <= 4 * widest
 
 
 @np.errstate(all="ignore")

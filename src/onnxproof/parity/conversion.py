@@ -95,7 +95,7 @@ class _Seen:
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.before:
             self._look_at_range(stop, *self.before.pop(stop.taken[0]), results[0])
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.stored:
-            scale = np.broadcast_to(_along(stop.arguments[1], results[0], stop), np.shape(results[0]))
+            scale = np.broadcast_to(_align_scale(stop.arguments[1], results[0], stop), np.shape(results[0]))
             self._look_at_tensor(stop, results[0], scale, stop.taken[0], lambda right: lambda _, live: [right])
         elif stop.op == "UnpackBits":
             blocks = np.abs(stop.arguments[1]).reshape(results[0].shape[1], -1)
@@ -111,7 +111,7 @@ class _Seen:
             if getattr(real, "dtype", None) != np.float64 or real.size < 2:
                 continue
             matched = _match(name, real, self.originals)
-            if matched is None or _likeness(matched[1], real) < ALIKE:
+            if matched is None or _measure_likeness(matched[1], real) < ALIKE:
                 continue
             wrong = float(np.mean(np.abs(real - matched[1]) > narrow * np.abs(matched[1]) + 1e-7))
             if wrong > WRONG:
@@ -174,7 +174,7 @@ class _Seen:
             self.turned.append(Suspect(stop.node, name, text, mends, TURNED_GAIN, parameter))
 
 
-def _along(scale: Array, shape: Array, stop: Stop) -> Array:
+def _align_scale(scale: Array, shape: Array, stop: Stop) -> Array:
     """A scale for each channel, where it is one: along the axis that fits."""
     scale = np.asarray(scale, np.float64)
     if scale.ndim != 1 or scale.size == 1:
@@ -193,15 +193,15 @@ def _match(name: str, real: Array, originals: Mapping[str, Array]) -> tuple[str,
         for turned in ((array, array.T) if array.ndim == 2 else (array,))
         if turned.shape == real.shape
     ]
-    best = max(fitting, key=lambda one: _likeness(one[1], real), default=None)
-    if best is None or _likeness(best[1], real) > ALIKE:
+    best = max(fitting, key=lambda one: _measure_likeness(one[1], real), default=None)
+    if best is None or _measure_likeness(best[1], real) > ALIKE:
         return best
     namesakes = [one for one in fitting if name.startswith(one[0])]
     alone = [one for one in fitting if one[0] == fitting[0][0]]
     return namesakes[0] if namesakes else fitting[0] if len(alone) == len(fitting) else None
 
 
-def _likeness(a: Array, b: Array) -> float:
+def _measure_likeness(a: Array, b: Array) -> float:
     norm = float(np.linalg.norm(a) * np.linalg.norm(b))
     return abs(float(np.vdot(a, b))) / norm if norm else 0.0
 
@@ -213,12 +213,12 @@ def find_faults(
     seen = _Seen(originals, stored=meaning.stored)
     answer = meaning.evaluate(inputs, seen.look)
     seen.look_at_floats(4 * meaning.unit)
-    now = _decibels(answer, wanted, outputs)
+    now = _measure_decibels(answer, wanted, outputs)
 
     def gain(one: Suspect) -> float:
-        return max(_decibels(_mended(meaning, inputs, mends), wanted, outputs) for mends in one.mends) - now
+        return max(_measure_decibels(_run_mended(meaning, inputs, mends), wanted, outputs) for mends in one.mends) - now
 
-    suspects = sorted(_together(seen), key=lambda one: -one.share)[:MENDED]
+    suspects = sorted(_group_suspects(seen), key=lambda one: -one.share)[:MENDED]
     gains = {one.scale: gain(one) for one in suspects}
     guilty = [one for one in suspects if gains[one.scale] >= one.needed]
     if not guilty and now < POOR:
@@ -238,13 +238,13 @@ def find_faults(
         yield found("OX229", message, evidence={"decibels": now})
 
 
-def _together(seen: _Seen) -> list[Suspect]:
+def _group_suspects(seen: _Seen) -> list[Suspect]:
     """One for each scale: mending one place alone changes nothing where the next clips the same."""
     groups = {one.scale: one for one in sorted(seen.suspects, key=lambda one: one.share)}
-    return [one if one.mends else replace(one, mends=_open(seen.ranges[one.scale])) for one in groups.values()]
+    return [one if one.mends else replace(one, mends=_open_ranges(seen.ranges[one.scale])) for one in groups.values()]
 
 
-def _open(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:
+def _open_ranges(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:
     """Ranges without an end, or with none but zero: one that begins there may stand for a ReLU."""
     ways: tuple[Mend, Mend] = (
         lambda stop, live: [live[stop.taken[0]]],
@@ -253,7 +253,7 @@ def _open(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:
     return [dict.fromkeys(values, way) for way in ways]
 
 
-def _mended(meaning: Meaning, inputs: Arrays, mends: Mapping[str, Mend | Array]) -> dict[str, Array]:
+def _run_mended(meaning: Meaning, inputs: Arrays, mends: Mapping[str, Mend | Array]) -> dict[str, Array]:
     live: dict[str, Array] = {}
 
     def mend(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
@@ -267,7 +267,7 @@ def _mended(meaning: Meaning, inputs: Arrays, mends: Mapping[str, Mend | Array])
     return meaning.evaluate({**inputs, **stored}, mend)
 
 
-def _decibels(answer: Arrays, wanted: Sequence[Array], outputs: Sequence[str]) -> float:
+def _measure_decibels(answer: Arrays, wanted: Sequence[Array], outputs: Sequence[str]) -> float:
     """The worst output's signal to noise."""
     pairs = [(answer[name], right) for name, right in zip(outputs, wanted, strict=True) if name in answer]
     fitting = [(a, w.astype(np.float64)) for a, w in pairs if a.shape == w.shape and w.dtype.kind == "f" and w.size]

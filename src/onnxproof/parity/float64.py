@@ -50,7 +50,7 @@ class DoubleRunner:
     def __init__(self, subject: Subject) -> None:
         self._names = list(subject.inputs.tensors)
         self.believed = find_believed_dtype(subject)
-        self._module = self._wide_module(subject.module)
+        self._module = self._copy_wide(subject.module)
         self._subject = subject
         self.called: set[str] = set()
         """Operations the module calls, as seen while it ran under the modes."""
@@ -64,7 +64,7 @@ class DoubleRunner:
         """The narrowest float dtype the module asked for, seen while it ran: the unit of its rounding."""
 
     @staticmethod
-    def _wide_module(module: torch.nn.Module) -> torch.nn.Module:
+    def _copy_wide(module: torch.nn.Module) -> torch.nn.Module:
         """A copy in float64; of a large module itself, whose weights are widened one by one when an operation takes them."""
         if sum(p.numel() * p.element_size() for p in module.parameters() if p.dtype in WIDE) > COPIED:
             return module
@@ -85,16 +85,16 @@ class DoubleRunner:
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
         if self._plain:
-            return self._run(self._wide(inputs), nullcontext())
-        outputs = self._run_widened(self._wide(inputs))
+            return self._run(self._widen_inputs(inputs), nullcontext())
+        outputs = self._run_widened(self._widen_inputs(inputs))
         if self._plain is None:
             self._plain = self.narrowest in (torch.float32, torch.float64) and self._same_without_modes(inputs, outputs)
         return outputs
 
-    def _wide(self, inputs: Arrays) -> list[torch.Tensor]:
+    def _widen_inputs(self, inputs: Arrays) -> list[torch.Tensor]:
         return [_widen(to_torch(inputs[name])) for name in self._names]
 
-    def _in_range(self, array: Array) -> Array:
+    def _overflow(self, array: Array) -> Array:
         """What the module's own dtype cannot hold is infinite there."""
         if array.dtype != np.float64:
             return array
@@ -104,7 +104,7 @@ class DoubleRunner:
 
     def _same_without_modes(self, inputs: Arrays, outputs: Arrays) -> bool:
         try:
-            plain = self._run(self._wide(inputs), nullcontext())
+            plain = self._run(self._widen_inputs(inputs), nullcontext())
         except Unavailable:
             return False
         return plain.keys() == outputs.keys() and all(_agree(value, outputs[name]) for name, value in plain.items())
@@ -117,7 +117,7 @@ class DoubleRunner:
         if isinstance(self._module, GraphModule):
             wide = {n: widen_array(a) for n, a in inputs.items()}
             return None if constants_only else self._module.rounded(wide, seed, unit)
-        leaves = self._wide(inputs)
+        leaves = self._widen_inputs(inputs)
         injector = Injector(unit, self.narrowest, seed, tainted=leaves if constants_only else None)
         outputs = self._run_widened(leaves, injector)
         return None if constants_only and not injector.injected else outputs
@@ -126,7 +126,7 @@ class DoubleRunner:
         belief = _Belief(self.believed) if self._asks or not self.called else None
         widening = _Widening(injector, counts=not self.called)
         try:
-            outputs = self._run(leaves, _widened(belief, widening))
+            outputs = self._run(leaves, _enter_widening(belief, widening))
         except Unavailable:
             _forget_compiled()
             raise
@@ -147,7 +147,7 @@ class DoubleRunner:
             raise
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
-        return {name: self._in_range(array) for name, array in outputs.items()}
+        return {name: self._overflow(array) for name, array in outputs.items()}
 
 
 def _forget_compiled() -> None:
@@ -226,8 +226,8 @@ class _Widening(TorchDispatchMode):
         if func is torch.ops.aten._assert_tensor_metadata.default:
             return None
         self.called.add(func.overloadpacket.__name__)
-        args = [self._wide(value) for value in args]
-        kwargs = {name: self._wide(value) for name, value in kwargs.items()} if kwargs else {}
+        args = [self._widen_value(value) for value in args]
+        kwargs = {name: self._widen_value(value) for name, value in kwargs.items()} if kwargs else {}
         if self._injector is not None:
             return self._injector.call(func, args, kwargs)
         out = func(*args, **kwargs)
@@ -236,7 +236,7 @@ class _Widening(TorchDispatchMode):
             self.operations += count_operations(func, args, out)
         return out
 
-    def _wide(self, value: Any) -> Any:
+    def _widen_value(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             # A narrow one was built from Python data or is kept outside the module.
             return value if value.dtype not in WIDE else value.to(WIDE[value.dtype])
@@ -244,11 +244,11 @@ class _Widening(TorchDispatchMode):
             if value in WIDE and value.is_floating_point:
                 self.asked.add(value)
             return WIDE.get(value, value)
-        return [self._wide(one) for one in value] if isinstance(value, (list, tuple)) else value
+        return [self._widen_value(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 @contextmanager
-def _widened(belief: _Belief | None, widening: _Widening) -> Iterator[None]:
+def _enter_widening(belief: _Belief | None, widening: _Widening) -> Iterator[None]:
     before = torch.get_default_dtype()
     # Factories without a dtype (`torch.zeros(3)`) ask for the default, and no argument shows it.
     torch.set_default_dtype(torch.float64)
@@ -261,7 +261,7 @@ def _widened(belief: _Belief | None, widening: _Widening) -> Iterator[None]:
 
 def widen_inside(believed: torch.dtype) -> AbstractContextManager[None]:
     """Everything inside computes in float64 while it believes to be in its own dtype."""
-    return _widened(_Belief(believed), _Widening())
+    return _enter_widening(_Belief(believed), _Widening())
 
 
 def nudge_inputs(inputs: Arrays, seed: int) -> dict[str, Array]:

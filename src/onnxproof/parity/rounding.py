@@ -80,7 +80,7 @@ class Operation:
 Rule = Callable[[Operation], Amplitude]
 
 
-def _length_factor(length: int) -> float:
+def _estimate_growth(length: int) -> float:
     # Errors of single additions have either sign: they add up like a random walk, with the root of the length.
     return 1.0 + math.sqrt(max(length, 1)) / 8
 
@@ -88,10 +88,10 @@ def _length_factor(length: int) -> float:
 def _product(op: Operation) -> Amplitude:
     """Matrix products and convolutions: the same operation on magnitudes bounds the sum of |terms|."""
     factors = {k: abs(v) for k, v in op.kwargs.items() if k in ("alpha", "beta")}
-    return op.on_magnitudes(**factors).abs() * _length_factor(_contracted(op))
+    return op.on_magnitudes(**factors).abs() * _estimate_growth(_count_terms(op))
 
 
-def _contracted(op: Operation) -> int:
+def _count_terms(op: Operation) -> int:
     """The length of the sum behind each element of a product."""
     tensors = [a for a in op.args if isinstance(a, torch.Tensor)]
     if "conv" in op.name:
@@ -106,22 +106,22 @@ def _sum(op: Operation) -> Amplitude:
     source, args = op.source, op.args
     if not source.is_floating_point():
         return None
-    dims = _dims(args[1] if len(args) > 1 else op.kwargs.get("dim"), source.ndim)
+    dims = _list_dims(args[1] if len(args) > 1 else op.kwargs.get("dim"), source.ndim)
     keep = bool(args[2]) if len(args) > 2 and isinstance(args[2], bool) else bool(op.kwargs.get("keepdim", False))
     length = math.prod(source.shape[d] for d in dims)
-    spread = source.abs().sum(dims, keepdim=keep) * _length_factor(length)
-    lost = _lost_in_order(source, dims).reshape(spread.shape)
+    spread = source.abs().sum(dims, keepdim=keep) * _estimate_growth(length)
+    lost = _measure_loss(source, dims).reshape(spread.shape)
     divisor = max(length, 1) if op.name == "mean" else 1
     return (spread + lost) / divisor
 
 
-def _dims(given: Any, rank: int) -> list[int]:
+def _list_dims(given: Any, rank: int) -> list[int]:
     if given is None or (isinstance(given, (list, tuple)) and not given):
         return list(range(rank))
     return [d % rank for d in (given if isinstance(given, (list, tuple)) else [given])] if rank else []
 
 
-def _lost_in_order(source: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+def _measure_loss(source: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
     """|sum in order in float32 − sum|, in units of float32's u (other dtypes scale alike)."""
     kept = [d for d in range(source.ndim) if d not in dims]
     rows = source.permute(*kept, *dims).reshape(*[source.shape[d] for d in kept], -1) if dims else source[..., None]
@@ -145,18 +145,18 @@ def _cumulative(op: Operation) -> Amplitude:
     with np.errstate(all="ignore"):
         ordered = np.add.accumulate(values.astype(np.float32), axis=dim, dtype=np.float32).astype(np.float64)
         lost = np.nan_to_num(np.abs(ordered - np.add.accumulate(values, axis=dim)), posinf=0.0) * 2.0**24
-    return torch.from_numpy(np.asarray(lost)) + source.abs().cumsum(dim) * _length_factor(source.shape[dim])
+    return torch.from_numpy(np.asarray(lost)) + source.abs().cumsum(dim) * _estimate_growth(source.shape[dim])
 
 
 def _spread(op: Operation) -> Amplitude:
     """Variances and standard deviations: kernels may compute E[x²] − E[x]²."""
     source, args = op.source, op.args
-    dims = _dims(args[1] if len(args) > 1 and not isinstance(args[1], bool) else op.kwargs.get("dim"), source.ndim)
+    dims = _list_dims(args[1] if len(args) > 1 and not isinstance(args[1], bool) else op.kwargs.get("dim"), source.ndim)
     length = math.prod(source.shape[d] for d in dims)
     square = source.square().mean(dims, keepdim=True).expand_as(source).amax() if source.numel() else source.sum()
     if op.name == "std":
         square = square / (2 * op.out.abs() + 1e-30)
-    return (square + op.out.abs()) * _length_factor(length)
+    return (square + op.out.abs()) * _estimate_growth(length)
 
 
 def _normalised(op: Operation) -> Amplitude:
@@ -175,7 +175,7 @@ def _normalised(op: Operation) -> Amplitude:
     deviation = (variance + epsilon).sqrt()
     lost = (rows.abs() + mean.abs()) / deviation
     squeezed = (
-        (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _length_factor(length)
+        (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _estimate_growth(length)
     )
     weight = next((a.abs().amax() for a in args[1:] if isinstance(a, torch.Tensor) and a.numel()), torch.ones(()))
     return ((2 * lost + squeezed) * weight).reshape(source.shape) + op.out.abs()
@@ -198,14 +198,14 @@ def _softmax(op: Operation) -> Amplitude:
     if op.name == "_log_softmax":
         return 2 + 2 * op.out.abs().nan_to_num(posinf=0.0) + source.abs().nan_to_num(nan=0.0, posinf=0.0)
     below = (source.amax(dim, keepdim=True) - source).nan_to_num(nan=0.0, posinf=0.0).clamp(max=1e6)
-    return op.out.abs() * (4 + 2 * below + _length_factor(source.shape[dim]))
+    return op.out.abs() * (4 + 2 * below + _estimate_growth(source.shape[dim]))
 
 
 def _attention(op: Operation) -> Amplitude:
     query, key, value = op.args[:3]
     width = max(1, int(query.shape[-1]))
     scores = (query.abs() @ key.abs().transpose(-1, -2)).amax() / math.sqrt(width)
-    return (8 + 2 * scores * _length_factor(width)) * value.abs().amax() * torch.ones_like(op.out)
+    return (8 + 2 * scores * _estimate_growth(width)) * value.abs().amax() * torch.ones_like(op.out)
 
 
 def _resampled(op: Operation) -> Amplitude:
@@ -244,14 +244,14 @@ _RULES: dict[str, Rule] = {
     "sum mean nansum nanmean": _sum,
     "cumsum cumsum_": _cumulative,
     "var std var_mean std_mean": _spread,
-    "norm linalg_vector_norm linalg_norm logsumexp": lambda op: op.out.abs() * 2 * _length_factor(op.gathered),
+    "norm linalg_vector_norm linalg_norm logsumexp": lambda op: op.out.abs() * 2 * _estimate_growth(op.gathered),
     "native_layer_norm native_group_norm": _normalised,
     "native_batch_norm _native_batch_norm_legit_no_training cudnn_batch_norm _native_batch_norm_legit": _batch_norm,
     "_softmax _log_softmax _safe_softmax": _softmax,
     """scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu
     _scaled_dot_product_attention_math""": _attention,
     """avg_pool1d avg_pool2d avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_avg_pool1d""": lambda op: (
-        op.on_magnitudes() * _length_factor(op.gathered * 9)
+        op.on_magnitudes() * _estimate_growth(op.gathered * 9)
     ),
     """upsample_bilinear2d upsample_bicubic2d upsample_linear1d upsample_trilinear3d _upsample_bilinear2d_aa
     _upsample_bicubic2d_aa grid_sampler_2d grid_sampler_3d""": _resampled,
@@ -278,9 +278,9 @@ RULES = {name: rule for names, rule in _RULES.items() for name in names.split()}
 def count_operations(func: Any, args: Sequence[Any], out: Any) -> float:
     """Additions and multiplications behind a result; moving data is free."""
     results = [t for t in (out if isinstance(out, (tuple, list)) else [out]) if isinstance(t, torch.Tensor)]
-    rule, size = _kind_of(func).rule, float(sum(t.numel() for t in results))
+    rule, size = _find_kind(func).rule, float(sum(t.numel() for t in results))
     if rule is _product:
-        return 2 * size * _contracted(Operation(func, tuple(args), {}, results[0]))
+        return 2 * size * _count_terms(Operation(func, tuple(args), {}, results[0]))
     if rule is _attention:
         return 4 * size * float(args[1].shape[-2])
     return 0.0 if rule is None else 40 * size  # each element goes through memory
@@ -296,7 +296,7 @@ class _Kind:
 
 
 @cache
-def _kind_of(func: Any) -> _Kind:
+def _find_kind(func: Any) -> _Kind:
     name = func.overloadpacket.__name__
     exact = func.is_view or name in EXACT or name.rstrip("_") in EXACT
     rule = None if exact else RULES.get(name, _relative)
@@ -318,12 +318,12 @@ class Injector:
         self._generator = torch.Generator().manual_seed(seed)
         # Tensors are kept alive so that no address is used twice.
         self._alive = list(tainted) if tainted is not None else None
-        self._tainted = {_address(t) for t in tainted or ()}
+        self._tainted = {_read_address(t) for t in tainted or ()}
         self.injected = 0
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Run the operation and round."""
-        kind = _kind_of(func)
+        kind = _find_kind(func)
         if self._alive is not None and self._depends(args, kwargs):
             out = func(*args, **kwargs)
             self._taint(out)
@@ -336,21 +336,21 @@ class Injector:
         first = out[0] if isinstance(out, (tuple, list)) and out else out
         if not _rounds(first):
             return out
-        total = self._rounded(kind, Operation(func, args, kwargs, first))
+        total = self._round(kind, Operation(func, args, kwargs, first))
         return total if first is out else type(out)([total, *out[1:]])
 
     def _call_in_place(self, kind: _Kind, func: Any, args: Any, kwargs: Any) -> Any:
         # The rules ask for the arguments as they were before the operation overwrites the first.
-        saved = [tensor.clone() for tensor in _tensors(args[:1])]
+        saved = [tensor.clone() for tensor in _list_tensors(args[:1])]
         out = func(*args, **kwargs)
         if not _rounds(out):
             return out
         op = Operation(func, (*saved, *args[1:]) if saved else args, kwargs, out, torch.float64)
-        return out.copy_(self._rounded(kind, op))
+        return out.copy_(self._round(kind, op))
 
-    def _rounded(self, kind: _Kind, op: Operation) -> torch.Tensor:
+    def _round(self, kind: _Kind, op: Operation) -> torch.Tensor:
         """The result with an error; where the error or the result leaves the numbers, once more and with care."""
-        error = self._error(kind, op)
+        error = self._draw_error(kind, op)
         if error is None:
             return op.out
         total = torch.add(op.out, error, alpha=self._unit)
@@ -360,7 +360,7 @@ class Injector:
             if low >= -self._largest and high <= self._largest:
                 return total
         # Magnitudes in float32 overflow where the float64 result does not.
-        error = self._error(kind, replace(op, sizes=torch.float64))
+        error = self._draw_error(kind, replace(op, sizes=torch.float64))
         assert error is not None  # the rule has given one before
         error = torch.where(torch.isfinite(op.out.abs()), error, 0.0).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
         total = torch.add(op.out, error, alpha=self._unit)
@@ -368,7 +368,7 @@ class Injector:
             return total
         return torch.where(total.abs() > self._largest, torch.sign(total) * math.inf, total)
 
-    def _error(self, kind: _Kind, op: Operation) -> torch.Tensor | None:
+    def _draw_error(self, kind: _Kind, op: Operation) -> torch.Tensor | None:
         """In units of u."""
         assert kind.rule is not None
         try:
@@ -386,23 +386,23 @@ class Injector:
         return signs * amplitude
 
     def _depends(self, args: Any, kwargs: Any) -> bool:
-        return any(_address(t) in self._tainted for t in _tensors([args, kwargs]))
+        return any(_read_address(t) in self._tainted for t in _list_tensors([args, kwargs]))
 
     def _taint(self, out: Any) -> None:
         assert self._alive is not None
-        for tensor in _tensors([out]):
+        for tensor in _list_tensors([out]):
             self._alive.append(tensor)
-            self._tainted.add(_address(tensor))
+            self._tainted.add(_read_address(tensor))
 
 
 def _rounds(out: Any) -> bool:
     return isinstance(out, torch.Tensor) and (out.is_floating_point() or out.is_complex()) and out.numel() > 0
 
 
-def _address(tensor: torch.Tensor) -> int:
+def _read_address(tensor: torch.Tensor) -> int:
     # The storage, so that views are known as well; not its data, whose address is 0 for every empty tensor.
     return int(tensor.untyped_storage()._cdata)
 
 
-def _tensors(values: Any) -> list[torch.Tensor]:
+def _list_tensors(values: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]

@@ -138,9 +138,9 @@ class Truth:
         samples: whether rounding explains a difference stays open. `sample` has the legal roundings where they are there already.
         """
         samples = _Samples(sample or partial(self.sample, inputs), self.effort.samples, baseline, truth)
-        judged = [self._with_noise(c, baseline, candidate, samples) for c in comparisons]
+        judged = [self._attach_noise(c, baseline, candidate, samples) for c in comparisons]
         if not glance:
-            judged = [self._explained(c, baseline, candidate, samples, group) for c in judged]
+            judged = [self._explain(c, baseline, candidate, samples, group) for c in judged]
         return judged, truth if samples.doubled else None
 
     def sample(self, inputs: Arrays, seed: int, doubled: bool) -> Outputs | None:
@@ -151,19 +151,19 @@ class Truth:
             return self._eager.run(nudge_inputs(inputs, seed))
         return None
 
-    def _with_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
+    def _attach_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
         if not c.same_form or not c.size or c.kind == "discrete":
             return c
         b, k, truth = baseline[c.output], candidate[c.output], samples.truth.get(c.output)
         if samples.doubled and truth is not None:
-            return replace(c, noise=measure_noise(b, k, truth, "float64", self._unit(b)))
-        return replace(c, noise=measure_noise(b, k, b, "ulp", self._unit(b))) if c.compared else c
+            return replace(c, noise=measure_noise(b, k, truth, "float64", self._find_unit(b)))
+        return replace(c, noise=measure_noise(b, k, b, "ulp", self._find_unit(b))) if c.compared else c
 
-    def _unit(self, b: Array) -> float:
+    def _find_unit(self, b: Array) -> float:
         # A module that computes in half precision inside rounds so, whatever the dtype of its output.
         return max(find_roundoff(b.dtype), self._double.unit if self._double is not None else 0.0)
 
-    def _explained(
+    def _explain(
         self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples, group: str
     ) -> Comparison:
         """What legal roundings explain of a suspicious difference."""
@@ -178,7 +178,7 @@ class Truth:
             c = _explain_discrete(c, b, k, samples)
             shown = bool(c.unexplained_mismatches)
         else:
-            c = _explain_float(c, b, k, samples, self._unit(b))
+            c = _explain_float(c, b, k, samples, self._find_unit(b))
             beyond = c.noise is not None and c.noise.unexplained is not None and c.noise.unexplained > 1
             shown = bool(c.pattern.unexplained) or beyond
         self._shown[question] += shown
@@ -263,7 +263,7 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
 HALVES = {ir.DataType.FLOAT16: 2.0**-13, ir.DataType.BFLOAT16: 2.0**-10}
 
 
-def _folding_unit(graph: Graph) -> float:
+def _find_folding_unit(graph: Graph) -> float:
     stored = (value.dtype for value in graph.main.initializers.values())
     return max((HALVES.get(dtype, 0.0) for dtype in stored if dtype is not None), default=0.0)
 
@@ -280,7 +280,7 @@ class GraphInFloat64:
         self._module = module
         self._runner = ReferenceRunner(self._wide, renamed, self._large)
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
-        self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _folding_unit(graph))
+        self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _find_folding_unit(graph))
         self._spent = 0.0
         """Seconds of work so far."""
         self._excused: dict[str, list[float]] = {}
@@ -323,8 +323,8 @@ class GraphInFloat64:
         samples: list[Floats] = []
         # What storing constants costs, then float64's own rounding: each only where it is needed.
         for more in (
-            partial(self._constant_samples, inputs, t, e, name, graph),
-            partial(self._samples, inputs, name, unit=DOUBLE_UNIT),
+            partial(self._sample_constants, inputs, t, e, name, graph),
+            partial(self._draw_samples, inputs, name, unit=DOUBLE_UNIT),
         ):
             samples += more()
             result = measure_exactness(e, t, measure_allowance(samples, t, scale, self._unit))
@@ -333,13 +333,15 @@ class GraphInFloat64:
         before.append(result.allowance)
         return result
 
-    def _constant_samples(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:
+    def _sample_constants(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
         moved = (to_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
         # Only the movement is taken: the graph's own error (e − t) must not be part of what excuses it.
-        return [t + (m - e) for m in moved if m.shape == e.shape] + self._samples(inputs, name, constants_only=True)
+        return [t + (m - e) for m in moved if m.shape == e.shape] + self._draw_samples(
+            inputs, name, constants_only=True
+        )
 
-    def _samples(self, inputs: Arrays, name: str, **how: Any) -> list[Floats]:
+    def _draw_samples(self, inputs: Arrays, name: str, **how: Any) -> list[Floats]:
         samples: list[Floats] = []
         with suppress(Unavailable):
             for seed in NUDGES:

@@ -70,16 +70,16 @@ class Memory:
     """What cases cost in memory, learnt from the peak of the process: a larger one must fit into half of what is free."""
 
     def __init__(self) -> None:
-        self._peak = self._now()
+        self._peak = self._read_peak()
         self._rate = 0.0
 
     @staticmethod
-    def _now() -> int:
+    def _read_peak() -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def learn(self, elements: int) -> None:
         """Note by how much a case of this size raised the peak."""
-        peak = self._now()
+        peak = self._read_peak()
         # What a small case adds is caches and code, not its elements.
         if elements > 1000:
             self._rate = max(self._rate, (peak - self._peak) / elements)
@@ -87,10 +87,10 @@ class Memory:
 
     def room_for(self, elements: int) -> bool:
         """Whether a case of this size is likely to fit."""
-        return self._rate * elements <= _available() / 2
+        return self._rate * elements <= _read_available() / 2
 
 
-def _available() -> int:
+def _read_available() -> int:
     """Bytes that can be had: what the system keeps of files it gives up again, so that it does not decide which cases are run."""
     with suppress(OSError, StopIteration), Path("/proc/meminfo").open() as facts:
         return 1024 * next(int(line.split()[1]) for line in facts if line.startswith("MemAvailable:"))
@@ -181,7 +181,7 @@ class Verifier:
         self._remarks.append(finding)
         self._listener.finding(finding)
 
-    def _once(self, case: Case, what: str, answer: Callable[[], T]) -> T:
+    def _ask_once(self, case: Case, what: str, answer: Callable[[], T]) -> T:
         """What does not depend on the candidate."""
         return answer() if self._memo is None else self._memo.once((case.name, what), answer)
 
@@ -235,8 +235,8 @@ class Verifier:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
         self._listener.stage(case.name, "inputs")
         self.stage = "inputs"
-        inputs = self._once(case, "inputs", lambda: self.supply.make_inputs(case))
-        elements = _elements(inputs)
+        inputs = self._ask_once(case, "inputs", lambda: self.supply.make_inputs(case))
+        elements = _count_elements(inputs)
         allowed = self._settings.budget * (CORE if case.core else 1)
         if self._forwards + self.work.case(elements) > allowed or not self._memory.room_for(elements):
             return None
@@ -249,29 +249,29 @@ class Verifier:
 
         A glance leaves open what rounding explains.
         """
-        with self.work.threads(_elements(inputs)):
+        with self.work.threads(_count_elements(inputs)):
             return self._evaluate(case, inputs, answer, glance)
 
     def _evaluate(
         self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, Array]] | None, glance: bool
     ) -> CaseResult:
-        elements, seconds = _elements(inputs), dict[str, float]()
+        elements, seconds = _count_elements(inputs), dict[str, float]()
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
             # What the original refuses is nothing that a file made of it has to answer.
             original = self._original.run(inputs) if self._original is not None else {}
-            baseline = self._timed(
-                BASELINE, case, seconds, lambda: self._once(case, "baseline", lambda: self.eager.run(inputs))
+            baseline = self._time(
+                BASELINE, case, seconds, lambda: self._ask_once(case, "baseline", lambda: self.eager.run(inputs))
             )
         except Rejected as error:
             return replace(result, message=str(error)[:500])
         if not baseline:
             return replace(result, message="the module returned no tensor")
         # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
-        truth = self._timed(TRUTH, case, seconds, lambda: self._once(case, "truth", lambda: self._truth.of(inputs)))
+        truth = self._time(TRUTH, case, seconds, lambda: self._ask_once(case, "truth", lambda: self._truth.of(inputs)))
         try:
-            raw = self._timed(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
+            raw = self._time(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
         except Rejected as error:
             where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
             return replace(result, status="failed", message=str(error)[:1000], where=where)
@@ -290,11 +290,11 @@ class Verifier:
         ]
 
         def sample(seed: int, doubled: bool) -> Outputs | None:
-            return self._once(case, f"sample {seed} {doubled}", lambda: self._truth.sample(inputs, seed, doubled))
+            return self._ask_once(case, f"sample {seed} {doubled}", lambda: self._truth.sample(inputs, seed, doubled))
 
         # Differences on denormal inputs weigh less: what they show must not settle it for ordinary ones.
         group = "denormal" if case.profile == "denormal" else str(case.fair)
-        comparisons, truth = self._timed(
+        comparisons, truth = self._time(
             "noise",
             case,
             seconds,
@@ -305,18 +305,18 @@ class Verifier:
         self._memory.learn(elements)
         self._forwards += self.work.case(elements)
         if truth is not None and case.fair:
-            comparisons = self._timed(
+            comparisons = self._time(
                 "reference",
                 case,
                 seconds,
-                lambda: self._with_exactness(case, inputs, truth, outputs.pairs, comparisons, glance),
+                lambda: self._attach_exactness(case, inputs, truth, outputs.pairs, comparisons, glance),
             )
-        comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
+        comparisons = [_mark_swap(c, baseline, candidate) for c in comparisons]
         if self._original is not None and case.fair:
-            comparisons = self._with_cost(original, baseline if truth is None else truth, comparisons)
+            comparisons = self._attach_cost(original, baseline if truth is None else truth, comparisons)
         return replace(result, status="compared", outputs=tuple(comparisons))
 
-    def _timed(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
+    def _time(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
         self._listener.stage(case.name, stage)
         self.stage = stage
         began = time.perf_counter()
@@ -334,7 +334,7 @@ class Verifier:
             self._listener.outputs(self._outputs.pairs)
         return self._outputs
 
-    def _with_exactness(
+    def _attach_exactness(
         self,
         case: Case,
         inputs: Arrays,
@@ -345,12 +345,12 @@ class Verifier:
     ) -> list[Comparison]:
         def measure() -> Mapping[str, Exactness] | None:
             graph = self._exact
-            if graph is None or not (self._effort.unhurried or graph.affords(self._forwards, _elements(inputs))):
+            if graph is None or not (self._effort.unhurried or graph.affords(self._forwards, _count_elements(inputs))):
                 return None
             return graph.measure(inputs, truth, outputs, glance=glance)
 
         try:
-            measured = self._once(case, "exactness", measure)
+            measured = self._ask_once(case, "exactness", measure)
         except Rejected:
             return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
         if measured is None:
@@ -372,7 +372,7 @@ class Verifier:
         except (Rejected, MemoryError):
             return  # the example itself is refused: its case says so
 
-    def _with_cost(self, original: Arrays, meaning: Arrays, comparisons: list[Comparison]) -> list[Comparison]:
+    def _attach_cost(self, original: Arrays, meaning: Arrays, comparisons: list[Comparison]) -> list[Comparison]:
         assert self._original is not None  # it was asked
         ports, promised = self._artifact.outputs, self._artifact.promised_outputs
         names = pair_outputs(list(original), ports, promised, named=self._original.named).reverse
@@ -426,11 +426,11 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         listener.case(result)
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
-    for finding in (*verifier.find_faults(), *_left_out(cases, left_out, cut, budget)):
+    for finding in (*verifier.find_faults(), *_tell_left_out(cases, left_out, cut, budget)):
         listener.finding(finding)
 
 
-def _left_out(
+def _tell_left_out(
     cases: Sequence[Case], unaffordable: Sequence[str], cut: Sequence[str], budget: float
 ) -> Iterator[Finding]:
     """What a reader must know who takes the plan for what was run."""
@@ -477,11 +477,11 @@ def expect_work(subject: Subject) -> Work:
     return Work(100, products, sum(tensor.numel() for tensor in tensors))
 
 
-def _elements(inputs: Arrays) -> int:
+def _count_elements(inputs: Arrays) -> int:
     return sum(array.size for array in inputs.values())
 
 
-def _with_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:
+def _mark_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:
     """Note another output of the module that this output of the artifact equals, where its own it does not."""
     value = candidate[c.output]
     if not c.same_form or not c.size or value.dtype.kind not in "fiub" or _alike(value, baseline[c.output]):

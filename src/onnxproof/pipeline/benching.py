@@ -55,7 +55,7 @@ def run_bench(
             listener,
             stateful=stateful,
             load_ms=load_ms,
-            tell=_teller(emit),
+            tell=_make_teller(emit),
             partial=lambda latency: emit(Timed(latency)),
         )
         if folder is not None:
@@ -70,7 +70,7 @@ def run_bench(
         )
 
 
-def _teller(emit: Emit) -> Any:
+def _make_teller(emit: Emit) -> Any:
     """Progress, but not so often that it disturbs what is timed."""
     last = [0.0]
 

@@ -44,13 +44,13 @@ def add_bundle(error: FindingError, out: Path, subject: Any, environment: Enviro
         message=finding.message,
         trace="".join(traceback.format_exception(error)),
         environment=to_plain(environment),
-        program=_program(subject),
+        program=_capture_program(subject),
     )
     evidence = {**finding.evidence, "bundle": str(folder)}
     return replace(finding, evidence=evidence, help=f"{finding.help} A bundle for a bug report is in {folder}.")
 
 
-def _program(subject: Any) -> str | None:
+def _capture_program(subject: Any) -> str | None:
     """The captured program as text, where it can be captured at all."""
     import torch
 

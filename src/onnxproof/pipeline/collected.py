@@ -122,7 +122,7 @@ class Collected:
         case, stage = self.at[0], name_stage(self.at[1])
         place = f"in case {case}, stage {stage}" if case else f"in stage {stage}"
         evidence = {"signal": end.signal_name, "returncode": end.returncode, "stage": stage, "log": end.log[-2000:]}
-        finding = _ended(end, place)
+        finding = _tell_end(end, place)
         return replace(finding, where=Where(case=case), evidence=evidence, severity=severity or self.gravity())
 
     def observe(self, finding: Finding) -> None:
@@ -138,7 +138,7 @@ class Collected:
             self.progress.case(len(self.cases), len(self.known.planned), case)
 
 
-def _ended(end: End, place: str) -> Finding:
+def _tell_end(end: End, place: str) -> Finding:
     if end.hung:
         return found("OX002", f"no answer within the time limit {place}; the process was stopped")
     # Linux ends a process that way when memory is short; who hangs is killed by us and told above.

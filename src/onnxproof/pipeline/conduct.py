@@ -34,7 +34,7 @@ def conduct(request: Request, policy: Policy, *, progress: Progress | None = Non
     run = Run(request, policy, collected)
     began = time.perf_counter()
     _carry_out(run, began)
-    return _judged(run, time.perf_counter() - began)
+    return _judge(run, time.perf_counter() - began)
 
 
 def read_earlier(settings: BenchSettings | None) -> Earlier | None:
@@ -64,7 +64,7 @@ def _carry_out(run: Run, began: float) -> None:
     def work(run: Run, executor: Executor) -> None:
         run_stages(run, stages, executor, announce)
         if run.request.sweep and exported:
-            sweep(run, exported[-1], executor, lambda there: _judged(there, 0.0))
+            sweep(run, exported[-1], executor, lambda there: _judge(there, 0.0))
 
     if run.request.in_process:
         run_here(run, work)
@@ -78,7 +78,7 @@ def _carry_out(run: Run, began: float) -> None:
 
 def _tell_verdict(run: Run, stages: Sequence[Stage], seconds: float) -> None:
     """Say the verdict where nothing that is still to be done can change it."""
-    proof = _judged(run, seconds)
+    proof = _judge(run, seconds)
     if run.request.sweep:
         return  # it may depend on what is asked next
     later = [stage for stage in stages if not stage.explains and stage.name not in run.collected.seconds]
@@ -95,10 +95,10 @@ def _make_folder(out: str) -> None:
         ) from error
 
 
-def _judged(run: Run, seconds: float) -> Proof:
+def _judge(run: Run, seconds: float) -> Proof:
     collected, session = run.collected, run.request.verify.session
     if run.request.verb != "lint":
-        for finding in _missing(run):
+        for finding in _list_missing(run):
             collected.observe(finding)
         _check_promises(run)
     environment = replace(
@@ -125,7 +125,7 @@ def _check_promises(run: Run) -> None:
         check_gates(policy.quality, proof.quality)
 
 
-def _missing(run: Run) -> list[Finding]:
+def _list_missing(run: Run) -> list[Finding]:
     """What was not compared. Nothing compared is never a pass, whatever else is accepted."""
     request, proof = run.request, run.collected.proof
     if request.steps.cases or request.bench is not None:

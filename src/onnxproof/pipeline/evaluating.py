@@ -83,11 +83,11 @@ def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> N
         emit(Observed(finding))
     emit(Entered("measure"))
     if preprocessing is not None and "served" in scores.columns:
-        preprocessing = replace(preprocessing, **_served(scores))
+        preprocessing = replace(preprocessing, **_measure_served(scores))
     quality = assemble(
         scores,
         settings,
-        traps=_traps(request, engine, rows, scores),
+        traps=_find_traps(request, engine, rows, scores),
         preprocessing=preprocessing,
         rows=rows.source.rows,
         workers=shared[0],
@@ -97,13 +97,13 @@ def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> N
     emit(Measured(settle(quality)))
 
 
-def _traps(request: Request, engine: Engine, rows: Rows, scores: Scores) -> Traps:
+def _find_traps(request: Request, engine: Engine, rows: Rows, scores: Scores) -> Traps:
     train_data = engine.settings.train_data
     dtypes = set(rows.dtypes.values())
     traps = Traps(
         look_at_inputs(scores, engine.examples, engine.subject.ranges, dtypes.pop() if len(dtypes) == 1 else None),
         find_leaks(scores),
-        _coverage(request, engine, scores),
+        _measure_coverage(request, engine, scores),
     )
     if train_data is None:
         return traps
@@ -114,7 +114,7 @@ def _traps(request: Request, engine: Engine, rows: Rows, scores: Scores) -> Trap
         raise FindingError(replace(error.finding, message=f"--train-data: {error.finding.message}")) from error
 
 
-def _served(scores: Scores) -> dict[str, Any]:
+def _measure_served(scores: Scores) -> dict[str, Any]:
     """Decisions that the other preprocessing flips, and what they cost."""
     served, candidate = scores.columns["served"], scores.sides["candidate"].decisions
     if not scores.plan.classification:
@@ -148,7 +148,7 @@ def _compare_preprocessing(engine: Engine, rows: Rows) -> PreprocessingFacts | N
     return told
 
 
-def _coverage(request: Request, engine: Engine, scores: Scores) -> dict[str, Coverage]:
+def _measure_coverage(request: Request, engine: Engine, scores: Scores) -> dict[str, Coverage]:
     """How much of the data lies where the generated parity cases are; per input."""
 
     if sum(a.size for a in engine.examples.values()) > 200_000:

@@ -132,7 +132,7 @@ def run_in_children(run: Run, work: Work) -> None:
     """All work in supervised children."""
     with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, fork_children(run.request):
         # The server imports while the module is written.
-        request = _portable(run.request, Path(folder))
+        request = _make_portable(run.request, Path(folder))
         verify = replace(request.verify, isolated=True)
         run = replace(run, request=replace(request, verify=verify), folder=folder)
         children = Children(lambda exporting: request.silence(exporting=exporting))
@@ -147,7 +147,7 @@ def fork_children(request: Request) -> AbstractContextManager[None]:
     return prepare([PRELOADED, *[PRELOADED_TO_EXPORT] * (request.onnx is None)])
 
 
-def _portable(request: Request, folder: Path) -> Request:
+def _make_portable(request: Request, folder: Path) -> Request:
     """A module in memory goes through a file."""
     if request.held is None:
         return request

@@ -43,7 +43,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
     try:
         emit(Entered("examine"))
         # A file that cannot be read is told before the module is run.
-        artifact = _given(request) if request.onnx is not None else None
+        artifact = _read_given(request) if request.onnx is not None else None
         _examine(subject, request, report)
         if artifact is None:
             emit(Entered("export"))
@@ -70,7 +70,7 @@ def _begin(emit: Emit, request: Request, shop: Workshop) -> Subject:
     return subject
 
 
-def _given(request: Request) -> Artifact:
+def _read_given(request: Request) -> Artifact:
     path = Path(str(request.onnx))
     side = path.with_suffix(".sourcemap.json")
     with hold_against(path):

@@ -32,7 +32,7 @@ def run_locate(emit: Emit, request: Request, artifact: Artifact, look: Look, *, 
     verifier = shop.verifier(request, artifact, SILENT, effort, stateful=stateful)
     verifier.calibrate()
     planned = {case.name: case for case in verifier.plan()}
-    cases = [(finding, _case(str(finding.where.case), planned, look.files)) for finding in look.findings]
+    cases = [(finding, _find_case(str(finding.where.case), planned, look.files)) for finding in look.findings]
     known = [(finding, case) for finding, case in cases if case is not None]
     session, pairs = request.verify.session, verifier.input_pairs
     if request.verify.counterexamples is not None:
@@ -40,7 +40,7 @@ def run_locate(emit: Emit, request: Request, artifact: Artifact, look: Look, *, 
         sides = Sides(request.target, Path(artifact.path), session, pairs, look.outputs)
         keeper = Keeper(verifier, look.policy, Path(request.verify.counterexamples), sides)
         for finding, case in known:
-            emit(Shrunk(keeper.keep(_kept_before(finding, planned) or case, finding)))
+            emit(Shrunk(keeper.keep(_find_kept(finding, planned) or case, finding)))
     emit(Entered("locate"))
     memory = request.verify.memory or MEMORY
     parts = (verifier.subject, artifact, verifier.candidate, session, pairs, look.outputs)
@@ -52,7 +52,7 @@ def run_locate(emit: Emit, request: Request, artifact: Artifact, look: Look, *, 
     )
 
 
-def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
+def _find_case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
     if name in files:
         return Case(name, profile="search", file=files[name])
     # Verification tries the example where a normal case is rejected; only the normal one is planned.
@@ -62,7 +62,7 @@ def _case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> C
     return case
 
 
-def _kept_before(finding: Finding, planned: Mapping[str, Case]) -> Case | None:
+def _find_kept(finding: Finding, planned: Mapping[str, Case]) -> Case | None:
     """The smallest input of an earlier run, where it shows the same."""
     before = [name for name in finding.evidence.get("cases", ()) if name.startswith("kept/") and name in planned]
     return planned[before[0]] if before else None

@@ -34,14 +34,14 @@ def settle_runtimes(request: Request) -> Request:
         return request
     if len(named) > 1 and not request.steps.cases:
         raise UserError(f"{request.verb} looks at one runtime at a time, and --runtime names {', '.join(named)}")
-    sweep = _without_twin(named) if INSTALLED in named else named
+    sweep = _drop_twin(named) if INSTALLED in named else named
     swept = sweep if len(sweep) > 1 or request.verb == "runtimes" else ()
-    request = replace(_on(request, sweep[0]), sweep=swept)
+    request = replace(_set_runtime(request, sweep[0]), sweep=swept)
     _install(request)
     return request
 
 
-def _without_twin(runtimes: Iterable[str]) -> tuple[str, ...]:
+def _drop_twin(runtimes: Iterable[str]) -> tuple[str, ...]:
     """Without the release that is installed, which is asked already."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -52,7 +52,7 @@ def _without_twin(runtimes: Iterable[str]) -> tuple[str, ...]:
     return tuple(runtime for runtime in runtimes if runtime != twin)
 
 
-def _on(request: Request, runtime: str) -> Request:
+def _set_runtime(request: Request, runtime: str) -> Request:
     session = replace(request.verify.session, runtime=None if runtime == INSTALLED else runtime)
     return replace(request, verify=replace(request.verify, session=session))
 
@@ -118,7 +118,7 @@ def _send(run: Run, runtime: str, exported: Proof) -> Run:
     """A run on another runtime, which begins with the exported file."""
     out = Path(run.request.out) / "runtimes" / runtime.replace("/", "_")
     collected = Collected(known=exported, version=runtime.partition("==")[2] or None)
-    return replace(run, request=replace(_on(run.request, runtime), out=str(out)), collected=collected)
+    return replace(run, request=replace(_set_runtime(run.request, runtime), out=str(out)), collected=collected)
 
 
 def _list_gating(proof: Proof) -> tuple[Finding, ...]:

@@ -41,40 +41,40 @@ def collect_scores(
 ) -> tuple[Scores, list[Finding], tuple[int, str]]:
     """All shards, from earlier runs or fresh; what was lost; and how many processes worked, and where."""
     settings, source = engine.settings, rows.source
-    per_shard = _shard_batches(source.rows, engine.batch)
-    mark = _mark(request, engine, plan, source.fingerprint, per_shard)
-    work = Work(_absolute(request), engine.artifact, plan, stateful, mark)
+    per_shard = _choose_shard_size(source.rows, engine.batch)
+    mark = _fingerprint_work(request, engine, plan, source.fingerprint, per_shard)
+    work = Work(_make_absolute(request), engine.artifact, plan, stateful, mark)
     progress = _Progress(emit, source.rows)
-    workers = _workers(request, settings, source.rows, source.sequential)
+    workers = _choose_workers(request, settings, source.rows, source.sequential)
     lost: list[Finding] = []
     if settings.ray is not None:
         from onnxproof.integrations.ray import run_on_ray
 
         size = per_shard * engine.batch
-        shards = run_on_ray(work, _pieces(source.rows, size), rows, size, progress.add, load_anew)
+        shards = run_on_ray(work, _cut_pieces(source.rows, size), rows, size, progress.add, load_anew)
         where = "ray"
     elif workers > 1:
-        pieces = _pieces(source.rows, per_shard * engine.batch)
-        shards, lost = _in_processes(work, pieces, workers, progress)
+        pieces = _cut_pieces(source.rows, per_shard * engine.batch)
+        shards, lost = _run_in_processes(work, pieces, workers, progress)
         where = "processes"
     else:
-        shards = list(_here(work, engine, rows, per_shard, progress))
+        shards = list(_run_here(work, engine, rows, per_shard, progress))
         where = "local"
     progress.add(0, last=True)
     return merge(shards, plan), lost, (workers if where != "local" else 1, where)
 
 
-def _shard_batches(rows: int | None, batch: int) -> int:
+def _choose_shard_size(rows: int | None, batch: int) -> int:
     wanted = SHARD_ROWS if rows is None else max(SHARD_ROWS, -(-rows // MOST_SHARDS))
     return max(1, wanted // batch)
 
 
-def _pieces(rows: int | None, size: int) -> list[Piece]:
+def _cut_pieces(rows: int | None, size: int) -> list[Piece]:
     starts = range(0, rows or 0, size)
     return [Piece(i, start, min(start + size, rows or 0)) for i, start in enumerate(starts)]
 
 
-def _workers(request: Request, settings: EvaluateSettings, rows: int | None, sequential: bool) -> int:
+def _choose_workers(request: Request, settings: EvaluateSettings, rows: int | None, sequential: bool) -> int:
     # Rows that only come one after the other cannot be dealt out, nor objects of this process be sent.
     if sequential or request.held is not None or settings.data.startswith(MEMORY):
         return 1
@@ -87,7 +87,7 @@ def _workers(request: Request, settings: EvaluateSettings, rows: int | None, seq
     return min(cores, MOST_PROCESSES) if (rows or 0) >= PROCESSES_FROM else 1
 
 
-def _mark(request: Request, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
+def _fingerprint_work(request: Request, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
     """Changes with anything that changes what a shard holds."""
     settings = engine.settings
     files = [text.rpartition(":")[0] for text in (settings.preprocess, settings.serve_preprocess) if text]
@@ -105,7 +105,7 @@ def _mark(request: Request, engine: Engine, plan: Plan, data: str, per_shard: in
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _absolute(request: Request) -> Request:
+def _make_absolute(request: Request) -> Request:
     """Paths that are right in any process's folder."""
 
     def path(text: str | None) -> str | None:
@@ -151,7 +151,7 @@ class _Progress:
             self._emit(Evaluated(self._done, self._total, rate, left))
 
 
-def _here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: _Progress) -> Iterator[Shard]:
+def _run_here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: _Progress) -> Iterator[Shard]:
     """Shard after shard in this process. Rows are read in one go from the first shard that is missing."""
     size, index = per_shard * engine.batch, 0
     while (kept := work.kept(index)) is not None:
@@ -188,7 +188,7 @@ def run_shards(emit: Emit, work: Work, pieces: Sequence[Piece]) -> None:
         emit(Observed(error.finding))
 
 
-def _in_processes(
+def _run_in_processes(
     work: Work, pieces: Sequence[Piece], workers: int, progress: _Progress
 ) -> tuple[list[Shard], list[Finding]]:
     """Pieces on several processes of this machine. A death costs its piece only, and that is tried again."""
@@ -198,7 +198,7 @@ def _in_processes(
     todo = [piece for piece in pieces if piece.index not in kept]
     # Else every process would take all cores, and they would wait for each other.
     work = replace(work, threads=max(1, (os.cpu_count() or 1) // workers))
-    lanes = [_lane(work, todo[i::workers], progress) for i in range(min(workers, len(todo)))]
+    lanes = [_make_lane(work, todo[i::workers], progress) for i in range(min(workers, len(todo)))]
     with fork_children(work.request):
         run_lanes(lanes)
     lost = [piece for lane in lanes for piece in lane.lost]
@@ -206,7 +206,7 @@ def _in_processes(
     return [*kept.values(), *(shard for shard in fresh if shard is not None)], [piece.lost() for piece in lost]
 
 
-def _lane(work: Work, pieces: Sequence[Piece], progress: _Progress) -> Lane[Piece]:
+def _make_lane(work: Work, pieces: Sequence[Piece], progress: _Progress) -> Lane[Piece]:
     by_index = {piece.index: piece for piece in pieces}
 
     def receive(body: bytes, lane: Lane[Piece]) -> None:

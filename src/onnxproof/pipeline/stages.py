@@ -41,16 +41,16 @@ class Run:
 
     def all_known(self) -> Look:
         """What a search need not find again."""
-        return self._look([finding for finding in self._judged() if finding.weight])
+        return self._make_look([finding for finding in self._judge() if finding.weight])
 
     def look(self) -> Look:
         """What is worth a closer look."""
-        return self._look(to_locate(self._judged()))
+        return self._make_look(to_locate(self._judge()))
 
-    def _judged(self) -> Sequence[Finding]:
+    def _judge(self) -> Sequence[Finding]:
         return judge_proof(self.collected.proof, self.policy).findings
 
-    def _look(self, findings: Sequence[Finding]) -> Look:
+    def _make_look(self, findings: Sequence[Finding]) -> Look:
         return Look(tuple(findings), self.collected.outputs, self.collected.files, self.policy)
 
 

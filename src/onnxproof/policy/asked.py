@@ -15,15 +15,15 @@ NAMES = ("atol", "rtol", "max_abs")
 def make_policy(asked: Judgement, base: Policy | None = None) -> Policy:
     """The thresholds of a policy with those in their place that the user gave."""
     start = base or Policy()
-    tolerance = _tolerance(asked, start.tolerance)
-    limits = {name: one for name, one in _options(asked.latency).items() if one not in (None, {})}
+    tolerance = _merge_tolerance(asked, start.tolerance)
+    limits = {name: one for name, one in _read_options(asked.latency).items() if one not in (None, {})}
     gates: dict[str, Any] = {
-        name: {**getattr(start.quality, name), **one} for name, one in _options(asked.quality).items()
+        name: {**getattr(start.quality, name), **one} for name, one in _read_options(asked.quality).items()
     }
     return replace(
         start,
         tolerance=tolerance,
-        outputs=_outputs(asked, start, tolerance),
+        outputs=_merge_outputs(asked, start, tolerance),
         accept={**start.accept, **asked.accept},
         noise=start.noise if asked.noise is None else asked.noise,
         latency=replace(start.latency, **limits),
@@ -31,12 +31,12 @@ def make_policy(asked: Judgement, base: Policy | None = None) -> Policy:
     )
 
 
-def _options(group: Any) -> dict[str, Any]:
+def _read_options(group: Any) -> dict[str, Any]:
     """The fields that a user may set, and what stands there."""
     return {name: getattr(group, name) for name in list_options(type(group))}
 
 
-def _tolerance(asked: Judgement, start: Tolerance) -> Tolerance:
+def _merge_tolerance(asked: Judgement, start: Tolerance) -> Tolerance:
     given = {name: one for name in NAMES if (one := getattr(asked, name).general) is not None}
     tolerance = replace(start, **given, promised=True) if given else start
     if given.keys() & {"atol", "rtol"} and "max_abs" not in given and not start.promised:
@@ -45,7 +45,7 @@ def _tolerance(asked: Judgement, start: Tolerance) -> Tolerance:
     return tolerance
 
 
-def _outputs(asked: Judgement, start: Policy, tolerance: Tolerance) -> dict[str, Tolerance]:
+def _merge_outputs(asked: Judgement, start: Policy, tolerance: Tolerance) -> dict[str, Tolerance]:
     outputs = dict(start.outputs)
     for name in NAMES:
         for output, number in getattr(asked, name).outputs.items():

@@ -14,7 +14,7 @@ WORSE = 3.0
 
 def covers(known: Known, finding: Finding) -> bool:
     """Whether a finding of today is the known one, or a milder one of its family at the same place."""
-    if WEIGHT[finding.severity] > WEIGHT[known.severity] or not _same_place(known, finding):
+    if WEIGHT[finding.severity] > WEIGHT[known.severity] or not _is_same_place(known, finding):
         return False
     if finding.code != known.code:
         same = finding.entry.family == look_up(known.code).family
@@ -23,7 +23,7 @@ def covers(known: Known, finding: Finding) -> bool:
     return today is None or known.measure is None or today <= WORSE * known.measure
 
 
-def _same_place(known: Known, finding: Finding) -> bool:
+def _is_same_place(known: Known, finding: Finding) -> bool:
     where = finding.where
     if where.output != known.output or not _agree(finding.stage, known.stage):
         return False

@@ -19,14 +19,14 @@ def add_causes(
     suspects = {finding.code: finding for finding in reversed(findings) if finding.entry.suspicion}
     told = []
     for finding in findings:
-        finding = _blamed(finding, blames)
+        finding = _add_blame(finding, blames)
         for code in sorted(suspects):
-            finding = _suspected(finding, suspects[code])
-        told.append(_shown(finding, counterexamples))
+            finding = _add_suspect(finding, suspects[code])
+        told.append(_add_counterexample(finding, counterexamples))
     return told
 
 
-def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
+def _add_blame(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
     """The finding with what is known about its cause; the first blame speaks for findings of other cases too."""
     blame = blames.get(finding.where.case or "") or next(iter(blames.values()), None)
     if blame is not None and finding.where.output is not None and blame.culprits:
@@ -46,7 +46,7 @@ def _blamed(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
     return replace(finding, where=where, stage=blame.stage or finding.stage, evidence=evidence, help=help)
 
 
-def _suspected(finding: Finding, suspect: Finding) -> Finding:
+def _add_suspect(finding: Finding, suspect: Finding) -> Finding:
     """The finding with what most likely lies behind it; where a node is to blame, a suspect without a line adds nothing."""
     where, there = finding.where, suspect.where
     if not finding.entry.locatable or not finding.weight or (where.node is not None and there.file is None):
@@ -64,7 +64,7 @@ def _suspected(finding: Finding, suspect: Finding) -> Finding:
     return replace(finding, where=where, help=f"{cause} {finding.help}")
 
 
-def _shown(finding: Finding, counterexamples: Sequence[Counterexample]) -> Finding:
+def _add_counterexample(finding: Finding, counterexamples: Sequence[Counterexample]) -> Finding:
     """The finding with the smallest input that shows it."""
     for one in counterexamples:
         if (one.code, one.output) == (finding.code, finding.where.output):

@@ -24,15 +24,20 @@ def judge_data(q: Quality) -> list[Finding]:
     """What is to be said about the data."""
     findings: list[Finding] = []
     for name, facts in q.traps.inputs.items():
-        findings += [*_values(name, facts), *_scale(q, name, facts)]
-    findings += [*_leaks(q), *_coverage(q)]
+        findings += [*_judge_values(name, facts), *_judge_scale(q, name, facts)]
+    findings += [*_judge_leaks(q), *_judge_coverage(q)]
     training = q.traps.training
     if training is not None:
-        findings += [*_duplicates(training), *_gap(q, training), *_shift(training), *_channels(q, training)]
-    return [*findings, *_preprocessing(q)]
+        findings += [
+            *_judge_duplicates(training),
+            *_judge_gap(q, training),
+            *_judge_shift(training),
+            *_judge_channels(q, training),
+        ]
+    return [*findings, *_judge_preprocessing(q)]
 
 
-def _values(name: str, f: InputFacts) -> Iterable[Finding]:
+def _judge_values(name: str, f: InputFacts) -> Iterable[Finding]:
     if f.nonfinite_rows:
         message = f"{f.nonfinite_rows} of {f.rows} rows of {name} hold NaN or infinities"
         yield found("OX604", message, evidence={"input": name, **to_plain(f)})
@@ -54,15 +59,15 @@ def _values(name: str, f: InputFacts) -> Iterable[Finding]:
         yield found("OX615", message, evidence={"input": name})
 
 
-def _scale(q: Quality, name: str, f: InputFacts) -> Iterable[Finding]:
+def _judge_scale(q: Quality, name: str, f: InputFacts) -> Iterable[Finding]:
     """0–255 against 0–1: held against the training data, or for images against the example."""
     if f.low is None:
         return
     shift = [s for s in q.traps.training.shift if s.input == name] if q.traps.training is not None else []
-    reference = shift[0].train_magnitude if shift else _magnitude(f.example_low, f.example_high)
+    reference = shift[0].train_magnitude if shift else _measure_magnitude(f.example_low, f.example_high)
     if not reference or not (shift or f.image):
         return
-    own = _magnitude(f.low, f.high)
+    own = _measure_magnitude(f.low, f.high)
     larger = own / reference >= SCALE and (bool(shift) or 30 < own <= 255)
     smaller = reference / max(own, 1e-30) >= SCALE and (bool(shift) or reference > 30)
     if larger or smaller:
@@ -72,7 +77,7 @@ def _scale(q: Quality, name: str, f: InputFacts) -> Iterable[Finding]:
         yield found("OX607", message, severity=severity, evidence={"input": name, "data": own, "reference": reference})
 
 
-def _magnitude(low: float | None, high: float | None) -> float:
+def _measure_magnitude(low: float | None, high: float | None) -> float:
     return max(abs(low or 0.0), abs(high or 0.0))
 
 
@@ -81,7 +86,7 @@ def _good(q: Quality) -> bool:
     return max(q.candidate.get("accuracy", 0.0), q.candidate.get("r2", 0.0)) >= 0.8
 
 
-def _leaks(q: Quality) -> Iterable[Finding]:
+def _judge_leaks(q: Quality) -> Iterable[Finding]:
     for leak in (leak for leak in q.traps.leaks if leak.strength >= LEAK):
         alone = leak.strength - leak.next > LEAK_LEAD
         message = f"value {leak.feature} of {leak.input} alone tells the label ({leak.strength:.1%} sorted by it)"
@@ -90,7 +95,7 @@ def _leaks(q: Quality) -> Iterable[Finding]:
         yield found("OX610", message, severity="review" if alone else "note", evidence=to_plain(leak))
 
 
-def _coverage(q: Quality) -> Iterable[Finding]:
+def _judge_coverage(q: Quality) -> Iterable[Finding]:
     for name, cover in q.traps.coverage.items():
         if cover.share < COVERED:
             message = f"only {cover.share:.0%} of {name} lies where generated parity cases have been"
@@ -103,7 +108,7 @@ def exceeds_chance(count: int, of: int, share: float, smoothing: float) -> bool:
     return count > expected + 4.0 * math.sqrt(expected) + (1.0 if share else 0.0) and count > 0
 
 
-def _duplicates(t: TrainingFacts) -> Iterable[Finding]:
+def _judge_duplicates(t: TrainingFacts) -> Iterable[Finding]:
     exact, near, ids = t.duplicates, t.near, t.ids
     if exceeds_chance(exact.count, exact.of, exact.train_twins or 0.0, 0.0):
         share = f"{exact.count} of {exact.of} test rows ({exact.count / exact.of:.1%})"
@@ -123,7 +128,7 @@ def _too_near(ring: Ring, probes: int) -> bool:
     return ring.count > 1 and exceeds_chance(ring.count, ring.of, ring.train_share, 0.25 / max(probes, 1))
 
 
-def _gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
+def _judge_gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
     gap = t.gap
     test = q.value(gap.metric) if gap is not None else None
     if gap is None or test is None:
@@ -140,7 +145,7 @@ def _gap(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
         yield found("OX611", message, evidence={**to_plain(gap), "test": test})
 
 
-def _shift(t: TrainingFacts) -> Iterable[Finding]:
+def _judge_shift(t: TrainingFacts) -> Iterable[Finding]:
     for s in t.shift:
         if s.distance > max(SHIFT, s.critical):
             message = (
@@ -151,7 +156,7 @@ def _shift(t: TrainingFacts) -> Iterable[Finding]:
             yield found("OX612", message, severity=severity, evidence=to_plain(s))
 
 
-def _channels(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
+def _judge_channels(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
     for name, train in t.channels.items():
         facts = q.traps.inputs.get(name)
         test = (facts and facts.channels) or ()
@@ -163,7 +168,7 @@ def _channels(q: Quality, t: TrainingFacts) -> Iterable[Finding]:
             yield found("OX614", message, evidence={"input": name, "test": list(test), "train": list(train)})
 
 
-def _preprocessing(q: Quality) -> Iterable[Finding]:
+def _judge_preprocessing(q: Quality) -> Iterable[Finding]:
     p = q.preprocessing
     if p is None or p.same or p.step is None:
         return

@@ -33,7 +33,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
     random = {finding.where.output for finding in observed if finding.entry.random}
     findings = [
         *observed,
-        *_of_cases(proof.cases, policy, proof.counterpart, random),
+        *_judge_cases(proof.cases, policy, proof.counterpart, random),
         *find_nothing_finite(proof.cases),
         *judge_precision(proof),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
@@ -41,7 +41,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *(judge_quality(proof.quality, policy.quality, baseline, chosen) if proof.quality is not None else ()),
     ]
     caused = _confirm_pairing(add_causes(findings, proof.blame, proof.counterexamples), proof.cases)
-    return replace(proof, policy=policy, findings=tuple(_excused(caused, policy)))
+    return replace(proof, policy=policy, findings=tuple(_excuse(caused, policy)))
 
 
 def _confirm_pairing(findings: Sequence[Finding], cases: Sequence[CaseResult]) -> list[Finding]:
@@ -65,7 +65,7 @@ def judge(observed: Sequence[Finding], cases: Sequence[CaseResult], policy: Poli
 
 def judge_case(case: CaseResult, policy: Policy, baseline: str = "PyTorch") -> list[Finding]:
     """What one case says against the candidate, whatever other cases say."""
-    return _excused(_of_cases([case], policy, baseline), policy)
+    return _excuse(_judge_cases([case], policy, baseline), policy)
 
 
 def judge_against(proof: P, baseline: Proof) -> P:
@@ -73,7 +73,7 @@ def judge_against(proof: P, baseline: Proof) -> P:
     return judge_proof(proof, replace(proof.policy, known=list_known(baseline.findings)))
 
 
-def _of_cases(
+def _judge_cases(
     cases: Sequence[CaseResult], policy: Policy, baseline: str, random: Collection[str | None] = ()
 ) -> list[Finding]:
     """What is to be said about outputs and refusals; of an output that is random, nothing."""
@@ -82,7 +82,7 @@ def _of_cases(
     return [*told, *judge_refusals(cases, baseline)]
 
 
-def _excused(findings: Iterable[Finding], policy: Policy) -> list[Finding]:
+def _excuse(findings: Iterable[Finding], policy: Policy) -> list[Finding]:
     """The findings, marked where the policy accepts them or its baseline has them; the gravest first."""
     bare = [replace(finding, accepted=None, known=None) for finding in findings]
     accepted = [f.accept(policy.accept[f.code]) if f.code in policy.accept else f for f in bare]

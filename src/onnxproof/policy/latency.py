@@ -27,15 +27,15 @@ def judge_latency(latency: Latency | None, policy: LatencyPolicy, gate: Gate, ba
         return untold if policy.promised else []
     runs = choose_runs(latency)
     return [
-        *_limits(runs, policy),
-        *_slow(runs, policy),
-        *_speedups(latency, policy, baseline),
-        *_memory(latency, policy),
-        *_overloaded(latency),
-        *_regressions(latency, policy, baseline),
-        *_tuned(latency),
-        *_absent(latency),
-        *_wrong_contenders(latency, gate),
+        *_judge_limits(runs, policy),
+        *_judge_pace(runs, policy),
+        *_judge_speedups(latency, policy, baseline),
+        *_judge_memory(latency, policy),
+        *_judge_load(latency),
+        *_judge_regressions(latency, policy, baseline),
+        *_tell_tuned(latency),
+        *_tell_absent(latency),
+        *_judge_contenders(latency, gate),
         *find_doubts(latency),
     ]
 
@@ -47,7 +47,7 @@ def choose_runs(latency: Latency) -> list[Run]:
     return [run for run in server if run.concurrency == workers] or latency.of(SHIPPED, "single")
 
 
-def _limits(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
+def _judge_limits(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
     for name, limit in policy.max_latency.items():
         broken, unknown = [], []
         for run in runs:
@@ -59,13 +59,13 @@ def _limits(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
             elif bound.high_ms > limit:
                 unknown.append(f"{name_place(run)}: {name} is between {bound.low_ms:.4g} and {bound.high_ms:.4g} ms")
         if broken:
-            yield _broken(name, limit, broken)
+            yield _tell_broken(name, limit, broken)
         elif unknown or not runs:
             why = unknown[0] if unknown else "the session that ships was not timed"
             yield found("OX402", f"{name} ≤ {limit:g} ms is not shown: {why}", evidence={"limit_ms": limit})
 
 
-def _broken(name: str, limit: float, runs: Sequence[Run]) -> Finding:
+def _tell_broken(name: str, limit: float, runs: Sequence[Run]) -> Finding:
     worst = max(runs, key=lambda run: run.percentiles[name].value_ms)
     bound = worst.percentiles[name]
     interval = f"[{bound.low_ms:.4g}, {bound.high_ms:.4g}]"
@@ -74,7 +74,7 @@ def _broken(name: str, limit: float, runs: Sequence[Run]) -> Finding:
     return found("OX401", message, evidence=evidence)
 
 
-def _slow(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
+def _judge_pace(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
     """The default opinion about p50; a limit for p50 takes its place. A large batch may take its time."""
     if "p50" in policy.max_latency or not runs:
         return
@@ -87,7 +87,7 @@ def _slow(runs: Sequence[Run], policy: LatencyPolicy) -> Iterator[Finding]:
         yield found("OX403", message, severity=severity, evidence={"batches": [run.batch for run in slow]})
 
 
-def _memory(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
+def _judge_memory(latency: Latency, policy: LatencyPolicy) -> Iterator[Finding]:
     if policy.max_memory is None:
         return
     known = [(run.memory, name_place(run)) for run in latency.of(SHIPPED) if run.memory is not None]
@@ -105,22 +105,22 @@ def choose_speedups(latency: Latency) -> list[Speedup]:
     return sorted((one for one in latency.speedup if one.contender == SHIPPED), key=lambda one: one.batch)
 
 
-def _speedups(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
+def _judge_speedups(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
     ours = choose_speedups(latency)
     if policy.min_speedup is not None:
-        yield from _gain(ours, policy.min_speedup, baseline)
+        yield from _judge_gain(ours, policy.min_speedup, baseline)
     slower = [one for one in ours if one.high < 1]
     same = [one for one in ours if one.low <= 1 <= one.high]
     if slower:
         # Who promises less does not ask for more.
-        yield _slower(latency, slower, None if policy.min_speedup is None else "note", baseline)
+        yield _tell_slower(latency, slower, None if policy.min_speedup is None else "note", baseline)
     if same:
         batches = ", ".join(str(one.batch) for one in same)
         message = f"not distinguishable from {baseline} at batch {batches}: {show_interval(same[0])}"
-        yield found("OX405", message, evidence={"speedup": [_plain(one) for one in same]})
+        yield found("OX405", message, evidence={"speedup": [_summarise(one) for one in same]})
 
 
-def _slower(latency: Latency, slower: Sequence[Speedup], severity: Severity | None, baseline: str) -> Finding:
+def _tell_slower(latency: Latency, slower: Sequence[Speedup], severity: Severity | None, baseline: str) -> Finding:
     worst = min(slower, key=lambda one: one.ratio)
     reasons = guess_reasons(latency, worst)
     likely = f"; likely: {reasons[0].text}" if reasons else ""
@@ -130,17 +130,17 @@ def _slower(latency: Latency, slower: Sequence[Speedup], severity: Severity | No
         f"onnxruntime is slower than {baseline}: {show_interval(worst)}{likely}",
         severity=severity,
         where=Where(node=top.node, module=top.module, file=top.file, line=top.line) if top else None,
-        evidence={"speedup": [_plain(one) for one in slower], "reasons": [reason.text for reason in reasons]},
+        evidence={"speedup": [_summarise(one) for one in slower], "reasons": [reason.text for reason in reasons]},
         help=" ".join([*(reason.help for reason in reasons[:3]), "`--tune` tries other settings."]),
     )
 
 
-def _gain(ours: Sequence[Speedup], wanted: float, baseline: str) -> Iterator[Finding]:
+def _judge_gain(ours: Sequence[Speedup], wanted: float, baseline: str) -> Iterator[Finding]:
     below = [one for one in ours if one.high < wanted]
     unsure = [one for one in ours if one.low < wanted]
     if below:
         worst = min(below, key=lambda one: one.ratio)
-        evidence = {"speedup": [_plain(one) for one in below], "wanted": wanted}
+        evidence = {"speedup": [_summarise(one) for one in below], "wanted": wanted}
         yield found(
             "OX406", f"the speed-up is {show_interval(worst)}, below the promised {wanted:g}", evidence=evidence
         )
@@ -158,22 +158,22 @@ def show_interval(one: Speedup) -> str:
     return f"{one.ratio:.3g} [{one.low:.3g}, {one.high:.3g}] at batch {one.batch}"
 
 
-def _plain(one: Speedup) -> dict[str, Any]:
+def _summarise(one: Speedup) -> dict[str, Any]:
     return {"batch": one.batch, "ratio": one.ratio, "low": one.low, "high": one.high}
 
 
-def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
+def _judge_regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iterator[Finding]:
     earlier = latency.baseline
     if earlier is None:
         return
-    runs = _common(earlier.runs, latency.of(SHIPPED))
-    speedups = _common(earlier.speedup, choose_speedups(latency))
+    runs = _pair_common(earlier.runs, latency.of(SHIPPED))
+    speedups = _pair_common(earlier.speedup, choose_speedups(latency))
     if earlier.fingerprint == latency.machine.fingerprint:
-        compared, slower = bool(runs), list(_slower_runs(runs, policy))
+        compared, slower = bool(runs), list(_list_slower_runs(runs, policy))
     else:
         message = f"{earlier.path} was measured on another machine: only ratios to {baseline} were compared"
         yield found("OX409", message, evidence={"here": latency.machine.fingerprint, "there": earlier.fingerprint})
-        compared, slower = bool(speedups), list(_lost_speedup(speedups, policy))
+        compared, slower = bool(speedups), list(_list_lost_speedups(speedups, policy))
     if slower:
         more = f" (and {len(slower) - 1} more)" if len(slower) > 1 else ""
         evidence = {"regressions": slower, "baseline": earlier.path, "versions": dict(earlier.versions)}
@@ -182,13 +182,13 @@ def _regressions(latency: Latency, policy: LatencyPolicy, baseline: str) -> Iter
         yield found("OX402", f"{earlier.path} has nothing in common with this measurement: no regression is ruled out")
 
 
-def _common(then: Iterable[T], now: Iterable[T]) -> list[tuple[T, T]]:
+def _pair_common(then: Iterable[T], now: Iterable[T]) -> list[tuple[T, T]]:
     """What was measured of the session that ships both times, under the same load and at the same sizes."""
     earlier = {read_load(one): one for one in then if one.contender == SHIPPED}
     return [(earlier[read_load(one)], one) for one in now if read_load(one) in earlier]
 
 
-def _slower_runs(runs: Iterable[tuple[Run, Run]], policy: LatencyPolicy) -> Iterator[str]:
+def _list_slower_runs(runs: Iterable[tuple[Run, Run]], policy: LatencyPolicy) -> Iterator[str]:
     for old, new in runs:
         for name in SHOWN_PERCENTILES:
             before, now = old.percentiles.get(name), new.percentiles.get(name)
@@ -197,13 +197,13 @@ def _slower_runs(runs: Iterable[tuple[Run, Run]], policy: LatencyPolicy) -> Iter
                 break
 
 
-def _lost_speedup(speedups: Iterable[tuple[Speedup, Speedup]], policy: LatencyPolicy) -> Iterator[str]:
+def _list_lost_speedups(speedups: Iterable[tuple[Speedup, Speedup]], policy: LatencyPolicy) -> Iterator[str]:
     for old, new in speedups:
         if new.high < old.low and new.ratio * policy.regression < old.ratio:
             yield f"the speed-up was {show_interval(old)} and is {show_interval(new)}"
 
 
-def _overloaded(latency: Latency) -> Iterator[Finding]:
+def _judge_load(latency: Latency) -> Iterator[Finding]:
     for run in choose_runs(latency):
         if run.scenario == "server" and (run.backlog or 0.0) > QUEUE_GROWS:
             message = f"{run.rate:.4g} requests per second are too many for {name_place(run)}: {run.backlog:.0%} were still waiting when the last came"
@@ -211,7 +211,7 @@ def _overloaded(latency: Latency) -> Iterator[Finding]:
             return
 
 
-def _tuned(latency: Latency) -> Iterator[Finding]:
+def _tell_tuned(latency: Latency) -> Iterator[Finding]:
     for best in (one for one in latency.tuned if one.verdict == "ship"):
         words = ", ".join(f"{key}={value}" for key, value in best.setting.items())
         faster = f"{best.ratio:.3g} [{best.low:.3g}, {best.high:.3g}] times faster at batch {best.batch}"
@@ -219,14 +219,14 @@ def _tuned(latency: Latency) -> Iterator[Finding]:
         yield found("OX420", message, evidence={"setting": dict(best.setting), "batch": best.batch})
 
 
-def _absent(latency: Latency) -> Iterator[Finding]:
+def _tell_absent(latency: Latency) -> Iterator[Finding]:
     for what, why in dict.fromkeys((one.what, one.why) for one in latency.absent):
         batches = [one.batch for one in latency.absent if (one.what, one.why) == (what, why)]
         at = f" at batch {', '.join(map(str, batches))}" if what in {r.contender for r in latency.runs} else ""
         yield found("OX417", f"{what} was not timed{at}: {why}", evidence={"what": what, "batches": batches})
 
 
-def _wrong_contenders(latency: Latency, gate: Gate) -> Iterator[Finding]:
+def _judge_contenders(latency: Latency, gate: Gate) -> Iterator[Finding]:
     for contender in dict.fromkeys(run.contender for run in latency.runs):
         differing = [one for run in latency.runs if run.contender == contender for one in run.differing]
         told = [message for one in differing if (message := gate(one)) is not None]

@@ -32,13 +32,13 @@ def merge_findings(remarks: Iterable[Remark]) -> list[Finding]:
     """The worst case speaks and the others are counted; what is said better by another code is not said."""
     groups = group_by(remarks, lambda remark: (remark.finding.code, remark.finding.where.output))
     return [
-        _speaker(group)
+        _choose_speaker(group)
         for (code, output), group in groups.items()
         if not any((better, output) in groups for better in look_up(code).gives_way_to)
     ]
 
 
-def _speaker(group: Sequence[Remark]) -> Finding:
+def _choose_speaker(group: Sequence[Remark]) -> Finding:
     worst = max(group, key=lambda remark: (remark.finding.weight, remark.weight)).finding
     cases = list(dict.fromkeys(str(remark.finding.where.case) for remark in group))
     return replace(worst, evidence={**worst.evidence, "cases": cases, "case_count": len(cases)})

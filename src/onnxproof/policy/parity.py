@@ -16,28 +16,28 @@ from onnxproof.request.thresholds import Policy, Tolerance
 
 def find_objection(comparison: Comparison, policy: Policy, baseline: str) -> str | None:
     """What is wrong with an output, if it would gate the verdict in a case of its own."""
-    remarks = _of_output(comparison, policy, baseline)
+    remarks = _judge_output(comparison, policy, baseline)
     return next((remark.finding.message for remark in remarks if remark.finding.weight), None)
 
 
 def list_remarks(case: CaseResult, c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:
     """What is to be said about one output in one case."""
-    for remark in _of_output(c, policy, baseline):
-        yield from _of_case(case, c, remark)
+    for remark in _judge_output(c, policy, baseline):
+        yield from _adapt_to_case(case, c, remark)
 
 
-def _of_output(c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:
+def _judge_output(c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:
     """What is to be said about the form, else about NaN and infinities, and then about the values."""
-    form, pattern = _form(c, baseline), _pattern(c, baseline)
+    form, pattern = _judge_form(c, baseline), _judge_pattern(c, baseline)
     if form is not None:
         return [form]
     if pattern is not None and pattern.finding.severity != "note":
         return [pattern]
-    values = _discrete(c, baseline) if c.kind == "discrete" else _float(c, policy, baseline)
+    values = _judge_discrete(c, baseline) if c.kind == "discrete" else _judge_float(c, policy, baseline)
     return [remark for remark in (pattern, values) if remark is not None]
 
 
-def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark]:
+def _adapt_to_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark]:
     finding = replace(remark.finding, where=Where(output=c.output, case=case.name))
     if not case.fair and finding.severity == "note":
         return  # explained differences on inputs that are not fair interest nobody
@@ -52,7 +52,7 @@ def _of_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark
     yield Remark(finding, remark.weight)
 
 
-def _form(c: Comparison, baseline: str) -> Remark | None:
+def _judge_form(c: Comparison, baseline: str) -> Remark | None:
     if c.baseline_dtype != c.candidate_dtype:
         message = f"{c.output} is {c.baseline_dtype} in {baseline} and {c.candidate_dtype} in the artifact"
         return _remark("OX214", message, c, 1.0)
@@ -62,7 +62,7 @@ def _form(c: Comparison, baseline: str) -> Remark | None:
     return None
 
 
-def _pattern(c: Comparison, baseline: str) -> Remark | None:
+def _judge_pattern(c: Comparison, baseline: str) -> Remark | None:
     theirs, ours, differing = c.pattern.baseline, c.pattern.candidate, c.pattern.differing
     if not differing:
         return None
@@ -71,31 +71,31 @@ def _pattern(c: Comparison, baseline: str) -> Remark | None:
         return _remark("OX208", f"{c.output}: NaN or infinity appears where rounding decides", c, 0.0, evidence)
     sides = f"{baseline} has {theirs}, onnxruntime {ours}"
     message = f"{c.output}: {differing} of {c.size} elements are NaN or infinite on one side only ({sides})"
-    return _remark("OX205", message, c, float(differing), evidence, stage=_side(c))
+    return _remark("OX205", message, c, float(differing), evidence, stage=_pick_stage(c))
 
 
-def _discrete(c: Comparison, baseline: str) -> Remark | None:
+def _judge_discrete(c: Comparison, baseline: str) -> Remark | None:
     if not c.mismatched:
         return None
     evidence = {"mismatched": c.mismatched, "of": c.size, "unexplained": c.unexplained_mismatches}
     message = f"{c.output}: {c.mismatched} of {c.size} values differ"
     if c.unexplained_mismatches == 0:
         return _remark("OX208", f"{message} where the margin is below the rounding noise", c, 0.0, evidence)
-    return _swapped(c, baseline) or _remark("OX207", message, c, float(c.mismatched), evidence)
+    return _tell_swap(c, baseline) or _remark("OX207", message, c, float(c.mismatched), evidence)
 
 
 # Differences of this size are denormal numbers, which kernels may take for zero.
 FLUSHED = 4 * 1.1754944e-38
 
 
-def _float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
+def _judge_float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
     tolerance = policy.for_output(c.output)
-    evidence = _evidence(c, tolerance)
+    evidence = _collect_evidence(c, tolerance)
     broken = c.max_abs is not None and (c.excess(tolerance.atol, tolerance.rtol) > 0 or c.max_abs > tolerance.max_abs)
     noisy = exceeds_noise(c, policy.noise) and (c.max_abs is None or c.max_abs > FLUSHED)
     if broken and noisy:
-        message = f"{c.output} differs by up to {c.max_abs:.3g} ({_times(c, baseline)}): more than the tolerance, and not rounding"
-        return _swapped(c, baseline) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_side(c))
+        message = f"{c.output} differs by up to {c.max_abs:.3g} ({_show_noise(c, baseline)}): more than the tolerance, and not rounding"
+        return _tell_swap(c, baseline) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_pick_stage(c))
     if c.exactness is not None and c.exactness.ratio > 1:
         message = (
             f"{c.output}: in float64, where rounding cannot hide, graph and module differ by {c.exactness.error:.2g} of the output's "
@@ -103,12 +103,12 @@ def _float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
         )
         return _remark("OX203", message, c, c.exactness.ratio, evidence)
     if noisy:
-        message = f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_times(c, baseline)}: a silent change, not rounding"
-        return _remark("OX202", message, c, _noise(c), evidence, stage=_side(c))
-    return _explained(c, tolerance, evidence, baseline) if broken else None
+        message = f"{c.output} is within the tolerance (max {c.max_abs:.3g}) but {_show_noise(c, baseline)}: a silent change, not rounding"
+        return _remark("OX202", message, c, _read_noise(c), evidence, stage=_pick_stage(c))
+    return _tell_explained(c, tolerance, evidence, baseline) if broken else None
 
 
-def _explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any], baseline: str) -> Remark:
+def _tell_explained(c: Comparison, tolerance: Tolerance, evidence: Mapping[str, Any], baseline: str) -> Remark:
     own = c.noise.baseline_rms if c.noise else 0.0
     # Where there is no float64 truth the module's own answer stands for it, and its distance from that says nothing.
     truth = f"{baseline} itself is {own:.2g} (rms) from the float64 truth"
@@ -123,28 +123,28 @@ def exceeds_noise(c: Comparison, threshold: float) -> bool:
         return bool(c.max_abs)
     if c.noise.unexplained is not None:
         return c.noise.unexplained > 1
-    return _noise(c) > threshold
+    return _read_noise(c) > threshold
 
 
-def _swapped(c: Comparison, baseline: str) -> Remark | None:
+def _tell_swap(c: Comparison, baseline: str) -> Remark | None:
     message = f"the artifact's {c.output} equals {baseline}'s {c.swapped_with}: the outputs look swapped"
     return None if c.swapped_with is None else _remark("OX220", message, c, 1.0)
 
 
-def _side(c: Comparison) -> Stage | None:
+def _pick_stage(c: Comparison) -> Stage | None:
     """Exact in float64 puts the blame behind the graph, inexact puts it before."""
     return None if c.exactness is None else "translate" if c.exactness.ratio > 1 else "kernel"
 
 
-def _noise(c: Comparison) -> float:
+def _read_noise(c: Comparison) -> float:
     return max(c.noise.ratio, c.noise.worst_ratio) if c.noise else 0.0
 
 
-def _times(c: Comparison, baseline: str) -> str:
-    return f"{_noise(c):.3g} times {baseline}'s own rounding error" if c.noise else "no rounding noise known"
+def _show_noise(c: Comparison, baseline: str) -> str:
+    return f"{_read_noise(c):.3g} times {baseline}'s own rounding error" if c.noise else "no rounding noise known"
 
 
-def _evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
+def _collect_evidence(c: Comparison, tolerance: Tolerance) -> dict[str, Any]:
     evidence: dict[str, Any] = {
         "max_abs": c.max_abs,
         "max_rel": c.max_rel,

@@ -29,16 +29,16 @@ def judge_precision(proof: Proof) -> Iterable[Finding]:
     ]
     lost = [(case, c) for case, c in measured if c.cost is not None and c.cost.lost]
     if lost:
-        yield _overflow(*lost[0])
+        yield _tell_overflow(*lost[0])
     costs = [c.cost for _, c in measured if c.cost is not None]
     if not costs or min(cost.decibels for cost in costs) >= ROUNDING:
         return
-    yield _cost(measured, precision.text)
+    yield _tell_cost(measured, precision.text)
     if proof.quality is None:
-        yield from _unmeasured([c for case, c in measured if case.profile == "data"], precision.kind)
+        yield from _judge_unmeasured([c for case, c in measured if case.profile == "data"], precision.kind)
 
 
-def _unmeasured(on_data: Sequence[Comparison], kind: str) -> Iterable[Finding]:
+def _judge_unmeasured(on_data: Sequence[Comparison], kind: str) -> Iterable[Finding]:
     """No labels say what the precision is worth: the share of decisions that it changes on the user's data has to do, if there are any."""
     rows = sum(c.cost.rows for c in on_data if c.cost is not None)
     if not rows:
@@ -57,13 +57,13 @@ def _unmeasured(on_data: Sequence[Comparison], kind: str) -> Iterable[Finding]:
         )
 
 
-def _overflow(case: CaseResult, c: Comparison) -> Finding:
+def _tell_overflow(case: CaseResult, c: Comparison) -> Finding:
     assert c.cost is not None  # it was counted
     message = f"{c.output} is finite in the original and overflows in this precision: {c.cost.lost} elements"
     return found("OX230", message, where=Where(output=c.output, case=case.name), evidence={"lost": c.cost.lost})
 
 
-def _cost(measured: Sequence[tuple[CaseResult, Comparison]], precision: str) -> Finding:
+def _tell_cost(measured: Sequence[tuple[CaseResult, Comparison]], precision: str) -> Finding:
     case, worst = min(measured, key=lambda one: one[1].cost.decibels if one[1].cost is not None else 0.0)
     assert worst.cost is not None  # it is the least of them
     rows = sum(c.cost.rows for _, c in measured if c.cost is not None)

@@ -32,25 +32,25 @@ def judge_quality(
 ) -> list[Finding]:
     """What is to be said about a data set under this policy; where a lower `precision` was chosen, changes are its price."""
     differences = (
-        [*_flips(quality, baseline), *_scores(quality, policy)]
+        [*_judge_flips(quality, baseline), *_judge_scores(quality, policy)]
         if precision is None
-        else _priced_flips(quality, precision)
+        else _tell_priced_flips(quality, precision)
     )
     return [
-        *_nan(quality, baseline),
+        *_judge_nan(quality, baseline),
         *differences,
-        *_gates(quality, policy, baseline),
-        *_rare(quality, policy),
-        *_accuracy(quality, policy),
-        *_drops(quality, policy, baseline, "review" if precision is None else "block"),
-        *_thresholds(quality, baseline),
-        *_sameness(quality),
-        *_balance(quality, policy),
+        *_judge_gates(quality, policy, baseline),
+        *_judge_rare(quality, policy),
+        *_judge_accuracy(quality, policy),
+        *_judge_drops(quality, policy, baseline, "review" if precision is None else "block"),
+        *_judge_thresholds(quality, baseline),
+        *_judge_sameness(quality),
+        *_judge_balance(quality, policy),
         *judge_data(quality),
     ]
 
 
-def _nan(q: Quality, baseline: str) -> Iterable[Finding]:
+def _judge_nan(q: Quality, baseline: str) -> Iterable[Finding]:
     """Examples that a side answers with NaN: they are in no metric."""
     lost = q.unanswered
     if not lost.candidate and not lost.baseline:
@@ -65,7 +65,7 @@ def _nan(q: Quality, baseline: str) -> Iterable[Finding]:
         yield found("OX516", f"{sides}{first}; they are in no metric", where=where, evidence=evidence)
 
 
-def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
+def _judge_scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     """Scores that differ beyond rounding without a decision that shows it."""
     far = [one for one in q.score_difference.farthest if (one.times_rounding or 0.0) > policy.beyond]
     if not far or q.unexplained:
@@ -78,7 +78,7 @@ def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     yield found("OX517", message, where=Where(output=q.output), evidence={"examples": to_plain(far)})
 
 
-def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
+def _judge_flips(q: Quality, baseline: str) -> Iterable[Finding]:
     unexplained, where = q.unexplained, Where(output=q.output)
     seen = sum(1 for f in q.flips if f.explained is not None)
     changed = f"{q.flip_count} of {q.n} decisions changed"
@@ -88,7 +88,7 @@ def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
         margin = "unknown" if worst.margin is None else f"{worst.margin:.3g}"
         message = (
             f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id} is "
-            f"{_told(worst.baseline)} in {baseline} and {_told(worst.candidate)} in onnxruntime (margin {margin})"
+            f"{_show_decision(worst.baseline)} in {baseline} and {_show_decision(worst.candidate)} in onnxruntime (margin {margin})"
         )
         evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": to_plain(unexplained[:5])}
         yield found("OX502", message, where=where, evidence=evidence)
@@ -98,7 +98,7 @@ def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
         yield found("OX503", message, where=where, evidence={"flips": q.flip_count, "examples": to_plain(q.flips[:5])})
 
 
-def _priced_flips(q: Quality, precision: str) -> Iterable[Finding]:
+def _tell_priced_flips(q: Quality, precision: str) -> Iterable[Finding]:
     """Changes are counted; what they are worth the metrics say."""
     if not q.flip_count:
         return
@@ -109,13 +109,13 @@ def _priced_flips(q: Quality, precision: str) -> Iterable[Finding]:
     yield found("OX519", message, where=Where(output=q.output), evidence=evidence)
 
 
-def _told(decision: Any) -> str:
+def _show_decision(decision: Any) -> str:
     if isinstance(decision, list):
         return f"[{', '.join(map(str, decision))}]"
     return "nothing (NaN)" if decision is None else str(decision)
 
 
-def _gates(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
+def _judge_gates(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
     gates = [("at least", policy.minimum, operator.lt), ("at most", policy.maximum, operator.gt)]
     for sign, metric, gate, fails in ((sign, *one, fails) for sign, ones, fails in gates for one in ones.items()):
         value, other, low = q.value(metric), q.value(metric, "baseline"), q.low_end(metric)
@@ -130,7 +130,7 @@ def _gates(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding
             yield found("OX509", message, evidence={**evidence, "low": low})
 
 
-def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
+def _judge_rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     """Unless a gate says what recall is enough for the class."""
     if q.task not in ("binary", "multiclass"):
         return
@@ -147,10 +147,10 @@ def _rare(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     worst = sorted(missed, key=lambda name: missed[name])
     for number, name in enumerate(worst[: policy.most_rare], 1):
         others = len(worst) - number if number == policy.most_rare else 0
-        yield _missed(q, name, *missed[name], others)
+        yield _tell_missed(q, name, *missed[name], others)
 
 
-def _missed(q: Quality, name: str, recall: float, share: float, others: int) -> Finding:
+def _tell_missed(q: Quality, name: str, recall: float, share: float, others: int) -> Finding:
     accuracy, support = q.candidate.get("accuracy", 0.0), q.per_class[name].support
     caught = round(recall * support)
     more = f"; {others} more classes are missed like it" if others > 0 else ""
@@ -163,7 +163,7 @@ def _missed(q: Quality, name: str, recall: float, share: float, others: int) -> 
     return found("OX505", message, severity=severity, evidence=evidence)
 
 
-def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
+def _judge_accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     metric = "hamming_accuracy" if q.task == "multilabel" else "accuracy"
     value = q.candidate.get(metric)
     if value is None or value >= policy.accuracy or metric in policy.minimum or "accuracy" in policy.minimum:
@@ -176,18 +176,18 @@ def _accuracy(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     yield found("OX506", message, evidence={"accuracy": value, "baseline": other, "limit": policy.accuracy})
 
 
-def _drops(q: Quality, policy: QualityPolicy, baseline: str, default: Severity) -> Iterable[Finding]:
+def _judge_drops(q: Quality, policy: QualityPolicy, baseline: str, default: Severity) -> Iterable[Finding]:
     """More than the policy allows; without one, more than a little and more than chance, which is as grave as `default`."""
     for metric, allowed in policy.max_drop.items():
-        yield from _drop(q, metric, allowed, "block", baseline)
+        yield from _judge_drop(q, metric, allowed, "block", baseline)
     if not policy.max_drop:
         little = policy.default_drop
         defaults = {"accuracy": little, "hamming_accuracy": little, "mae": little * q.baseline.get("mae", 0.0)}
-        for metric in (metric for metric in defaults if _surely(q, metric)):
-            yield from _drop(q, metric, defaults[metric], default, baseline)
+        for metric in (metric for metric in defaults if _is_significant(q, metric)):
+            yield from _judge_drop(q, metric, defaults[metric], default, baseline)
 
 
-def _surely(q: Quality, metric: str) -> bool:
+def _is_significant(q: Quality, metric: str) -> bool:
     """Whether the drop is more than chance."""
     if metric == "accuracy" and q.tests.mcnemar is not None:
         return q.tests.mcnemar.p < 0.05
@@ -196,7 +196,7 @@ def _surely(q: Quality, metric: str) -> bool:
     return low > 0.0 or high < 0.0
 
 
-def _drop(q: Quality, metric: str, allowed: float, severity: Severity, baseline: str) -> Iterable[Finding]:
+def _judge_drop(q: Quality, metric: str, allowed: float, severity: Severity, baseline: str) -> Iterable[Finding]:
     ours, theirs = q.value(metric), q.value(metric, "baseline")
     if ours is None or theirs is None:
         return
@@ -207,7 +207,7 @@ def _drop(q: Quality, metric: str, allowed: float, severity: Severity, baseline:
         yield found("OX507", message, severity=severity, evidence=evidence)
 
 
-def _thresholds(q: Quality, baseline: str) -> Iterable[Finding]:
+def _judge_thresholds(q: Quality, baseline: str) -> Iterable[Finding]:
     if q.thresholds is None:
         return
     for goal in q.thresholds.goals:
@@ -228,7 +228,7 @@ def _thresholds(q: Quality, baseline: str) -> Iterable[Finding]:
             yield found("OX510", message, evidence=to_plain(goal))
 
 
-def _sameness(q: Quality) -> Iterable[Finding]:
+def _judge_sameness(q: Quality) -> Iterable[Finding]:
     test = q.tests.equivalence
     if test is None or test.within or q.unexplained:
         return
@@ -242,7 +242,7 @@ def _sameness(q: Quality) -> Iterable[Finding]:
     yield found("OX508", message, evidence=to_plain(test))
 
 
-def _balance(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
+def _judge_balance(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
     if q.task not in ("binary", "multiclass"):
         return
     shares = q.shares()

@@ -14,20 +14,20 @@ from onnxproof.proof.case_result import CaseResult
 
 def judge_refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> list[Finding]:
     """Findings about the cases that only onnxruntime refused."""
-    groups = group_by((one for one in results if one.status == "failed"), lambda one: _reason(one.message))
+    groups = group_by((one for one in results if one.status == "failed"), lambda one: _find_reason(one.message))
     answered = any(result.status == "compared" for result in results)
-    return [_refusal(group, answered, baseline) for group in groups.values()]
+    return [_tell_refusal(group, answered, baseline) for group in groups.values()]
 
 
-def _reason(message: str) -> tuple[str, ...]:
+def _find_reason(message: str) -> tuple[str, ...]:
     """What cases refused for the same reason have in common."""
     line = message.splitlines()[0] if message else ""
     return find_refused_size(message) or (re.sub(r"\d+", "#", line)[:200],)
 
 
-def _refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Finding:
+def _tell_refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Finding:
     first = group[0]
-    finding = _told(first.message, len(group), baseline)
+    finding = _explain_error(first.message, len(group), baseline)
     return replace(
         finding,
         severity=finding.severity if any(r.fair for r in group) else "note",
@@ -37,7 +37,7 @@ def _refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Find
     )
 
 
-def _told(error: str, count: int, baseline: str) -> Finding:
+def _explain_error(error: str, count: int, baseline: str) -> Finding:
     """What an error of onnxruntime's says that so many cases have in common."""
     fixed = find_refused_size(error)
     if fixed is not None:

@@ -21,13 +21,13 @@ def find_doubts(latency: Latency) -> list[Finding]:
     """All of them, one per kind."""
     watched = [run for run in latency.runs if run.contender in (BASELINE, SHIPPED)]
     return [
-        *_spread(watched),
-        *_few(watched),
-        *_busy(latency),
-        *_coarse(latency, watched),
-        *_crowded(latency, watched),
-        *_slowed(latency),
-        *_cold(watched),
+        *_judge_spread(watched),
+        *_judge_count(watched),
+        *_judge_load(latency),
+        *_judge_clock(latency, watched),
+        *_judge_threads(latency, watched),
+        *_judge_throttling(latency),
+        *_judge_warm_up(watched),
     ]
 
 
@@ -37,7 +37,7 @@ def name_place(run: Run) -> str:
     return f"{run.contender} at batch {run.batch}{workers}"
 
 
-def _spread(runs: list[Run]) -> Iterator[Finding]:
+def _judge_spread(runs: list[Run]) -> Iterator[Finding]:
     alone = {name_place(run): (run.p50_ms, run.p90_ms) for run in runs if run.scenario == "single"}
     spreads = {name: p90 / p50 for name, (p50, p90) in alone.items() if p50 and p90 and p90 / p50 > SPREAD}
     if spreads:
@@ -46,14 +46,14 @@ def _spread(runs: list[Run]) -> Iterator[Finding]:
         yield found("OX410", message, evidence={"spread": spreads})
 
 
-def _few(runs: list[Run]) -> Iterator[Finding]:
+def _judge_count(runs: list[Run]) -> Iterator[Finding]:
     cut = {name_place(run): run.count for run in runs if run.cut}
     if cut:
         name = min(cut, key=lambda name: cut[name])
         yield found("OX411", f"the budget ended it early: {name} has {cut[name]} samples", evidence={"samples": cut})
 
 
-def _busy(latency: Latency) -> Iterator[Finding]:
+def _judge_load(latency: Latency) -> Iterator[Finding]:
     machine = latency.machine
     if machine.others is not None and machine.others > OTHERS:
         message = f"other processes used {machine.others:.1f} of {machine.cores} cores while it was timed"
@@ -64,7 +64,7 @@ def _busy(latency: Latency) -> Iterator[Finding]:
         yield found("OX412", message, evidence={"steal": machine.steal})
 
 
-def _coarse(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
+def _judge_clock(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
     step = latency.machine.clock_ns
     for run in runs:
         p50 = run.milliseconds("p50")
@@ -76,7 +76,7 @@ def _coarse(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
             return
 
 
-def _crowded(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
+def _judge_threads(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
     cores = latency.machine.cores
     alone = [run for run in runs if (run.threads or 1) > cores]
     together = [run for run in runs if (run.threads or 1) * run.concurrency > cores and run.concurrency > 1]
@@ -89,7 +89,7 @@ def _crowded(latency: Latency, runs: list[Run]) -> Iterator[Finding]:
         yield found("OX414", message, evidence={"threads": threads, "workers": workers, "cores": cores})
 
 
-def _slowed(latency: Latency) -> Iterator[Finding]:
+def _judge_throttling(latency: Latency) -> Iterator[Finding]:
     machine = latency.machine
     if machine.throttled:
         message = f"the processor was slowed down {machine.throttled} times"
@@ -99,7 +99,7 @@ def _slowed(latency: Latency) -> Iterator[Finding]:
         yield found("OX415", message, evidence={"before": machine.mhz_before, "after": machine.mhz_after})
 
 
-def _cold(runs: list[Run]) -> Iterator[Finding]:
+def _judge_warm_up(runs: list[Run]) -> Iterator[Finding]:
     cold = [name_place(run) for run in runs if not run.steady and run.scenario == "single"]
     if cold:
         yield found("OX416", f"times of {cold[0]} were still falling when the warm-up ended", evidence={"runs": cold})

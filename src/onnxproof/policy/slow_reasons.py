@@ -33,14 +33,14 @@ def guess_reasons(latency: Latency, speedup: Speedup) -> list[Reason]:
     """The likeliest first."""
     profile = latency.profile
     runs = [r for r in latency.of(SHIPPED, "single") if r.batch == speedup.batch]
-    found = list(_elsewhere(profile, latency)) if profile else []
-    found += [*_threads(runs, latency), *_calls(runs)]
+    found = list(_suspect_providers(profile, latency)) if profile else []
+    found += [*_suspect_threads(runs, latency), *_suspect_calls(runs)]
     if profile:
-        found += [*_moving(profile), *_unfused(profile), *_top(profile)]
+        found += [*_suspect_moves(profile), *_suspect_unfused(profile), *_suspect_top_node(profile)]
     return found
 
 
-def _elsewhere(profile: Profile, latency: Latency) -> Iterator[Reason]:
+def _suspect_providers(profile: Profile, latency: Latency) -> Iterator[Reason]:
     wanted = next(iter(latency.settings.providers), "CPUExecutionProvider")
     share = sum(value for name, value in profile.providers.items() if name and name != wanted)
     if share > WORTH:
@@ -48,7 +48,7 @@ def _elsewhere(profile: Profile, latency: Latency) -> Iterator[Reason]:
         yield Reason(text, "Look which operators fall back (OX305); another opset or formulation may be supported.")
 
 
-def _threads(runs: list[Run], latency: Latency) -> Iterator[Reason]:
+def _suspect_threads(runs: list[Run], latency: Latency) -> Iterator[Reason]:
     for run in (run for run in runs if (run.threads or 1) > 1):
         p50 = run.milliseconds("p50")
         if (latency.machine.others or 0.0) > 0.5:
@@ -59,7 +59,7 @@ def _threads(runs: list[Run], latency: Latency) -> Iterator[Reason]:
             yield Reason(text, "Try `--threads 1`.")
 
 
-def _calls(runs: list[Run]) -> Iterator[Reason]:
+def _suspect_calls(runs: list[Run]) -> Iterator[Reason]:
     for run in runs:
         p50 = run.milliseconds("p50")
         if p50 is not None and p50 < TINY_MS:
@@ -67,7 +67,7 @@ def _calls(runs: list[Run]) -> Iterator[Reason]:
             yield Reason(text, "Send larger batches, or bind inputs and outputs.")
 
 
-def _moving(profile: Profile) -> Iterator[Reason]:
+def _suspect_moves(profile: Profile) -> Iterator[Reason]:
     shares = {op: profile.ops[op].share for op in MOVING if op in profile.ops}
     if sum(shares.values()) > WORTH:
         told = ", ".join(f"{int(profile.ops[op].nodes)} {op}" for op in sorted(shares, key=lambda op: -shares[op])[:3])
@@ -75,7 +75,7 @@ def _moving(profile: Profile) -> Iterator[Reason]:
         yield Reason(text, "Keep one layout and one dtype through the model.")
 
 
-def _unfused(profile: Profile) -> Iterator[Reason]:
+def _suspect_unfused(profile: Profile) -> Iterator[Reason]:
     for name, pieces, fused in PIECES:
         share = sum(profile.ops[op].share for op in pieces if op in profile.ops)
         if all(op in profile.ops for op in pieces) and fused not in profile.ops and share > WORTH:
@@ -85,7 +85,7 @@ def _unfused(profile: Profile) -> Iterator[Reason]:
             )
 
 
-def _top(profile: Profile) -> Iterator[Reason]:
+def _suspect_top_node(profile: Profile) -> Iterator[Reason]:
     if profile.nodes:
         top = profile.nodes[0]
         place = f" ({top.file}:{top.line})" if top.file else f" ({top.module})" if top.module else ""

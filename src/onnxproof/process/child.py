@@ -39,11 +39,11 @@ def attend(orders: int, events: int) -> None:
         os._exit(code if isinstance(code, int) else 1)
     except BaseException as error:
         # KeyboardInterrupt and SystemExit, too: a child without a last word counts as one that crashed.
-        send(FAILED, _failure(error))
+        send(FAILED, _describe_failure(error))
     _leave()
 
 
-def _failure(error: BaseException) -> Failure:
+def _describe_failure(error: BaseException) -> Failure:
     kinds = ((UserError, "user"), (KeyboardInterrupt, "interrupted"), (MemoryError, "memory"))
     kind = next((kind for cls, kind in kinds if isinstance(error, cls)), "bug")
     message = str(error) if kind != "bug" else f"{type(error).__name__}: {error}"

@@ -92,32 +92,32 @@ class Dialogue:
             self._process.wait(LEAVING)
         with contextlib.suppress(OSError):
             self._process.kill()
-        self._end()
+        self._bury()
 
     def _send(self, data: bytes | memoryview, silence: float) -> None:
         left = memoryview(data)
         while left:
             if not select.select([], [self._to], [], silence)[1]:
-                raise self._stopped(Hung, f"took no question within {silence:g} s")
+                raise self._kill(Hung, f"took no question within {silence:g} s")
             try:
                 left = left[os.write(self._to, left) :]
             except BlockingIOError:
                 continue
             except BrokenPipeError:
-                raise self._died() from None
+                raise self._explain_death() from None
 
     def _receive(self, silence: float) -> Answer:
         prefix = self._read(PREFIX.size, silence)
         magic, size, body = PREFIX.unpack(prefix)
         if magic != MAGIC or size > LONGEST:
-            raise self._stopped(Garbled, f"said {bytes(prefix)!r} instead of an answer")
+            raise self._kill(Garbled, f"said {bytes(prefix)!r} instead of an answer")
         try:
             header = json.loads(bytes(self._read(size, silence)))
             lengths = [int(length) for length in header["blobs"]]
         except (ValueError, KeyError, TypeError) as error:
-            raise self._stopped(Garbled, f"said something that is no answer ({error})") from None
+            raise self._kill(Garbled, f"said something that is no answer ({error})") from None
         if sum(lengths) != body or min(lengths, default=0) < 0:
-            raise self._stopped(Garbled, f"announced {body} bytes and sent parts of {lengths}")
+            raise self._kill(Garbled, f"announced {body} bytes and sent parts of {lengths}")
         return Answer(header, [self._read(length, silence) for length in lengths])
 
     def _read(self, count: int, silence: float) -> memoryview:
@@ -125,14 +125,14 @@ class Dialogue:
         left = data
         while left:
             if not select.select([self._from], [], [], silence)[0]:
-                raise self._stopped(Hung, f"gave no answer within {silence:g} s")
+                raise self._kill(Hung, f"gave no answer within {silence:g} s")
             got = os.readv(self._from, [left])
             if not got:
-                raise self._died()
+                raise self._explain_death()
             left = left[got:]
         return data
 
-    def _died(self) -> Died:
+    def _explain_death(self) -> Died:
         """It closed its pipe: how it ended, where it ends at all."""
         try:
             self._process.wait(5.0)
@@ -140,13 +140,13 @@ class Dialogue:
             self._process.kill()
         code = self._process.wait()
         name = name_signal(code)
-        return Died(f"was killed by {name}" if name else f"ended with exit code {code}", self._end(), name)
+        return Died(f"was killed by {name}" if name else f"ended with exit code {code}", self._bury(), name)
 
-    def _stopped(self, kind: type[Lost], how: str) -> Lost:
+    def _kill(self, kind: type[Lost], how: str) -> Lost:
         self._process.kill()
-        return kind(how, self._end())
+        return kind(how, self._bury())
 
-    def _end(self) -> str:
+    def _bury(self) -> str:
         """Bury it; the end of its log."""
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):

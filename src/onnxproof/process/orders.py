@@ -56,11 +56,11 @@ class Failure:
 
 def make_frame(kind: bytes, value: Any = None) -> bytes:
     """One frame."""
-    body = b"" if value is None else msgspec.msgpack.encode(value, enc_hook=_plain)
+    body = b"" if value is None else msgspec.msgpack.encode(value, enc_hook=_make_plain)
     return HEADER.pack(kind, len(body)) + body
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     """numpy's scalars and kinds of text and number as Python's own."""
     if hasattr(value, "item"):
         return value.item()

@@ -95,9 +95,9 @@ class _Forked:
     def __init__(self, status: int) -> None:
         self._status = os.fdopen(status, "rb", buffering=0)
         self._code: int | None = None
-        self._pid = self._number()
+        self._pid = self._read_number()
 
-    def _number(self) -> int | None:
+    def _read_number(self) -> int | None:
         line = self._status.readline()
         return int(line) if line else None
 
@@ -110,7 +110,7 @@ class _Forked:
     def wait(self) -> int:
         """The exit code; where the server itself was killed, as if the child had been."""
         if self._code is None:
-            code = self._number()
+            code = self._read_number()
             self._code = -signal.SIGKILL if code is None else code
             self._status.close()
         return self._code

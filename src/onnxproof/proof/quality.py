@@ -214,16 +214,16 @@ class Quality:
         """A metric, or one of a class: `recall`, `recall[fraud]`; None where there is none."""
         name, _, rest = metric.partition("[")
         if not rest.endswith("]"):
-            return _known(getattr(self, side).get(metric))
+            return _drop_nan(getattr(self, side).get(metric))
         facts = self.per_class.get(rest[:-1])
-        return None if facts is None else _known(getattr(facts, side).get(name))
+        return None if facts is None else _drop_nan(getattr(facts, side).get(name))
 
     def low_end(self, metric: str, side: str = "candidate") -> float | None:
         """The low end of a metric's interval, where it has one."""
         if metric.endswith("]"):
             return self.value(metric.replace("[", "_low[", 1), side)
         ends = getattr(self.intervals.get(metric), side, None)
-        return _known(ends[0]) if ends else None
+        return _drop_nan(ends[0]) if ends else None
 
     def shares(self) -> dict[str, float]:
         """Class → share of the labelled examples."""
@@ -232,5 +232,5 @@ class Quality:
         return {name: facts.support / max(whole, 1) for name, facts in self.per_class.items()}
 
 
-def _known(value: float | None) -> float | None:
+def _drop_nan(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(value)

@@ -16,11 +16,11 @@ def upgrade(data: Mapping[str, Any]) -> dict[str, Any]:
     """The data of a proof as this version's fields want them; what has another form is left for the reader to refuse."""
     changed = {**data, "subject": rename(data.get("subject"), SubjectFacts)}
     if isinstance(data.get("cases"), list):
-        changed["cases"] = [_with_sizes(case) for case in data["cases"]]
+        changed["cases"] = [_add_sizes(case) for case in data["cases"]]
     return changed
 
 
-def _with_sizes(case: Any) -> Any:
+def _add_sizes(case: Any) -> Any:
     """Version 0.1.0 wrote sizes into the name only: `batch=7,seq=16/normal/seed=0`."""
     if not isinstance(case, Mapping) or "sizes" in case or not isinstance(case.get("name"), str):
         return case

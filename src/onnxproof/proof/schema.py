@@ -27,37 +27,37 @@ def read_schema() -> Schema:
 
 def make_schema() -> Schema:
     """The schema as the records are now."""
-    kinds = sorted(_records(Proof, set()), key=lambda kind: kind.__name__)
-    _, parts = _components(kinds)
-    described = {kind.__name__: _described(kind, parts[kind.__name__]) for kind in kinds}
+    kinds = sorted(_collect_records(Proof, set()), key=lambda kind: kind.__name__)
+    _, parts = _make_components(kinds)
+    described = {kind.__name__: _describe_record(kind, parts[kind.__name__]) for kind in kinds}
     proof = described.pop(Proof.__name__)
     return {"$schema": DRAFT, **proof, "title": SCHEMA, "$defs": described}
 
 
-def _records(kind: Any, seen: set[type]) -> set[type]:
+def _collect_records(kind: Any, seen: set[type]) -> set[type]:
     """A record and all that it is made of."""
     if isinstance(kind, type) and is_dataclass(kind) and kind not in seen:
         seen.add(kind)
         hints = get_type_hints(kind)
         for field in fields(kind):
-            _records(hints[field.name], seen)
+            _collect_records(hints[field.name], seen)
     for part in get_args(kind):
-        _records(part, seen)
+        _collect_records(part, seen)
     return seen
 
 
-def _components(kinds: list[Any]) -> tuple[tuple[Schema, ...], Schema]:
+def _make_components(kinds: list[Any]) -> tuple[tuple[Schema, ...], Schema]:
     return msgspec.json.schema_components(
         kinds, schema_hook=lambda kind: {"type": ["number", "null"]}, ref_template="#/$defs/{name}"
     )
 
 
-def _described(kind: Any, part: Schema) -> Schema:
+def _describe_record(kind: Any, part: Schema) -> Schema:
     """The part of one record with what it publishes, what is always there, and what its docstrings say."""
-    texts, added = _texts(kind), getattr(kind, "ADDED", ())
+    texts, added = _read_texts(kind), getattr(kind, "ADDED", ())
     properties, required = {}, []
     for key, name, omitted in read_layout(kind):
-        form = dict(part["properties"][name] if name in part["properties"] else _derived(kind, name))
+        form = dict(part["properties"][name] if name in part["properties"] else _derive_form(kind, name))
         form.pop("default", None)
         properties[key] = {"description": texts[name], **form} if name in texts else form
         if not omitted and name not in added:
@@ -66,13 +66,13 @@ def _described(kind: Any, part: Schema) -> Schema:
     return {"description": about, "type": "object", "required": required, "properties": properties}
 
 
-def _derived(kind: Any, name: str) -> Schema:
+def _derive_form(kind: Any, name: str) -> Schema:
     """The form of a published property."""
-    (form,), _ = _components([get_type_hints(getattr(kind, name).fget)["return"]])
+    (form,), _ = _make_components([get_type_hints(getattr(kind, name).fget)["return"]])
     return form
 
 
-def _texts(kind: Any) -> dict[str, str]:
+def _read_texts(kind: Any) -> dict[str, str]:
     """Attribute → the docstring below it."""
     (tree,) = ast.parse(inspect.getsource(kind)).body
     assert isinstance(tree, ast.ClassDef)  # the source of a class

@@ -114,8 +114,10 @@ def merge(shards: Sequence[Shard], plan: Plan) -> Scores:
     names = list(ordered[0].columns) if ordered else []
     columns = {name: np.concatenate([shard.columns[name] for shard in ordered]) for name in names}
     if "sample_rows" in columns:
-        columns["sample_rows"] = np.concatenate(_places(ordered))
-    sides = {side: _side(columns, side, plan) for side in SIDES if side in columns or f"{side}_decision" in columns}
+        columns["sample_rows"] = np.concatenate(_find_places(ordered))
+    sides = {
+        side: _read_side(columns, side, plan) for side in SIDES if side in columns or f"{side}_decision" in columns
+    }
     used = {"labels", *SIDES, *(f"{side}_{part}" for side in SIDES for part in SUMMARY)}
     return Scores(
         plan=plan,
@@ -168,13 +170,13 @@ def choose_measurable(scores: Scores) -> Scores:
     return replace(scores, n=int(kept.sum()), labels=scores.labels[kept], sides=sides)
 
 
-def _places(ordered: Sequence[Shard]) -> list[Array]:
+def _find_places(ordered: Sequence[Shard]) -> list[Array]:
     """Where sampled rows are among the rows that are there: before a shard that was lost and after it."""
     starts = np.concatenate([[0], np.cumsum([shard.rows for shard in ordered])])[:-1]
     return [s.columns["sample_rows"] - s.start + int(at) for s, at in zip(ordered, starts, strict=True)]
 
 
-def _side(columns: Mapping[str, Array], side: str, plan: Plan) -> Side:
+def _read_side(columns: Mapping[str, Array], side: str, plan: Plan) -> Side:
     if side in columns:
         scores = columns[side]
         return Side(decide(scores, plan) if plan.classification else scores, scores)
@@ -186,17 +188,17 @@ def merge_facts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in parts:
         for name, value in part.items():
-            merged[name] = value if name not in merged else _merged(name, merged[name], value)
+            merged[name] = value if name not in merged else _merge_fact(name, merged[name], value)
     return merged
 
 
-def _merged(name: str, a: Any, b: Any) -> Any:
+def _merge_fact(name: str, a: Any, b: Any) -> Any:
     if a is None or b is None:
         return b if a is None else a
     if isinstance(a, Mapping):
         return merge_facts([a, b])
     if isinstance(a, list):
-        return [_merged(name, x, y) for x, y in zip(a, b, strict=True)] if name.startswith("sum") else a
+        return [_merge_fact(name, x, y) for x, y in zip(a, b, strict=True)] if name.startswith("sum") else a
     if isinstance(a, (str, bool)):
         return a
     if name.startswith(("low", "first")):

@@ -61,7 +61,7 @@ def assemble(
 ) -> Quality:
     """Everything about a data set."""
     plan, answered = scores.plan, choose_measurable(scores)
-    unlabelled, unanswered = find_missing_labels(scores), _unanswered(scores)
+    unlabelled, unanswered = find_missing_labels(scores), _count_unanswered(scores)
     if scores.n and not answered.n:
         _explain_nothing(scores, unlabelled, unanswered, baseline)
     measured = measure(answered, settings.seed)
@@ -79,10 +79,10 @@ def assemble(
         intervals={name: decode(entry, MetricInterval) for name, entry in measured.intervals.items()},
         per_class={name: ClassFacts(**entry) for name, entry in measured.per_class.items()},
         confusion=measured.confusion,
-        flips=_listed(scores.flips),
+        flips=_list_flips(scores.flips),
         flip_count=scores.flipped,
-        flip_rate=_flip_rate(scores),
-        tests=_tests(answered, scores, settings.delta),
+        flip_rate=_measure_flip_rate(scores),
+        tests=_run_tests(answered, scores, settings.delta),
         thresholds=find_thresholds(answered, settings),
         calibration=measured.calibration,
         traps=traps,
@@ -94,7 +94,7 @@ def assemble(
         unlabelled=int(unlabelled.sum()),
         unanswered=unanswered,
         score_difference=ScoreDifference(
-            apart.get("worst", 0.0), apart.get("total", 0.0) / max(apart.get("compared", 0), 1), _farthest(scores)
+            apart.get("worst", 0.0), apart.get("total", 0.0) / max(apart.get("compared", 0), 1), _list_farthest(scores)
         ),
         data=settings.data,
         rows=rows,
@@ -104,21 +104,21 @@ def assemble(
     )
 
 
-def _listed(flips: Sequence[Mapping[str, Any]]) -> tuple[Flip, ...]:
+def _list_flips(flips: Sequence[Mapping[str, Any]]) -> tuple[Flip, ...]:
     """Unexplained ones first, the surest of them first."""
     order = {False: 0, None: 1, True: 2}
     ranked = sorted(flips, key=lambda f: (order[f.get("explained")], -abs(f.get("margin") or 0.0)))
     return tuple(Flip(**flip) for flip in ranked[:MOST_FLIPS])
 
 
-def _farthest(scores: Scores) -> tuple[FarExample, ...]:
+def _list_farthest(scores: Scores) -> tuple[FarExample, ...]:
     """The examples that were examined, the farthest beyond rounding first."""
     # A shard that was on disk has texts for the numbers, as keys in JSON are.
     rows = [FarExample(int(row), **entry) for row, entry in scores.facts.get("farthest", {}).items()]
     return tuple(sorted(rows, key=lambda one: -(one.times_rounding or 0.0))[:5])
 
 
-def _unanswered(scores: Scores) -> Unanswered:
+def _count_unanswered(scores: Scores) -> Unanswered:
     """Examples without a usable answer: on each side, on both, and the first that only one side has."""
     if scores.plan.task == "custom":
         return Unanswered()
@@ -137,7 +137,7 @@ def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Unanswered, ba
     raise FindingError(found("OX518", message, evidence=to_plain(unanswered)))
 
 
-def _flip_rate(scores: Scores) -> Rate | None:
+def _measure_flip_rate(scores: Scores) -> Rate | None:
     if not scores.plan.classification:
         return None
     return (
@@ -147,7 +147,7 @@ def _flip_rate(scores: Scores) -> Rate | None:
     )
 
 
-def _tests(scores: Scores, every: Scores, delta: float) -> Tests:
+def _run_tests(scores: Scores, every: Scores, delta: float) -> Tests:
     """McNemar for difference, Tango's interval for sameness, and how many examples would settle it."""
     n = scores.n
     if not n or not scores.plan.classification:
@@ -189,29 +189,29 @@ def find_thresholds(scores: Scores, settings: EvaluateSettings) -> Thresholds | 
     return Thresholds(
         scale="probability",
         current=Current(plan.cut, cut, sweeps["baseline"].at(cut), sweeps["candidate"].at(cut)),
-        baseline=_curve(sweeps["baseline"], plan),
-        candidate=_curve(sweeps["candidate"], plan),
-        goals=tuple(_chosen(goal, sweeps, plan, sided) for goal in goals),
+        baseline=_make_curve(sweeps["baseline"], plan),
+        candidate=_make_curve(sweeps["candidate"], plan),
+        goals=tuple(_choose_thresholds(goal, sweeps, plan, sided) for goal in goals),
         chosen=Chosen(plan.cut),
     )
 
 
-def _curve(sweep: Sweep, plan: Plan) -> Curve:
+def _make_curve(sweep: Sweep, plan: Plan) -> Curve:
     curve = sweep.curve()
-    return replace(curve, threshold=tuple(_probability(raw, plan) for raw in curve.threshold))
+    return replace(curve, threshold=tuple(_to_probability(raw, plan) for raw in curve.threshold))
 
 
-def _probability(raw: float, plan: Plan) -> float:
+def _to_probability(raw: float, plan: Plan) -> float:
     return raw if plan.scale == "probability" else float(expit(raw))
 
 
-def _chosen(goal: Goal, sweeps: Mapping[str, Sweep], plan: Plan, sided: Mapping[str, Any]) -> GoalResult:
+def _choose_thresholds(goal: Goal, sweeps: Mapping[str, Sweep], plan: Plan, sided: Mapping[str, Any]) -> GoalResult:
     """The threshold that each side would choose, how far it moved, and what the baseline's does on the candidate."""
     raw = {side: sweep.choose(goal) for side, sweep in sweeps.items()}
     ends = {
         side: None
         if cut is None
-        else replace(sweeps[side].at(cut, goal.costs), threshold=_probability(cut, plan), raw=cut)
+        else replace(sweeps[side].at(cut, goal.costs), threshold=_to_probability(cut, plan), raw=cut)
         for side, cut in raw.items()
     }
     result = GoalResult(goal.text, goal.kind, goal.metric, goal.value, ends["baseline"], ends["candidate"])
@@ -221,7 +221,7 @@ def _chosen(goal: Goal, sweeps: Mapping[str, Sweep], plan: Plan, sided: Mapping[
     flips = int(((sided["baseline"] >= cut) != (sided["candidate"] >= cut)).sum())
     return replace(
         result,
-        moved=_probability(theirs, plan) - _probability(cut, plan),
+        moved=_to_probability(theirs, plan) - _to_probability(cut, plan),
         moved_raw=theirs - cut,
         transferred=replace(sweeps["candidate"].at(cut, goal.costs), flips=flips),
     )

@@ -53,20 +53,20 @@ class Engine:
             raise FindingError(self.inputs.blocking)
         self.session = (candidate or choose_candidate(session)).open(Path(artifact.path), session, self.inputs.reverse)
         self.eager = EagerRunner(subject, stateful=stateful)
-        self.fixed = self._fixed_batch()
-        self.batch = self._batch_size()
+        self.fixed = self._find_fixed_batch()
+        self.batch = self._choose_batch()
         self.preprocessing = Preprocessing(
             settings.preprocess, settings.serve_preprocess, apply=not settings.with_preprocess
         )
         self.findings: list[Finding] = []
 
-    def _fixed_batch(self) -> int | None:
+    def _find_fixed_batch(self) -> int | None:
         """The artifact's batch, where it is a number."""
         sizes = [port.shape[0] for port in self.artifact.inputs if port.shape]
         known = [size for size in sizes if isinstance(size, int)]
         return known[0] if known and len(known) == len(sizes) else None
 
-    def _batch_size(self) -> int:
+    def _choose_batch(self) -> int:
         if self.fixed is not None:
             return self.fixed
         if self.settings.batch_size is not None:
@@ -84,12 +84,12 @@ class Engine:
     def check_layout(self, inputs: Table, columns: Mapping[str, Kind]) -> None:
         """Refuse rows that are not of the model's shape; `columns`: what the data have for them."""
         for name, array in inputs.items():
-            finding = judge_layout(name, array.shape[1:], self._expected(name)) if array.ndim else None
+            finding = judge_layout(name, array.shape[1:], self._expect_sizes(name)) if array.ndim else None
             if finding is not None:
                 told = "" if name in columns else describe_columns(columns)
                 raise FindingError(replace(finding, message=finding.message + told))
 
-    def _expected(self, name: str) -> tuple[int | None, ...]:
+    def _expect_sizes(self, name: str) -> tuple[int | None, ...]:
         """The sizes of a row that the artifact fixes, None where it leaves them open; the example's where it says nothing."""
         port = next((p for p in self.artifact.inputs if p.name == self.inputs.pairs.get(name)), None)
         if port is None or port.shape is None or len(port.shape) != self.examples[name].ndim:
@@ -99,7 +99,7 @@ class Engine:
     def baseline(self, inputs: Table) -> dict[str, Array]:
         """PyTorch's outputs, cut to the rows."""
         try:
-            return _plain_floats(self._padded(self.eager.run, inputs))
+            return _widen_floats(self._run_padded(self.eager.run, inputs))
         except Rejected as error:
             rejects = f"{self.subject.baseline} rejects rows of --data"
             raise InputError(f"{rejects}: {str(error).splitlines()[0][:300]}") from error
@@ -107,12 +107,12 @@ class Engine:
     def candidate(self, inputs: Table) -> dict[str, Array]:
         """onnxruntime's outputs under the graph's names, cut to the rows."""
         try:
-            return _plain_floats(self._padded(self.session.run, inputs))
+            return _widen_floats(self._run_padded(self.session.run, inputs))
         except Rejected as error:
             message = f"onnxruntime refuses rows of the data: {str(error).splitlines()[0][:300]}"
             raise FindingError(found("OX501", message, evidence={"error": str(error)[:2000]})) from error
 
-    def _padded(self, run: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
+    def _run_padded(self, run: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
         """A batch of the artifact's fixed size; the last row fills up."""
         rows = count_rows({name: a for name, a in inputs.items() if a.ndim})
         missing = 0 if self.fixed is None else self.fixed - rows
@@ -161,6 +161,6 @@ class Engine:
         return make_plan(outputs, known, settings)
 
 
-def _plain_floats(outputs: dict[str, Array]) -> dict[str, Array]:
+def _widen_floats(outputs: dict[str, Array]) -> dict[str, Array]:
     """Scores in a dtype that numpy's functions know: bfloat16 as float32, which holds it exactly."""
     return {n: a.astype(np.float32) if is_narrow_float(a.dtype) else a for n, a in outputs.items()}

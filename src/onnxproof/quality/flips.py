@@ -68,8 +68,8 @@ class Explainer:
         own = measure_margin(sides["baseline"], self._plan, b, c)
         theirs = measure_margin(sides["candidate"], self._plan, b, c)
         lost = ((b == -1) | (c == -1)).reshape(len(b), -1).any(axis=1)
-        truth = self._scores(inputs)
-        samples = self._samples(inputs, doubled=truth is not None)
+        truth = self._score_exactly(inputs)
+        samples = self._sample(inputs, doubled=truth is not None)
         centre = own if truth is None else measure_margin(truth, self._plan, b, c)
         if self._plan.scale == "decision":
             legal = [centre, *(measure_margin(s, self._plan, c, b) * -1 for s in samples)]
@@ -78,12 +78,12 @@ class Explainer:
 
         def allowance() -> Floats:
             spread = np.array([measure_margin(s, self._plan, b, c) - centre for s in samples]).reshape(len(samples), -1)
-            return self._allowance(sides, spread, len(own))
+            return self._estimate_allowance(sides, spread, len(own))
 
         allowed = allowance()
         baseline_error = np.abs(own - centre)
         if truth is not None and (baseline_error > INCREDIBLE * allowed).any():
-            centre, samples = own, self._samples(inputs, doubled=False)
+            centre, samples = own, self._sample(inputs, doubled=False)
             allowed = allowance()
         else:
             allowed = np.maximum(allowed, FARTHEST * baseline_error)
@@ -94,14 +94,14 @@ class Explainer:
     def times_rounding(self, inputs: Arrays, sides: Mapping[str, Array]) -> float | None:
         """The candidate's distance from the truth in units of what legal rounding may do; None where that is not known."""
         own, theirs = (np.asarray(sides[side], np.float64).reshape(len(sides[side]), -1) for side in SIDES)
-        for centre in (self._scores(inputs), None):
+        for centre in (self._score_exactly(inputs), None):
             doubled = centre is not None
             middle = np.asarray(own if centre is None else centre, np.float64).reshape(own.shape)
-            samples = [np.asarray(s, np.float64).reshape(own.shape) for s in self._samples(inputs, doubled=doubled)]
+            samples = [np.asarray(s, np.float64).reshape(own.shape) for s in self._sample(inputs, doubled=doubled)]
             if not samples:
                 continue
             spread = np.array([np.abs(s - middle).max(axis=1) for s in samples])
-            allowed = self._allowance(sides, spread, len(own))
+            allowed = self._estimate_allowance(sides, spread, len(own))
             baseline_error = np.abs(own - middle).max(axis=1)
             if doubled and (baseline_error > INCREDIBLE * allowed).any():
                 continue  # another truth: the module computes something else in float64
@@ -111,7 +111,7 @@ class Explainer:
             return float(times.max()) if np.isfinite(times).all() else None
         return None
 
-    def _allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> Floats:
+    def _estimate_allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> Floats:
         scores = sides["baseline"].reshape(count, -1)
         scale = np.abs(np.where(np.isfinite(scores), scores, 0).astype(np.float64)).max(axis=1)
         unit = np.finfo(scores.dtype).eps if scores.dtype.kind == "f" else np.finfo(np.float32).eps
@@ -122,7 +122,7 @@ class Explainer:
         pooled = np.sqrt(np.mean(finite**2, axis=0))
         return np.asarray(np.maximum(floor, np.maximum(FARTHEST * np.abs(finite).max(axis=0), POOLED * pooled)))
 
-    def _scores(self, inputs: Arrays) -> Array | None:
+    def _score_exactly(self, inputs: Arrays) -> Array | None:
         if self._double is None:
             return None
         try:
@@ -130,7 +130,7 @@ class Explainer:
         except (Unavailable, KeyError):
             return None
 
-    def _samples(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
+    def _sample(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
         made, double = [], self._double if doubled else None
         for seed in range(1, SAMPLES + 1):
             try:

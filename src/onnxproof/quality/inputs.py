@@ -36,7 +36,7 @@ def hash_rows(inputs: Mapping[str, Array]) -> NDArray[np.uint64]:
     for place, (_, array) in enumerate(sorted(inputs.items())):
         if not array.ndim:
             continue
-        words = _words(array)
+        words = _view_words(array)
         generator = np.random.default_rng(words.shape[1] * 31 + place)
         # Odd factors can be undone modulo 2^64: no bit of a word is lost.
         odd = generator.integers(1, 2**63, words.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
@@ -49,7 +49,7 @@ def hash_rows(inputs: Mapping[str, Array]) -> NDArray[np.uint64]:
     return total if total is not None else np.zeros(0, np.uint64)
 
 
-def _words(array: Array) -> NDArray[np.uint64]:
+def _view_words(array: Array) -> NDArray[np.uint64]:
     plain = np.ascontiguousarray(array.reshape(len(array), -1))
     # −0.0 + 0.0 is 0.0.
     plain = plain + np.zeros((), plain.dtype) if plain.dtype.kind == "f" else plain
@@ -83,7 +83,7 @@ class Sampler:
         chosen = {name: a for name, a in inputs.items() if a.ndim and a.dtype.kind in "fiub"}
         width = max((extract_features(a[:1]).shape[1] for a in chosen.values() if len(a)), default=0)
         limit = int(min(SAMPLE_ROWS, max(64, SAMPLE_VALUES // max(1, width))))
-        while len(taken := self._places(rows)) + sum(map(len, self.parts["sample_rows"])) > limit:
+        while len(taken := self._choose_places(rows)) + sum(map(len, self.parts["sample_rows"])) > limit:
             # Thinned before the rows are copied, most of which would be thrown away again.
             for parts in filter(None, self.parts.values()):
                 parts[:] = [np.concatenate(parts)[::2]]
@@ -94,7 +94,7 @@ class Sampler:
             self.parts[f"sample/{name}"].append(extract_features(array[taken]))
         return taken
 
-    def _places(self, rows: int) -> Array:
+    def _choose_places(self, rows: int) -> Array:
         return np.arange(-self._seen % self._step, rows, self._step)
 
 

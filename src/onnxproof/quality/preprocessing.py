@@ -44,7 +44,7 @@ def load_steps(text: str, flag: str) -> tuple[list[Step], Any]:
     value, name = load_target(text)
     if inspect.isclass(value):
         value = value()
-    steps = _steps(value, name)
+    steps = _split_steps(value, name)
     if not steps:
         raise InputError(
             f"{flag} {text} is a {type(value).__name__}; expected a function, a module, a pipeline or a list of steps"
@@ -52,7 +52,7 @@ def load_steps(text: str, flag: str) -> tuple[list[Step], Any]:
     return steps, value
 
 
-def _steps(value: Any, name: str) -> list[Step]:
+def _split_steps(value: Any, name: str) -> list[Step]:
     if hasattr(value, "steps") and hasattr(value, "transform"):  # a scikit-learn pipeline
         return [Step(str(n), part.transform, True) for n, part in value.steps if hasattr(part, "transform")]
     if hasattr(value, "transform") and not inspect.isfunction(value):
@@ -61,18 +61,18 @@ def _steps(value: Any, name: str) -> list[Step]:
     if isinstance(inner, (list, tuple)):
         value = inner
     if isinstance(value, (list, tuple)):
-        return [step for i, part in enumerate(value) for step in _steps(part, _name(part, i))]
+        return [step for i, part in enumerate(value) for step in _split_steps(part, _name_part(part, i))]
     if isinstance(value, nn.Module):
         children = list(value.named_children()) if type(value).__name__ == "Sequential" else []
-        return [Step(str(n), _torch(part), True) for n, part in children] or [Step(name, _torch(value), True)]
+        return [Step(str(n), _wrap(part), True) for n, part in children] or [Step(name, _wrap(value), True)]
     return [Step(name, value, _wants_batch(value))] if callable(value) else []
 
 
-def _name(part: Any, place: int) -> str:
+def _name_part(part: Any, place: int) -> str:
     return str(getattr(part, "__name__", None) or f"{type(part).__name__}[{place}]")
 
 
-def _torch(module: nn.Module) -> Callable[[Any], Any]:
+def _wrap(module: nn.Module) -> Callable[[Any], Any]:
     def call(value: Any) -> Any:
         with torch.inference_mode():
             if isinstance(value, Mapping):
@@ -95,15 +95,15 @@ def to_record(table: Table) -> Any:
     return next(iter(table.values())) if len(table) == 1 else dict(table)
 
 
-def _each(function: Callable[..., Any], *values: Any) -> Any:
+def _map_fields(function: Callable[..., Any], *values: Any) -> Any:
     """A function of arrays, for every field where there are several."""
     if isinstance(values[0], Mapping):
         return {name: function(*(value[name] for value in values)) for name in values[0]}
     return function(*values)
 
 
-def _row(value: Any, i: int) -> Any:
-    return _each(lambda a: a[i], value)
+def _take_row(value: Any, i: int) -> Any:
+    return _map_fields(lambda a: a[i], value)
 
 
 def to_plain(value: Any) -> Any:
@@ -119,33 +119,33 @@ def apply_step(step: Step, value: Any) -> Any:
     """A step on many records: at once where it takes them so, else one by one."""
     rows = len(next(iter(value.values())) if isinstance(value, Mapping) else value)
     if step.batched:
-        return _checked(step, to_plain(step.call(value)), rows)
+        return _check_rows(step, to_plain(step.call(value)), rows)
     # A function for one record may take many without complaint and mean something else by it,
     # such as a mean over all rows: the first and the last are tried alone.
-    together = _tried(lambda: _checked(step, to_plain(step.call(value)), rows))
-    single = _tried(lambda: to_plain(step.call(_row(value, 0))))
+    together = _attempt(lambda: _check_rows(step, to_plain(step.call(value)), rows))
+    single = _attempt(lambda: to_plain(step.call(_take_row(value, 0))))
     if isinstance(single, Exception):
         if isinstance(together, Exception):
             raise InputError(f"preprocessing step {step.name} raised {type(single).__name__}: {single}") from single
         return together
     if (
         not isinstance(together, Exception)
-        and _same(_row(together, 0), single)
-        and _same(_row(together, rows - 1), to_plain(step.call(_row(value, rows - 1))))
+        and _same(_take_row(together, 0), single)
+        and _same(_take_row(together, rows - 1), to_plain(step.call(_take_row(value, rows - 1))))
     ):
         return together
-    others = (to_plain(step.call(_row(value, i))) for i in range(1, rows))
-    return _each(lambda *parts: np.stack(parts), single, *others)
+    others = (to_plain(step.call(_take_row(value, i))) for i in range(1, rows))
+    return _map_fields(lambda *parts: np.stack(parts), single, *others)
 
 
-def _tried(work: Callable[[], Any]) -> Any:
+def _attempt(work: Callable[[], Any]) -> Any:
     try:
         return work()
     except Exception as error:  # what the user's code raises decides which way it wants its records
         return error
 
 
-def _checked(step: Step, value: Any, rows: int) -> Any:
+def _check_rows(step: Step, value: Any, rows: int) -> Any:
     first = np.asarray(next(iter(value.values()), 0) if isinstance(value, Mapping) else value)
     if first.shape[:1] != (rows,):
         raise InputError(
@@ -194,21 +194,21 @@ class Preprocessing:
     def compare(self, table: Table) -> PreprocessingFacts:
         """Where the two part on some records."""
         raw = to_record({n: a[:COMPARED_ROWS] for n, a in table.items()})
-        ours, theirs = _stages(self._training, raw), _stages(self._serving, raw)
+        ours, theirs = _run_steps(self._training, raw), _run_steps(self._serving, raw)
         # Steps are compared one by one as far as they go together; the results of the last ones always are.
         together = min(len(ours), len(theirs)) - 1
         for i, j in [*((i, i) for i in range(together)), (len(ours) - 1, len(theirs) - 1)]:
             found = find_difference(ours[i], theirs[j])
             if found is not None:
                 names = {"training": self._training[i].name, "serving": self._serving[j].name}
-                return PreprocessingFacts(same=False, step=i, names=names, steps=self._names(), **found)
-        return PreprocessingFacts(same=True, steps=self._names())
+                return PreprocessingFacts(same=False, step=i, names=names, steps=self._name_steps(), **found)
+        return PreprocessingFacts(same=True, steps=self._name_steps())
 
-    def _names(self) -> dict[str, tuple[str, ...]]:
+    def _name_steps(self) -> dict[str, tuple[str, ...]]:
         return {"training": tuple(s.name for s in self._training), "serving": tuple(s.name for s in self._serving)}
 
 
-def _stages(steps: Sequence[Step], raw: Any) -> list[Any]:
+def _run_steps(steps: Sequence[Step], raw: Any) -> list[Any]:
     """The records after each step."""
     return list(accumulate(steps, lambda value, step: apply_step(step, value), initial=raw))[1:]
 
@@ -221,18 +221,18 @@ def _run(steps: Sequence[Step], table: Table) -> Table:
 def find_difference(a: Any, b: Any) -> dict[str, Any] | None:
     """The field that differs most between two results, and by how much; None where only rounding differs."""
     if isinstance(a, Mapping) or isinstance(b, Mapping):
-        return _of_fields(a, b)
+        return _compare_fields(a, b)
     a, b = np.asarray(a), np.asarray(b)
     if a.shape != b.shape:
         told = f"shape {list(a.shape[1:])} against {list(b.shape[1:])}"
-        return {"field": None, "what": told, "hint": _shape_hint(a, b)}
+        return {"field": None, "what": told, "hint": _guess_layout(a, b)}
     if a.dtype.kind not in "fiub" or b.dtype.kind not in "fiub":
         rows = int((a != b).any(axis=tuple(range(1, a.ndim))).sum())
         return {"field": None, "what": "values differ", "rows_differing": rows} if rows else None
-    return _of_numbers(a.astype(np.float64), b.astype(np.float64))
+    return _compare_numbers(a.astype(np.float64), b.astype(np.float64))
 
 
-def _of_fields(a: Any, b: Any) -> dict[str, Any] | None:
+def _compare_fields(a: Any, b: Any) -> dict[str, Any] | None:
     if not (isinstance(a, Mapping) and isinstance(b, Mapping)) or a.keys() != b.keys():
         names = [sorted(v) if isinstance(v, Mapping) else ["one array"] for v in (a, b)]
         return {"field": None, "what": f"fields {names[0]} against {names[1]}"}
@@ -244,8 +244,8 @@ def _of_fields(a: Any, b: Any) -> dict[str, Any] | None:
     return None
 
 
-def _of_numbers(a: Floats, b: Floats) -> dict[str, Any] | None:
-    axes = _field_axes(a)
+def _compare_numbers(a: Floats, b: Floats) -> dict[str, Any] | None:
+    axes = _choose_axes(a)
     with np.errstate(invalid="ignore"):
         apart = np.where(np.isnan(a) & np.isnan(b), 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf, posinf=np.inf))
     known = np.where(np.isfinite(a), a, 0.0)
@@ -265,18 +265,18 @@ def _of_numbers(a: Floats, b: Floats) -> dict[str, Any] | None:
         "first_row": int(np.argmax(rows)),
         "max_abs": float(apart.max()),
         "mean_abs": float(finite.mean()) if finite.size else None,
-        "hint": _hint(a, b),
+        "hint": _guess_change(a, b),
     }
 
 
-def _field_axes(a: Array) -> tuple[int, ...]:
+def _choose_axes(a: Array) -> tuple[int, ...]:
     """The axes that are not the field: a column of a table, a channel of images."""
     if a.ndim == 4:
         return (0, 2, 3) if a.shape[1] <= 4 else (0, 1, 2)
     return tuple(range(a.ndim - 1)) if a.ndim > 1 else ()
 
 
-def _hint(a: Floats, b: Floats) -> str | None:
+def _guess_change(a: Floats, b: Floats) -> str | None:
     """A simple change that would explain all of it."""
 
     def alike(x: Any, y: Any) -> bool:
@@ -304,7 +304,7 @@ def _hint(a: Floats, b: Floats) -> str | None:
     return None
 
 
-def _shape_hint(a: Array, b: Array) -> str | None:
+def _guess_layout(a: Array, b: Array) -> str | None:
     if a.ndim == b.ndim == 4 and np.moveaxis(a, 3, 1).shape == b.shape:
         return "training is channels last (NHWC), serving channels first (NCHW)"
     if a.ndim == b.ndim == 4 and np.moveaxis(a, 1, 3).shape == b.shape:

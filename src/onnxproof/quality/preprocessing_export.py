@@ -43,10 +43,10 @@ def combine(module: nn.Module, settings: EvaluateSettings) -> tuple[nn.Module, A
         raise InputError(
             f"--with-preprocess: {settings.preprocess} is a {type(value).__name__}; only a torch.nn.Module can be exported"
         )
-    return Combined(value.eval(), module).eval(), (_raw_example(settings),)
+    return Combined(value.eval(), module).eval(), (_read_example(settings),)
 
 
-def _raw_example(settings: EvaluateSettings) -> torch.Tensor:
+def _read_example(settings: EvaluateSettings) -> torch.Tensor:
     examples = Examples(open_source(settings.data), {}, settings.labels, settings.ids, raw=True)
     table = next(examples.source.read(0, EXAMPLE_ROWS, EXAMPLE_ROWS), None)
     if table is None:

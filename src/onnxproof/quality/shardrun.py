@@ -48,17 +48,21 @@ class ShardRun:
     def run(self, batches: Iterator[Batch], count: int | None, tell: Callable[[int], None]) -> Shard:
         """Take up to `count` batches (all of them without a count)."""
         began, rows = time.perf_counter(), 0
-        for batch in read_ahead(self._watched(islice(batches, count))):
+        for batch in read_ahead(self._watch_inputs(islice(batches, count))):
             self._seconds["data"] += time.perf_counter() - began
             self._take(batch)
             rows += batch.rows
             tell(batch.rows)
             began = time.perf_counter()
         columns = {name: np.concatenate(parts) for name, parts in self._kept.items()} | self._watch.columns()
-        facts = {"inputs": self._watch.facts, "farthest": self._farthest.examine(self._explainer), "apart": self._apart}
+        facts = {
+            "inputs": self._watch.facts,
+            "farthest": self._farthest.examine(self._make_explainer),
+            "apart": self._apart,
+        }
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
 
-    def _watched(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+    def _watch_inputs(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """What is noted about inputs is noted while they are read."""
         for batch in batches:
             self._watch.see(batch.inputs, batch.ids, batch.start)
@@ -67,7 +71,7 @@ class ShardRun:
     def _keep(self, name: str, values: Array) -> None:
         self._kept[name].append(np.asarray(values))
 
-    def _timed(self, role: str, work: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
+    def _time(self, role: str, work: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:
         began = time.perf_counter()
         outputs = work(inputs)
         self._seconds[name_stage(role)] += time.perf_counter() - began
@@ -76,8 +80,8 @@ class ShardRun:
     def _take(self, batch: Batch) -> None:
         plan, engine = self._plan, self._engine
         raw = {
-            BASELINE: self._timed(BASELINE, engine.baseline, batch.inputs)[plan.output],
-            CANDIDATE: self._timed(CANDIDATE, engine.candidate, batch.inputs)[self._graph],
+            BASELINE: self._time(BASELINE, engine.baseline, batch.inputs)[plan.output],
+            CANDIDATE: self._time(CANDIDATE, engine.candidate, batch.inputs)[self._graph],
         }
         ours, theirs = list(raw[CANDIDATE].shape), list(raw[BASELINE].shape)
         if ours != theirs:
@@ -98,7 +102,7 @@ class ShardRun:
         if plan.classification:
             self._find_flips(batch, kept, codes)
         if batch.served is not None:
-            scores = select_scores(self._timed(CANDIDATE, engine.candidate, batch.served)[self._graph], plan)
+            scores = select_scores(self._time(CANDIDATE, engine.candidate, batch.served)[self._graph], plan)
             self._keep("served", decide(scores, plan) if plan.classification else scores)
 
     def _compare(self, kept: Mapping[str, Array]) -> Array:
@@ -120,13 +124,13 @@ class ShardRun:
         self._examined += len(looked)
         notes = self._explain(batch, kept, decisions, looked) if len(looked) else {}
         for row in places.tolist():
-            flip = {"id": batch.name(row), "row": batch.start + row, "label": self._named(codes[row])}
+            flip = {"id": batch.name(row), "row": batch.start + row, "label": self._name_decision(codes[row])}
             for side in SIDES:
-                flip[side] = self._named(decisions[side][row])
-                flip[f"{side}_score"] = _score_of(kept[side][row], decisions[side][row])
+                flip[side] = self._name_decision(decisions[side][row])
+                flip[f"{side}_score"] = _pick_score(kept[side][row], decisions[side][row])
             self._flips.append(flip | notes.get(row, {}))
 
-    def _explainer(self) -> Explainer:
+    def _make_explainer(self) -> Explainer:
         return Explainer(self._engine.eager, self._engine.double, self._plan)
 
     def _explain(
@@ -136,10 +140,10 @@ class ShardRun:
         rows = looked if self._engine.fixed is None else np.arange(batch.rows)
         inputs = {name: a[rows] if a.ndim else a for name, a in batch.inputs.items()}
         sides, decided = ({side: v[rows] for side, v in part.items()} for part in (kept, decisions))
-        explained = self._explainer().explain(inputs, sides, decided)
+        explained = self._make_explainer().explain(inputs, sides, decided)
         return {row: explained.of(place) for place, row in enumerate(rows.tolist())}
 
-    def _named(self, decision: Any) -> Any:
+    def _name_decision(self, decision: Any) -> Any:
         """A decision in the user's words; null for none."""
         names = self._plan.classes
         if np.ndim(decision):
@@ -147,7 +151,7 @@ class ShardRun:
         return names[int(decision)] if 0 <= int(decision) < len(names) else None
 
 
-def _score_of(scores: Any, decision: Any) -> Any:
+def _pick_score(scores: Any, decision: Any) -> Any:
     """The score of a decision: the class's own, or the one there is."""
     if not np.ndim(scores):
         return float(scores)

@@ -54,16 +54,16 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     """The plan from the baseline's outputs on some rows and as many labels as are known."""
     if settings.task is not None and settings.task not in TASKS:
         raise InputError(f"--task {settings.task!r}: expected one of {', '.join(TASKS)}")
-    labels = _known(labels)
+    labels = _drop_missing(labels)
     if not len(labels):
         raise InputError("no example of the data has a label: all of them are missing (NaN or empty)")
-    name = _score_output(outputs, labels, settings)
+    name = _choose_output(outputs, labels, settings)
     scores = outputs[name]
     if scores.dtype.kind in "iub":
-        return _checked(_decisions_plan(name, scores, labels, settings), settings)
-    columns = _matrix(scores).shape[1]
+        return _check_plan(_plan_decisions(name, scores, labels, settings), settings)
+    columns = _to_matrix(scores).shape[1]
     task = settings.task or infer_task(scores, labels)
-    scale = _scale(task, _matrix(scores))
+    scale = _guess_scale(task, _to_matrix(scores))
     if task in ("regression", "custom"):
         return Plan(task, name, "value", columns)
     if task == "multilabel":
@@ -72,16 +72,16 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
                 f"--task multilabel: the labels have the shape {list(labels.shape)} and the output {name} {columns} columns; "
                 "expected several of both, one for each label"
             )
-        names = _names(settings, range(columns))
-        return _checked(Plan(task, name, scale, columns, names, (0, 1), threshold=settings.threshold), settings)
+        names = _name_classes(settings, range(columns))
+        return _check_plan(Plan(task, name, scale, columns, names, (0, 1), threshold=settings.threshold), settings)
     plan = Plan(task, name, scale, columns, threshold=settings.threshold, keep_scores=columns <= KEPT_COLUMNS)
-    return _checked(_with_classes(plan, labels, settings), settings)
+    return _check_plan(_add_classes(plan, labels, settings), settings)
 
 
-def _known(labels: Array) -> Array:
+def _drop_missing(labels: Array) -> Array:
     """The labels that are there."""
     if labels.dtype.kind == "f":
-        return np.asarray(labels[np.isfinite(_matrix(labels)).all(axis=1)])
+        return np.asarray(labels[np.isfinite(_to_matrix(labels)).all(axis=1)])
     if labels.dtype.kind in "OU" and labels.ndim == 1:
         there = [value is not None and value == value and value != "" for value in labels.tolist()]
         return np.asarray(labels[np.array(there, bool)])
@@ -90,7 +90,7 @@ def _known(labels: Array) -> Array:
 
 def infer_task(scores: Array, labels: Array) -> str:
     """The task that scores of this shape and labels of these values make."""
-    columns = _matrix(scores).shape[1]
+    columns = _to_matrix(scores).shape[1]
     if scores.ndim > 2 and columns > 1 and labels.shape != scores.shape:
         return "custom"
     if labels.ndim == 2 and labels.shape[1] > 1:
@@ -105,14 +105,14 @@ def infer_task(scores: Array, labels: Array) -> str:
     return "regression" if not _whole(flat) else "binary" if columns == 2 else "multiclass"
 
 
-def _score_output(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str:
+def _choose_output(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str:
     if settings.output is not None:
         if settings.output not in outputs:
             raise InputError(f"--output: the model has no output {settings.output!r}; it has {list_names(outputs)}")
         return settings.output
     rows = next((len(v) for v in outputs.values() if v.ndim), 0)
     fitting = {name: v for name, v in outputs.items() if v.ndim and len(v) == rows and v.ndim <= 2}
-    misfits = {name: _misfit(v, labels) for name, v in fitting.items() if v.dtype.kind == "f"}
+    misfits = {name: _measure_misfit(v, labels) for name, v in fitting.items() if v.dtype.kind == "f"}
     floats = {name: misfit for name, misfit in misfits.items() if misfit is not None}
     whole = [name for name, v in fitting.items() if v.dtype.kind in "iub" and v.size == rows]
     if floats or whole:
@@ -126,12 +126,12 @@ def _score_output(outputs: Mapping[str, Array], labels: Array, settings: Evaluat
     )
 
 
-def _misfit(scores: Array, labels: Array) -> int | None:
+def _measure_misfit(scores: Array, labels: Array) -> int | None:
     """0 for as many columns as the labels have classes (or values), more where an output is less likely to be the scores.
 
     None where it cannot be: other columns than the labels, or several for labels that are numbers.
     """
-    columns = _matrix(scores).shape[1]
+    columns = _to_matrix(scores).shape[1]
     if labels.ndim == 2 and labels.shape[1] > 1:
         return 0 if columns == labels.shape[1] else None
     flat = labels.reshape(len(labels))
@@ -146,19 +146,19 @@ def _misfit(scores: Array, labels: Array) -> int | None:
     return 0 if columns == classes else 1 if columns > classes else 2
 
 
-def _decisions_plan(name: str, scores: Array, labels: Array, settings: EvaluateSettings) -> Plan:
+def _plan_decisions(name: str, scores: Array, labels: Array, settings: EvaluateSettings) -> Plan:
     """A model that answers with class numbers: decisions without scores."""
     flat = labels.reshape(len(labels))
     if settings.task == "regression" or not (_whole(flat) or flat.dtype.kind not in "fiub"):
         return Plan("regression", name, "value", 1)
     codes = flat.astype(np.int64) if flat.dtype.kind in "fiub" else np.arange(len(np.unique(flat)))
     values = tuple(range(int(max(scores.max(), codes.max())) + 1))
-    names = _names(settings, values)
+    names = _name_classes(settings, values)
     task = settings.task or ("binary" if len(values) <= 2 else "multiclass")
     return Plan(task, name, "decision", len(values), names, values)
 
 
-def _scale(task: str, scores: Array) -> str:
+def _guess_scale(task: str, scores: Array) -> str:
     """Probabilities lie between 0 and 1 (and rows of classes sum to 1); all else is a logit."""
     finite = scores[np.isfinite(scores)]
     if task in ("regression", "custom") or not finite.size:
@@ -173,14 +173,14 @@ def _scale(task: str, scores: Array) -> str:
     return "logit"
 
 
-def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan:
+def _add_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan:
     """Label values ↔ columns: by number where they are column numbers, else in sorted order."""
     count = 2 if plan.task == "binary" else plan.columns
     if plan.task == "multiclass" and count < 2:
         raise InputError(f"--task multiclass: the output {plan.output} has one column; expected one for each class")
     if plan.columns > 2 and plan.task == "binary":
         raise InputError(f"--task binary: the output {plan.output} has {plan.columns} columns, expected one or two")
-    numbered = replace(plan, classes=_names(settings, range(count)), labels=tuple(range(count)))
+    numbered = replace(plan, classes=_name_classes(settings, range(count)), labels=tuple(range(count)))
     if labels.ndim == 2 and labels.shape[1] > 1:
         return numbered
     flat = labels.reshape(len(labels))
@@ -200,7 +200,7 @@ def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan
             f"the labels are {list_names(values[:10])} and the output {plan.output} has {count} classes: which is which? "
             "Give all names in the order of the columns with --classes A,B,C"
         )
-    named = replace(plan, classes=_names(settings, values), labels=tuple(values))
+    named = replace(plan, classes=_name_classes(settings, values), labels=tuple(values))
     if settings.classes or numeric:
         return named
     if plan.columns == 1 and settings.positive in values:  # one score: it speaks for the class that was called positive
@@ -209,12 +209,12 @@ def _with_classes(plan: Plan, labels: Array, settings: EvaluateSettings) -> Plan
     return replace(named, guessed=True)
 
 
-def _names(settings: EvaluateSettings, values: Iterable[Any]) -> tuple[str, ...]:
+def _name_classes(settings: EvaluateSettings, values: Iterable[Any]) -> tuple[str, ...]:
     """The names that the user gave the classes, or their values."""
     return tuple(settings.classes) or tuple(map(str, values))
 
 
-def _checked(plan: Plan, settings: EvaluateSettings) -> Plan:
+def _check_plan(plan: Plan, settings: EvaluateSettings) -> Plan:
     if settings.classes and len(settings.classes) != len(plan.classes):
         raise InputError(f"--classes names {len(settings.classes)} classes, and there are {len(plan.classes)}")
     if len(set(plan.classes)) != len(plan.classes):
@@ -237,14 +237,14 @@ def _whole(values: Array) -> bool:
     return values.dtype.kind in "iub" or (values.dtype.kind == "f" and bool((finite == np.round(finite)).all()))
 
 
-def _matrix(scores: Array) -> Array:
+def _to_matrix(scores: Array) -> Array:
     return scores.reshape(len(scores), -1)
 
 
 def encode(labels: Array, plan: Plan) -> Array:
     """Labels as class numbers (int32), as a 0/1 matrix (uint8), or as numbers; −1 where there is none."""
     if plan.task == "multilabel":
-        matrix = _matrix(np.asarray(labels))
+        matrix = _to_matrix(np.asarray(labels))
         if matrix.shape[1] != len(plan.classes):
             raise InputError(
                 f"--task multilabel: the labels have {matrix.shape[1]} columns and the output {plan.output} {len(plan.classes)}: expected as many"
@@ -276,15 +276,15 @@ def _refuse(wrong: Sequence[Any] | Array, plan: Plan) -> None:
 
 def select_scores(raw: Array, plan: Plan) -> Array:
     """The scores that are kept of an output: one column for a binary task (towards the positive class), else all of them."""
-    matrix = _matrix(raw)
+    matrix = _to_matrix(raw)
     if plan.task == "binary" and plan.scale != "decision":
-        return _toward_positive(matrix, plan)
+        return _score_positive(matrix, plan)
     if plan.scale == "decision" or matrix.shape[1] == 1:
         return matrix[:, 0]
     return raw if plan.task == "custom" else matrix
 
 
-def _toward_positive(matrix: Array, plan: Plan) -> Array:
+def _score_positive(matrix: Array, plan: Plan) -> Array:
     if matrix.shape[1] == 2:
         if plan.scale == "probability":
             return matrix[:, plan.positive]

@@ -91,7 +91,7 @@ class Sweep:
 
     def choose(self, goal: Goal) -> float | None:
         """The threshold for a goal, half-way to the next score below so that rounding does not decide; None where no one reaches it."""
-        place = _best(self, goal) if len(self.scores) else None
+        place = _find_best(self, goal) if len(self.scores) else None
         if place is None:
             return None
         if place == -1:  # never to decide for the positive class is cheapest
@@ -112,7 +112,7 @@ class Sweep:
         return Curve(**{one.name: tuple(columns[one.name][places[::-1]].tolist()) for one in fields(Curve)})
 
 
-def _best(sweep: Sweep, goal: Goal) -> int | None:
+def _find_best(sweep: Sweep, goal: Goal) -> int | None:
     """The place of the best threshold; −1 for above every score."""
     if goal.kind == "cost":
         costs = sweep.cost(goal.costs)

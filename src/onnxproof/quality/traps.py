@@ -72,7 +72,7 @@ def find_leaks(scores: Scores) -> tuple[Leak, ...]:
     if rows is None or scores.plan.task not in ("binary", "multiclass", "regression"):
         return ()
     labels = scores.labels[rows] if scores.labels.ndim == 1 else scores.labels.reshape(scores.n, -1)[rows, 0]
-    measure = _monotone if scores.plan.task == "regression" else _purity
+    measure = _measure_monotony if scores.plan.task == "regression" else _measure_purity
     found = []
     for name, sample in scores.columns.items():
         if name.startswith("sample/") and len(sample) >= 30:
@@ -83,7 +83,7 @@ def find_leaks(scores: Scores) -> tuple[Leak, ...]:
     return tuple(found)
 
 
-def _purity(feature: Array, labels: Array) -> float:
+def _measure_purity(feature: Array, labels: Array) -> float:
     """1 where equal labels lie together along the feature, 0 where their order is random; equal values are shuffled."""
     known = np.isfinite(feature) & (labels >= 0)
     if known.sum() < 30:
@@ -101,7 +101,7 @@ def _purity(feature: Array, labels: Array) -> float:
     return max(0.0, 1.0 - changes / expected)
 
 
-def _monotone(feature: Array, labels: Array) -> float:
+def _measure_monotony(feature: Array, labels: Array) -> float:
     known = np.isfinite(feature) & np.isfinite(labels)
     if known.sum() < 30 or np.ptp(feature[known]) == 0 or np.ptp(labels[known]) == 0:
         return 0.0
@@ -135,11 +135,11 @@ class Training:
         return TrainingFacts(
             train_rows=self.count,
             # Test rows that are training rows, and how many training rows have a twin among themselves.
-            duplicates=replace(self._shared("hash"), train_twins=int(alike[alike > 1].sum()) / self.count),
-            near=self._near(),
-            ids=self._shared("id_hash") if "id_hash" in self._columns.keys() & self._scores.columns else None,
-            gap=self._gap(),
-            shift=self._shift(),
+            duplicates=replace(self._count_shared("hash"), train_twins=int(alike[alike > 1].sum()) / self.count),
+            near=self._find_near(),
+            ids=self._count_shared("id_hash") if "id_hash" in self._columns.keys() & self._scores.columns else None,
+            gap=self._measure_gap(),
+            shift=self._find_shifts(),
             channels={
                 name: means for name, noted in self._watch.facts.items() if len(means := average_channels(noted)) == 3
             },
@@ -161,12 +161,12 @@ class Training:
         else:
             self._error += float(np.nansum(np.abs(kept.reshape(len(places), -1) - codes.reshape(len(places), -1))))
 
-    def _shared(self, column: str) -> Duplicates:
+    def _count_shared(self, column: str) -> Duplicates:
         own = self._scores.columns[column]
         shared = np.isin(own, self._columns[column])
         return Duplicates(int(shared.sum()), len(own), tuple(np.flatnonzero(shared)[:SHOWN].tolist()))
 
-    def _near(self) -> Near | None:
+    def _find_near(self) -> Near | None:
         """Test rows that almost are training rows: nearer than training rows are to each other."""
         field = next((n.removeprefix("sample/") for n in self._columns if n.startswith("sample/")), "")
         test = self._scores.columns.get(f"sample/{field}")
@@ -190,7 +190,7 @@ class Training:
         closest = np.argsort(ratios, kind="stable")[:SHOWN]
         return Near(usual, rings, tuple(near[closest].tolist()), tuple(ratios[closest].tolist()), len(natural))
 
-    def _gap(self) -> Gap | None:
+    def _measure_gap(self) -> Gap | None:
         if not self._seen:
             return None
         if self._scores.plan.classification:
@@ -198,7 +198,7 @@ class Training:
             return Gap("accuracy", interval.value, self._seen, interval.low, interval.high)
         return Gap("mae", self._error / self._seen, self._seen)
 
-    def _shift(self) -> tuple[Shift, ...]:
+    def _find_shifts(self) -> tuple[Shift, ...]:
         """Features whose distribution differs most: the largest distance of the two distribution functions."""
         found = []
         for name, train in self._columns.items():

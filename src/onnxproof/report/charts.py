@@ -81,25 +81,25 @@ def make_theme(dark: bool) -> dict[str, Any]:
     return made
 
 
-def _data(rows: Sequence[Row]) -> alt.Chart:
+def _chart(rows: Sequence[Row]) -> alt.Chart:
     """A chart of rows; four digits are more than an eye can tell apart."""
-    return alt.Chart(alt.Data(values=[{key: _rounded(value) for key, value in row.items()} for row in rows]))
+    return alt.Chart(alt.Data(values=[{key: _round(value) for key, value in row.items()} for row in rows]))
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) and math.isfinite(value) else value
 
 
-def _measured(records: Sequence[Run | Speedup], *names: str) -> list[Row]:
+def _make_rows(records: Sequence[Run | Speedup], *names: str) -> list[Row]:
     return [{name: getattr(record, name) for name in ("contender", "batch", *names)} for record in records]
 
 
-def _layered(*layers: alt.Chart, about: str, width: int = 620, height: int = 300) -> alt.LayerChart:
+def _layer(*layers: alt.Chart, about: str, width: int = 620, height: int = 300) -> alt.LayerChart:
     """One chart, with a description to be read out."""
     return alt.layer(*layers).properties(width=width, height=height, description=about)
 
 
-def _tips(fields: str, **titles: str) -> list[alt.Tooltip]:
+def _make_tips(fields: str, **titles: str) -> list[alt.Tooltip]:
     """Fields with a format after the type (`error:Q.3~e`), and what those are called that have another name."""
     parts = [re.split(r"(?<=:[A-Z])", field) for field in fields.split()]
     return [
@@ -108,27 +108,27 @@ def _tips(fields: str, **titles: str) -> list[alt.Tooltip]:
     ]
 
 
-def _legend(title: str | None) -> alt.Legend:
+def _make_legend(title: str | None) -> alt.Legend:
     return alt.Legend(title=title, orient="top")
 
 
-def _log(axis: Any, field: str, title: str, **scale: Any) -> Any:
+def _make_log_axis(axis: Any, field: str, title: str, **scale: Any) -> Any:
     """An axis of powers of ten."""
     return axis(field, title=title).scale(type="log", **scale).axis(format="~e", tickCount=6)
 
 
-def _by_state(kind: Any, rows: Sequence[Row], looks: Mapping[str, str], title: str) -> Any:
+def _encode_state(kind: Any, rows: Sequence[Row], looks: Mapping[str, str], title: str) -> Any:
     """A color or a shape for each state that is there."""
     states = [state for state in points.STATES if any(row["state"] == state for row in rows)]
-    return kind("state:N", legend=_legend(title)).scale(domain=states, range=[looks[state] for state in states])
+    return kind("state:N", legend=_make_legend(title)).scale(domain=states, range=[looks[state] for state in states])
 
 
-def _sided(rows: Sequence[Row], field: str) -> alt.Color:
+def _color_sides(rows: Sequence[Row], field: str) -> alt.Color:
     """A color for each contender or side: grey for the one to beat, blue for the candidate, then others."""
     names = list(dict.fromkeys(row[field] for row in rows))
     palette = cycle([ACCENT, "#c98a00", "#8a63d2", "#2da44e", "#e5534b"])
     shown = [SIDE_COLORS[0] if name in TO_BEAT else next(palette) for name in names]
-    return alt.Color(f"{field}:N", legend=_legend(None)).scale(domain=names, range=shown)
+    return alt.Color(f"{field}:N", legend=_make_legend(None)).scale(domain=names, range=shown)
 
 
 def draw_errors(shown: Sequence[Row], rows: Sequence[Judged], proof: Proof) -> Chart:
@@ -136,16 +136,16 @@ def draw_errors(shown: Sequence[Row], rows: Sequence[Judged], proof: Proof) -> C
     floor = max(min([row["error"] for row in shown if row["error"] > 0] or [1e-9]) / 3, FAINT)
     least = max(min([row["magnitude"] for row in shown if row["magnitude"] > 0] or [1e-3]), FAINT)
     drawn = [{**row, "y": max(row["error"], floor), "x": max(row["magnitude"], least)} for row in shown]
-    scatter = _data(drawn).mark_point(filled=True, size=64, opacity=0.8)
+    scatter = _chart(drawn).mark_point(filled=True, size=64, opacity=0.8)
     title = "verdict of the case"
-    return _layered(
-        *_background(proof, rows, drawn, floor),
+    return _layer(
+        *_draw_background(proof, rows, drawn, floor),
         scatter.encode(
-            _log(alt.X, "x:Q", f"magnitude of the element, |{proof.subject.baseline}|"),
-            _log(alt.Y, "y:Q", "absolute difference"),
-            _by_state(alt.Color, drawn, COLORS, title),
-            _by_state(alt.Shape, drawn, SHAPES, title),
-            tooltip=_tips(
+            _make_log_axis(alt.X, "x:Q", f"magnitude of the element, |{proof.subject.baseline}|"),
+            _make_log_axis(alt.Y, "y:Q", "absolute difference"),
+            _encode_state(alt.Color, drawn, COLORS, title),
+            _encode_state(alt.Shape, drawn, SHAPES, title),
+            tooltip=_make_tips(
                 "case:N output:N error:Q.3~e magnitude:Q.3~e noise_ratio:Q.3~g count:Q",
                 **{"error": "difference", "noise_ratio": "noise ratio", "count": "points here"},
             ),
@@ -154,39 +154,39 @@ def draw_errors(shown: Sequence[Row], rows: Sequence[Judged], proof: Proof) -> C
     )
 
 
-def _background(proof: Proof, rows: Sequence[Judged], drawn: Sequence[Row], floor: float) -> Iterator[alt.Chart]:
+def _draw_background(proof: Proof, rows: Sequence[Judged], drawn: Sequence[Row], floor: float) -> Iterator[alt.Chart]:
     """The band of rounding and the contract, over the range of magnitudes that were seen."""
     band = [{**row, "low": max(row["low"], floor)} for row in points.draw_noise_band(rows, proof.policy.noise)]
     band = [row for row in band if row["high"] > floor]
     if band:
-        area = _data(band).mark_area(color=ACCENT, opacity=0.16, interpolate="monotone")
+        area = _chart(band).mark_area(color=ACCENT, opacity=0.16, interpolate="monotone")
         yield area.encode(x="magnitude:Q", y=alt.Y("low:Q", title="absolute difference"), y2="high:Q")
     low, high = min(row["x"] for row in drawn), max(row["x"] for row in drawn)
     line = points.draw_contract_line(proof, low / 1.5, high * 1.5)
     if line:
-        yield _data(line).mark_line(style="contract").encode(x="magnitude:Q", y="limit:Q", detail="line:N")
+        yield _chart(line).mark_line(style="contract").encode(x="magnitude:Q", y="limit:Q", detail="line:N")
 
 
 def draw_heatmap(cells: Sequence[Row]) -> Chart:
     """Sizes × value profiles (`points.heat_cells`), colored by what the case says, with the noise ratio in the cell."""
-    drawn = [{**cell, "text": _cell_text(cell)} for cell in cells]
+    drawn = [{**cell, "text": _label_cell(cell)} for cell in cells]
     sizes = sorted({cell["sizes"] for cell in drawn}, key=sort_naturally)
-    base = _data(drawn).encode(
+    base = _chart(drawn).encode(
         x=alt.X("profile:N", title="values", sort=None).axis(labelAngle=-45).scale(paddingInner=0.04),
         y=alt.Y("sizes:N", title="sizes", sort=sizes).scale(paddingInner=0.08),
     )
     titles = {"profile": "values", "state": "verdict", "max_abs": "largest difference", "noise_ratio": "noise ratio"}
     squares = base.mark_rect(cornerRadius=2).encode(
-        color=_by_state(alt.Color, drawn, CELLS, "worst of the cell"),
-        tooltip=_tips("sizes:N profile:N state:N max_abs:Q.3~e noise_ratio:Q.3~g cases:Q", **titles),
+        color=_encode_state(alt.Color, drawn, CELLS, "worst of the cell"),
+        tooltip=_make_tips("sizes:N profile:N state:N max_abs:Q.3~e noise_ratio:Q.3~g cases:Q", **titles),
     )
     texts = base.mark_text(color=INK, fontSize=10).encode(text="text:N")
     few = len({cell["profile"] for cell in drawn}) <= 24
     about = "Heat map: sizes against value profiles; the color is the worst verdict, the number the noise ratio."
-    return _layered(squares, *[texts] * few, about=about, height=max(60, 26 * len(sizes)))
+    return _layer(squares, *[texts] * few, about=about, height=max(60, 26 * len(sizes)))
 
 
-def _cell_text(cell: Row) -> str:
+def _label_cell(cell: Row) -> str:
     ratio = cell["noise_ratio"]
     if cell["nonfinite"] or ratio is None:
         return "NaN" if cell["nonfinite"] else ""
@@ -202,53 +202,55 @@ def draw_path(steps: Sequence[Row]) -> Chart:
     # NaN and infinity are drawn above everything that is finite.
     floor, ceiling = 1e-9, 100 * max([s[what] for s in steps for what in WAYS if s[what] < BORN] + [1e-3])
     inherited, introduced = (
-        [{**s, "what": what, "y": _drawn(s[what], floor, ceiling)} for s in steps] for what in WAYS
+        [{**s, "what": what, "y": _clamp(s[what], floor, ceiling)} for s in steps] for what in WAYS
     )
     culprits = [row for row in introduced if row["culprit"]]
     highest = 20 * max(row["y"] for row in [*inherited, *introduced])
     x = alt.X("step:Q", title="node on the way").axis(tickMinStep=1, format="d").scale(nice=False, padding=24)
-    y = _log(alt.Y, "y:Q", "error, relative to the value's scale", domain=[floor, highest])
-    color = alt.Color("what:N", legend=_legend(None)).scale(domain=WAYS, range=SIDE_COLORS)
-    tips = _tips("node:N op:N module:N introduced:Q.3~e inherited:Q.3~e source:N", op="operator")
-    circles = _data(culprits).mark_point(size=260, strokeWidth=3, color=COLORS["block"], shape="circle", filled=False)
-    labels = _data(culprits[:6]).mark_text(dy=-18, color=COLORS["block"], fontWeight=600)
-    return _layered(
-        _data(inherited).mark_line(interpolate="step-after").encode(x, y, color, tooltip=tips),
-        _data(introduced).mark_point(filled=True, size=40).encode(x, y, color, tooltip=tips),
+    y = _make_log_axis(alt.Y, "y:Q", "error, relative to the value's scale", domain=[floor, highest])
+    color = alt.Color("what:N", legend=_make_legend(None)).scale(domain=WAYS, range=SIDE_COLORS)
+    tips = _make_tips("node:N op:N module:N introduced:Q.3~e inherited:Q.3~e source:N", op="operator")
+    circles = _chart(culprits).mark_point(size=260, strokeWidth=3, color=COLORS["block"], shape="circle", filled=False)
+    labels = _chart(culprits[:6]).mark_text(dy=-18, color=COLORS["block"], fontWeight=600)
+    return _layer(
+        _chart(inherited).mark_line(interpolate="step-after").encode(x, y, color, tooltip=tips),
+        _chart(introduced).mark_point(filled=True, size=40).encode(x, y, color, tooltip=tips),
         circles.encode(x, y, tooltip=tips),
         labels.encode(x, y, text="op:N"),
         about="Line chart: the error each node inherits and introduces; circles mark the culprits.",
     )
 
 
-def _drawn(value: float, floor: float, ceiling: float) -> float:
+def _clamp(value: float, floor: float, ceiling: float) -> float:
     return ceiling if math.isnan(value) else min(max(value, floor), ceiling)
 
 
 def draw_latency(shown: Sequence[Row]) -> Chart:
     """How the times are spread at one batch (`points.distributions`)."""
-    bars = _data(shown).mark_bar(opacity=0.65, binSpacing=0)
+    bars = _chart(shown).mark_bar(opacity=0.65, binSpacing=0)
     chart = bars.encode(
         x=alt.X("start:Q", title="milliseconds for a call").scale(zero=False),
         x2="end:Q",
         y=alt.Y("share:Q", title="share of the calls", stack=None).axis(format="%"),
         y2="floor:Q",
-        color=_sided(shown, "contender"),
-        tooltip=_tips("contender:N start:Q.3~g end:Q.3~g count:Q", start="from (ms)", end="to (ms)", count="calls"),
+        color=_color_sides(shown, "contender"),
+        tooltip=_make_tips(
+            "contender:N start:Q.3~g end:Q.3~g count:Q", start="from (ms)", end="to (ms)", count="calls"
+        ),
     )
-    return _layered(chart, about="Histogram of the time of a call for each contender.")
+    return _layer(chart, about="Histogram of the time of a call for each contender.")
 
 
 def draw_speedup(speedups: Sequence[Speedup]) -> Chart:
     """How many times faster than PyTorch at each batch, with the interval; 1 is even."""
-    rows = _measured(speedups, "ratio", "low", "high")
-    base = _data(rows).encode(alt.X("batch:O", title="batch").axis(labelAngle=0), _sided(rows, "contender"))
-    return _layered(
-        _data([{"even": 1}]).mark_rule(style="even").encode(y="even:Q"),
+    rows = _make_rows(speedups, "ratio", "low", "high")
+    base = _chart(rows).encode(alt.X("batch:O", title="batch").axis(labelAngle=0), _color_sides(rows, "contender"))
+    return _layer(
+        _chart([{"even": 1}]).mark_rule(style="even").encode(y="even:Q"),
         base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q"),
         base.mark_point(filled=True, size=90).encode(
             y=alt.Y("ratio:Q", title="times faster").scale(zero=True),
-            tooltip=_tips("contender:N batch:O ratio:Q.3~g low:Q.3~g high:Q.3~g"),
+            tooltip=_make_tips("contender:N batch:O ratio:Q.3~g low:Q.3~g high:Q.3~g"),
         ),
         about="Speed-up at each batch with its interval; the dashed line is even.",
     )
@@ -256,32 +258,32 @@ def draw_speedup(speedups: Sequence[Speedup]) -> Chart:
 
 def draw_latency_by_batch(runs: Sequence[Run]) -> Chart:
     """The median against the batch, with p95 where it is known."""
-    rows = _measured(runs, "p50_ms", "p95_ms", "throughput")
-    base = _data(rows).encode(alt.X("batch:O", title="batch").axis(labelAngle=0), _sided(rows, "contender"))
+    rows = _make_rows(runs, "p50_ms", "p95_ms", "throughput")
+    base = _chart(rows).encode(alt.X("batch:O", title="batch").axis(labelAngle=0), _color_sides(rows, "contender"))
     tails = base.mark_rule(strokeWidth=2, opacity=0.5).encode(y="p50_ms:Q", y2="p95_ms:Q")
     lines = base.mark_line(point={"size": 60}).encode(
         y=alt.Y("p50_ms:Q", title="milliseconds, p50 up to p95").scale(type="log"),
-        tooltip=_tips("contender:N batch:O p50_ms:Q.4~g p95_ms:Q.4~g throughput:Q.4~g"),
+        tooltip=_make_tips("contender:N batch:O p50_ms:Q.4~g p95_ms:Q.4~g throughput:Q.4~g"),
     )
     known = all(run.p95_ms is not None for run in runs)
-    return _layered(*[tails] * known, lines, about="Median latency of each contender against the batch.")
+    return _layer(*[tails] * known, lines, about="Median latency of each contender against the batch.")
 
 
 def draw_confusion(cells: Sequence[Row], side: str) -> Chart:
     """The confusion matrix of one side (`points.confusion_cells`): rows are true classes."""
     labels = list(dict.fromkeys(cell["true"] for cell in cells))
-    base = _data(cells).encode(
+    base = _chart(cells).encode(
         x=alt.X("predicted:N", sort=None).axis(orient="top", labelAngle=-45), y=alt.Y("true:N", sort=None)
     )
     squares = base.mark_rect().encode(
         color=alt.Color("share:Q", legend=None).scale(domain=[0, 1], scheme="blues"),
-        tooltip=_tips("true:N predicted:N count:Q share:Q.1%"),
+        tooltip=_make_tips("true:N predicted:N count:Q share:Q.1%"),
     )
     dark = alt.condition("datum.share > 0.5", alt.value("#ffffff"), alt.value(INK))
     texts = base.mark_text(fontWeight=600).encode(text="count:Q", color=dark)
     height = min(480, max(120, 28 * len(labels)))
     about = f"Confusion matrix of the {side}."
-    return _layered(squares, *[texts] * (len(labels) <= 12), about=about, width=320, height=height)
+    return _layer(squares, *[texts] * (len(labels) <= 12), about=about, width=320, height=height)
 
 
 def draw_precision_recall(curves: Sequence[Row], proof: Proof, slider: bool = True) -> Chart:
@@ -290,14 +292,14 @@ def draw_precision_recall(curves: Sequence[Row], proof: Proof, slider: bool = Tr
     limits = [row["threshold"] for row in rows]
     bind = alt.binding_range(min=min(limits), max=max(limits), name="threshold ") if slider else alt.Undefined
     x, y = (alt.X("recall:Q", title="recall"), alt.Y("precision:Q", title="precision"))
-    dash = alt.StrokeDash("side:N", legend=_legend(None)).scale(domain=list(points.SIDES), range=[[1, 0], [7, 4]])
-    base = _data(rows).encode(_sided(rows, "side"))
+    dash = alt.StrokeDash("side:N", legend=_make_legend(None)).scale(domain=list(points.SIDES), range=[[1, 0], [7, 4]])
+    base = _chart(rows).encode(_color_sides(rows, "side"))
     lines = base.mark_line(strokeWidth=2).encode(
         x.scale(domain=[0, 1]),
         y.scale(domain=[0, 1]),
         alt.Order("threshold:Q"),
         strokeDash=dash,
-        tooltip=_tips("side:N threshold:Q.4~g precision:Q.4~g recall:Q.4~g"),
+        tooltip=_make_tips("side:N threshold:Q.4~g precision:Q.4~g recall:Q.4~g"),
     )
     here = (
         base.transform_filter("datum.threshold >= at")
@@ -307,21 +309,21 @@ def draw_precision_recall(curves: Sequence[Row], proof: Proof, slider: bool = Tr
         .encode(x=alt.X("x:Q", title="recall"), y=alt.Y("y:Q", title="precision"))
     )
     about = "Precision against recall of both sides; the dots mark the threshold of the slider."
-    return _layered(lines, here, about=about).add_params(
+    return _layer(lines, here, about=about).add_params(
         alt.param(name="at", value=points.choose_threshold(proof, curves), bind=bind)
     )
 
 
 def draw_calibration(rows: Sequence[Row]) -> Chart:
     """How often a side is right when it is so sure (`points.calibration_bins`); on the diagonal it is as sure as it should be."""
-    lines = _data(rows).mark_line(point={"size": 60})
-    return _layered(
-        _data([{"v": 0, "w": 0}, {"v": 1, "w": 1}]).mark_line(style="even").encode(x="v:Q", y="w:Q"),
+    lines = _chart(rows).mark_line(point={"size": 60})
+    return _layer(
+        _chart([{"v": 0, "w": 0}, {"v": 1, "w": 1}]).mark_line(style="even").encode(x="v:Q", y="w:Q"),
         lines.encode(
             x=alt.X("confidence:Q", title="how sure it is").scale(domain=[0, 1]),
             y=alt.Y("accuracy:Q", title="how often it is right").scale(domain=[0, 1]),
-            color=_sided(rows, "side"),
-            tooltip=_tips("side:N confidence:Q.3~g accuracy:Q.3~g count:Q.3~g"),
+            color=_color_sides(rows, "side"),
+            tooltip=_make_tips("side:N confidence:Q.3~g accuracy:Q.3~g count:Q.3~g"),
         ),
         about="Calibration: how often a side is right against how sure it is.",
     )

@@ -22,27 +22,27 @@ def render_annotations(proof: Proof, root: Path | None = None) -> str:
     """One workflow command a line; files below the repository's `root` are named relative to it."""
     findings = sorted(proof.findings, key=lambda f: not f.weight)
     kinds = group_by(findings, lambda f: COMMANDS[f.severity] if f.weight else "notice")
-    return "\n".join(_annotation(kind, f, proof, root) for kind, some in kinds.items() for f in some[:SHOWN])
+    return "\n".join(_write_annotation(kind, f, proof, root) for kind, some in kinds.items() for f in some[:SHOWN])
 
 
-def _annotation(kind: str, finding: Finding, proof: Proof, root: Path | None) -> str:
+def _write_annotation(kind: str, finding: Finding, proof: Proof, root: Path | None) -> str:
     title = f"{finding.code} {finding.entry.title} ({name_subject(proof)})"
-    properties = {**_source(finding, proof, root), "title": title}
+    properties = {**_find_source(finding, proof, root), "title": title}
     given = ",".join(f"{name}={escape_property(show_line(value))}" for name, value in properties.items())
     lines = map(show_line, [f"{finding.message}{show_mark(finding)}", *list_details(finding)])
     return f"::{kind} {given}::{escape_data(chr(10).join(lines))}"
 
 
-def _source(finding: Finding, proof: Proof, root: Path | None) -> dict[str, str]:
+def _find_source(finding: Finding, proof: Proof, root: Path | None) -> dict[str, str]:
     """The user's line; without one, the file of TARGET."""
     if finding.where.file:
         line = {"line": str(finding.where.line)} if finding.where.line else {}
-        return {"file": _relative(finding.where.file, root), **line}
+        return {"file": _make_relative(finding.where.file, root), **line}
     file, colon, _ = (proof.subject.target or "").rpartition(":")
-    return {"file": _relative(file, root)} if colon and file.endswith(".py") else {}
+    return {"file": _make_relative(file, root)} if colon and file.endswith(".py") else {}
 
 
-def _relative(file: str, root: Path | None) -> str:
+def _make_relative(file: str, root: Path | None) -> str:
     path = Path(file)
     if root is not None and path.is_absolute() and path.is_relative_to(root):
         path = path.relative_to(root)

@@ -36,7 +36,7 @@ def group_cases(proof: Proof, rows: Sequence[Judged] | None = None) -> list[Grou
         shown = sorted(found, key=lambda item: min(one.weight for one in item[1]))
     else:
         shown = sorted(found, key=lambda item: sort_naturally(item[0]))
-    return [_group(sizes, members) for sizes, members in shown]
+    return [_summarise_group(sizes, members) for sizes, members in shown]
 
 
 def sort_naturally(sizes: str) -> tuple[Any, ...]:
@@ -45,7 +45,7 @@ def sort_naturally(sizes: str) -> tuple[Any, ...]:
     return ("=" not in sizes, *(int(part) if i % 2 else part for i, part in enumerate(parts)))
 
 
-def _group(sizes: str, members: Sequence[Judged]) -> Group:
+def _summarise_group(sizes: str, members: Sequence[Judged]) -> Group:
     numbers = [one.comparison for one in members if one.comparison is not None and one.case.fair]
     cases = {one.case.name: one.case for one in members}
     return Group(

@@ -29,10 +29,10 @@ def render_html(proof: Proof) -> str:
     require(*PAGE)
     from onnxproof.report import charts, page, vega
 
-    scripts = {"vega": vega.make_bundle(), "page": _resource("page.js"), "early": _resource("early.js")}
+    scripts = {"vega": vega.make_bundle(), "page": _read_resource("page.js"), "early": _read_resource("early.js")}
     themes = {"light": charts.make_theme(dark=False), "dark": charts.make_theme(dark=True)}
-    template = _environment().get_template("report.html.j2")
-    fixed = {"style": _resource("style.css"), "scripts": scripts, "policy": _content_policy(scripts)}
+    template = _make_environment().get_template("report.html.j2")
+    fixed = {"style": _read_resource("style.css"), "scripts": scripts, "policy": _build_policy(scripts)}
     room, findings = LIMIT - sum(len(text.encode()) for text in scripts.values()), page.SHOWN_FINDINGS
     while True:
         content = page.make_page(proof, room=room, findings=findings)
@@ -54,7 +54,7 @@ def to_script_json(value: Any) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _content_policy(scripts: dict[str, str]) -> str:
+def _build_policy(scripts: dict[str, str]) -> str:
     """No request, and no script but these: not even one that slips through the escaping."""
     digests = (hashlib.sha256(text.encode()).digest() for text in scripts.values())
     hashes = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
@@ -64,18 +64,18 @@ def _content_policy(scripts: dict[str, str]) -> str:
     )
 
 
-def _resource(name: str) -> str:
+def _read_resource(name: str) -> str:
     text = resources.files("onnxproof.report").joinpath("templates").joinpath(name).read_text(encoding="utf-8")
     return text.replace("\r\n", "\n")
 
 
-def _environment() -> jinja2.Environment:
+def _make_environment() -> jinja2.Environment:
     import jinja2
 
     from onnxproof.report import wording
 
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(_resource),
+        loader=jinja2.FunctionLoader(_read_resource),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,

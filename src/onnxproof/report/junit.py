@@ -19,65 +19,65 @@ SHOWN = 40
 def render_junit(proof: Proof) -> str:
     """The XML, with its declaration."""
     root = ElementTree.Element("testsuites", name=show_text(f"onnxproof {name_subject(proof)}"))
-    suites = [_parity(proof), _findings(proof)]
+    suites = [_build_parity(proof), _build_findings(proof)]
     root.extend(suites)
     for name in ("tests", "failures", "errors"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in suites)))
-    root.set("time", _seconds(proof.timing.seconds or 0.0))
+    root.set("time", _show_seconds(proof.timing.seconds or 0.0))
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _seconds(value: float) -> str:
+def _show_seconds(value: float) -> str:
     return f"{value:.3f}"
 
 
-def _suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Element:
+def _build_suite(name: str, cases: Sequence[ElementTree.Element]) -> ElementTree.Element:
     suite = ElementTree.Element("testsuite", name=show_text(name), tests=str(len(cases)))
     for tag, attribute in (("failure", "failures"), ("error", "errors"), ("skipped", "skipped")):
         suite.set(attribute, str(sum(1 for case in cases if case.find(tag) is not None)))
-    suite.set("time", _seconds(sum(float(case.get("time", "0")) for case in cases)))
+    suite.set("time", _show_seconds(sum(float(case.get("time", "0")) for case in cases)))
     suite.extend(cases)
     return suite
 
 
-def _parity(proof: Proof) -> ElementTree.Element:
+def _build_parity(proof: Proof) -> ElementTree.Element:
     """One test case for each output at each size; the cases with other values are inside."""
     groups = group_by(
         list_judged(proof), lambda one: (one.case.group, one.comparison.output if one.comparison else "(no output)")
     )
-    cases = [_group(proof, sizes, output, members) for (sizes, output), members in groups.items()]
-    return _suite(f"{name_subject(proof)}: parity", cases)
+    cases = [_build_group(proof, sizes, output, members) for (sizes, output), members in groups.items()]
+    return _build_suite(f"{name_subject(proof)}: parity", cases)
 
 
-def _group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> ElementTree.Element:
+def _build_group(proof: Proof, sizes: str, output: str, members: Sequence[Judged]) -> ElementTree.Element:
     seconds = sum(sum(one.case.seconds.values()) for one in members)
-    element = _case(f"onnxproof.{name_subject(proof)}.{sizes}", output, seconds)
+    element = _build_case(f"onnxproof.{name_subject(proof)}.{sizes}", output, seconds)
     if all(one.state == "rejected" for one in members):
         ElementTree.SubElement(
             element, "skipped", message=show_text(f"{proof.subject.baseline} itself rejects these inputs")
         )
         return element
     names = {one.case.name for one in members if one.state in ("review", "block")}
-    for finding in _about(proof.findings, output, names):
+    for finding in _choose_findings(proof.findings, output, names):
         _fail(element, finding, proof.counterpart)
-    lines = [_line(one) for one in members[:SHOWN]]
+    lines = [_show_judged(one) for one in members[:SHOWN]]
     ElementTree.SubElement(element, "system-out").text = show_text("\n".join(lines))
     return element
 
 
-def _about(findings: Iterable[Finding], output: str, cases: set[str]) -> list[Finding]:
+def _choose_findings(findings: Iterable[Finding], output: str, cases: set[str]) -> list[Finding]:
     """What gates and speaks of one of these cases, or else the gravest about this output: it may stand for milder ones."""
     gating = [f for f in findings if f.weight and f.where.output in (output, None)] if cases else []
-    named = [f for f in gating if cases & _cases(f)]
+    named = [f for f in gating if cases & _list_cases(f)]
     return named[:SHOWN] or [f for f in gating if f.where.output == output][:1]
 
 
-def _cases(finding: Finding) -> set[str]:
+def _list_cases(finding: Finding) -> set[str]:
     return {str(name) for name in finding.evidence.get("cases") or ()} | {str(finding.where.case)}
 
 
-def _line(one: Judged) -> str:
+def _show_judged(one: Judged) -> str:
     c = one.comparison
     if c is None:
         return f"{one.case.name}: {one.case.status} {one.case.message}"
@@ -87,16 +87,16 @@ def _line(one: Judged) -> str:
     return f"{one.case.name}: {one.state}, {numbers}"
 
 
-def _findings(proof: Proof) -> ElementTree.Element:
+def _build_findings(proof: Proof) -> ElementTree.Element:
     """One test case for each family; what is accepted, known or a note does not fail it."""
-    cases = [_family(proof, family) for family in FAMILIES]
-    return _suite(f"{name_subject(proof)}: findings", cases)
+    cases = [_build_family(proof, family) for family in FAMILIES]
+    return _build_suite(f"{name_subject(proof)}: findings", cases)
 
 
-def _family(proof: Proof, family: Family) -> ElementTree.Element:
-    element = _case(f"onnxproof.{name_subject(proof)}.findings", family.name, 0.0)
+def _build_family(proof: Proof, family: Family) -> ElementTree.Element:
+    element = _build_case(f"onnxproof.{name_subject(proof)}.findings", family.name, 0.0)
     findings = [finding for finding in proof.findings if finding.entry.family == family]
-    if not findings and _not_asked(proof, family.name):
+    if not findings and _is_unasked(proof, family.name):
         ElementTree.SubElement(element, "skipped", message="not asked for")
         return element
     for finding in [f for f in findings if f.weight][:SHOWN]:
@@ -107,13 +107,15 @@ def _family(proof: Proof, family: Family) -> ElementTree.Element:
     return element
 
 
-def _not_asked(proof: Proof, name: str) -> bool:
+def _is_unasked(proof: Proof, name: str) -> bool:
     absent = {"latency": proof.latency is None, "quality": proof.quality is None, "data": proof.quality is None}
     return absent.get(name, name == "parity" and not proof.cases)
 
 
-def _case(classname: str, name: str, seconds: float) -> ElementTree.Element:
-    return ElementTree.Element("testcase", classname=show_text(classname), name=show_text(name), time=_seconds(seconds))
+def _build_case(classname: str, name: str, seconds: float) -> ElementTree.Element:
+    return ElementTree.Element(
+        "testcase", classname=show_text(classname), name=show_text(name), time=_show_seconds(seconds)
+    )
 
 
 def _fail(element: ElementTree.Element, finding: Finding, baseline: str) -> None:

@@ -22,12 +22,14 @@ def tell_headline(latency: Latency, policy: LatencyPolicy, baseline: str) -> str
         return "the session that ships was not timed"
     first = runs[0]
     p50 = first.milliseconds("p50")
-    pace = f"p50 {_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
+    pace = (
+        f"p50 {_show_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
+    )
     busy = ", on a busy machine" if any(doubt.entry.disturbance for doubt in find_doubts(latency)) else ""
-    return (f"{_gain(gains, baseline)}; {pace}" if gains else pace) + busy
+    return (f"{_tell_gain(gains, baseline)}; {pace}" if gains else pace) + busy
 
 
-def _gain(gains: list[Speedup], baseline: str) -> str:
+def _tell_gain(gains: list[Speedup], baseline: str) -> str:
     """How it compares with the baseline over all sizes."""
     surely = [one for one in gains if one.low > 1]
     first = gains[0]
@@ -53,7 +55,7 @@ def make_table(latency: Latency) -> list[str]:
     ratios = {(s.contender, read_load(s)): s for s in latency.speedup}
     runs = sorted(latency.runs, key=lambda r: (r.scenario != "single", r.batch, sorted(r.sizes.items()), r.concurrency))
     shown = runs if len(runs) <= SHOWN_ROWS else [r for r in runs if r.contender in (BASELINE, SHIPPED)][:SHOWN_ROWS]
-    names = [_name(run) for run in shown]
+    names = [_name_run(run) for run in shown]
     sizes = [",".join(f"{name}={size}" for name, size in run.sizes.items()) or f"batch={run.batch}" for run in shown]
     wide = min(NAME_WIDTH, max((len(name) for name in names), default=0))
     size = max([*(len(text) for text in sizes), 5])
@@ -61,9 +63,11 @@ def make_table(latency: Latency) -> list[str]:
     lines = ["", head]
     for run, name, where in zip(shown, names, sizes, strict=True):
         ratio = ratios.get((run.contender, read_load(run)))
-        numbers = "  ".join(f"{_ms(run.milliseconds(p)):>6}" for p in ("p50", "p90", "p95", "p99"))
+        numbers = "  ".join(f"{_show_ms(run.milliseconds(p)):>6}" for p in ("p50", "p90", "p95", "p99"))
         gain = f"{ratio.ratio:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]" if ratio else ""
-        lines.append(f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_ms(run.throughput):>8}  {gain}".rstrip())
+        lines.append(
+            f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_show_ms(run.throughput):>8}  {gain}".rstrip()
+        )
     if len(shown) < len(runs):
         lines.append(f"  … and {len(runs) - len(shown)} more rows in the proof")
     return lines
@@ -80,7 +84,7 @@ def tell_setup(latency: Latency, baseline: str) -> list[str]:
         peak = max((run.memory or 0 for run in latency.of(SHIPPED)), default=0)
         theirs = max((run.memory or 0 for run in latency.of(BASELINE)), default=0)
         memory = f", peak memory {peak / 1e6:.0f} MB ({baseline} {theirs / 1e6:.0f} MB)" if peak else ""
-        lines.append(f"  session {_ms(first.load_ms)} ms, first run {_ms(first.first_ms)} ms{memory}")
+        lines.append(f"  session {_show_ms(first.load_ms)} ms, first run {_show_ms(first.first_ms)} ms{memory}")
     return lines
 
 
@@ -94,17 +98,17 @@ def list_nodes(latency: Latency) -> list[str]:
         place = f"{Path(node.file).name}:{node.line}" if node.file else ""
         where = "  ".join(part for part in (node.module or "", place, (node.text or "")[:48]) if part)
         lines.append(
-            f"    {node.share:>4.0%}  {_ms(node.ms):>6} ms  {node.op:<16} {node.node[:NODE_WIDTH]:<{NODE_WIDTH}}  {where}".rstrip()
+            f"    {node.share:>4.0%}  {_show_ms(node.ms):>6} ms  {node.op:<16} {node.node[:NODE_WIDTH]:<{NODE_WIDTH}}  {where}".rstrip()
         )
     return lines
 
 
-def _name(run: Run) -> str:
+def _name_run(run: Run) -> str:
     if run.scenario == "single":
         return run.contender
     return f"{run.contender} {run.scenario}×{run.concurrency}"
 
 
-def _ms(value: float | None) -> str:
+def _show_ms(value: float | None) -> str:
     """Milliseconds, or how many a second, with three digits."""
     return "–" if value is None else f"{value:.0f}" if value >= 100 else f"{value:.3g}"

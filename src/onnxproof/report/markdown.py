@@ -25,11 +25,11 @@ def render_markdown(proof: Proof) -> str:
     parts = [
         f"### {SIGNS[proof.verdict]} {wording.name_verdict(proof)}: {escape_text(wording.name_subject(proof))}",
         escape_text(wording.shorten(wording.tell_reason(proof).removeprefix(": "), 400)),
-        *_groups(proof),
-        *_latency(proof),
-        *_quality(proof),
-        *_findings(proof),
-        *_environment(proof),
+        *_render_groups(proof),
+        *_render_latency(proof),
+        *_render_quality(proof),
+        *_render_findings(proof),
+        *_render_environment(proof),
     ]
     whole = "\n\n".join(part for part in parts if part) + "\n"
     return whole if len(whole) <= LIMIT else whole[:LIMIT].rsplit("\n\n", 1)[0] + "\n\n… the rest is in the proof.\n"
@@ -63,13 +63,13 @@ def make_table(head: str, rows: Sequence[Sequence[Any]]) -> list[str]:
     return ["\n".join(lines)] * bool(rows)
 
 
-def _groups(proof: Proof) -> list[str]:
+def _render_groups(proof: Proof) -> list[str]:
     rows = [(g.sizes, g.cases, g.max_abs, g.max_rel, g.noise_ratio, g.state) for g in group_cases(proof)]
     more = [f"… and {len(rows) - SHOWN_GROUPS} more sizes"] if len(rows) > SHOWN_GROUPS else []
     return make_table("sizes,cases,max abs,max rel,noise ratio,verdict", rows) + more
 
 
-def _latency(proof: Proof) -> list[str]:
+def _render_latency(proof: Proof) -> list[str]:
     gains = {(one.contender, one.batch): wording.show_gain(one) for one in read_measured(proof).speedup}
     rows = [
         (r.contender, r.batch, r.p50_ms, r.p95_ms, gains.get((r.contender, r.batch))) for r in read_measured(proof).runs
@@ -77,7 +77,7 @@ def _latency(proof: Proof) -> list[str]:
     return make_table("contender,batch,p50 ms,p95 ms,speed-up", rows)
 
 
-def _quality(proof: Proof) -> list[str]:
+def _render_quality(proof: Proof) -> list[str]:
     if proof.quality is None:
         return []
     baseline, candidate = proof.quality.baseline, proof.quality.candidate
@@ -85,15 +85,15 @@ def _quality(proof: Proof) -> list[str]:
     return make_table("metric,baseline,candidate", [(name, baseline.get(name), candidate.get(name)) for name in names])
 
 
-def _findings(proof: Proof) -> list[str]:
+def _render_findings(proof: Proof) -> list[str]:
     gating = wording.choose_grave(proof)
-    parts = [_finding(proof, finding) for finding in gating[:SHOWN_FINDINGS]]
+    parts = [_render_finding(proof, finding) for finding in gating[:SHOWN_FINDINGS]]
     if len(gating) > SHOWN_FINDINGS:
         parts.append(f"… and {len(gating) - SHOWN_FINDINGS} more in the proof")
     quiet = [f for f in proof.findings if not f.weight]
     if quiet:
         lines = [
-            f"- {escape_code(f.code)} {wording.name_standing(f)}: {escape_text(wording.shorten(f.message, 200))}{_excuse(f)}"
+            f"- {escape_code(f.code)} {wording.name_standing(f)}: {escape_text(wording.shorten(f.message, 200))}{_show_excuse(f)}"
             for f in quiet[:20]
         ]
         more = [f"- … and {len(quiet) - 20} more"] if len(quiet) > 20 else []
@@ -102,12 +102,12 @@ def _findings(proof: Proof) -> list[str]:
     return parts
 
 
-def _excuse(finding: Finding) -> str:
+def _show_excuse(finding: Finding) -> str:
     reason = finding.accepted or finding.known
     return f" ({escape_text(reason)})" if reason else ""
 
 
-def _finding(proof: Proof, finding: Finding) -> str:
+def _render_finding(proof: Proof, finding: Finding) -> str:
     lines = [f"**{finding.code} {finding.severity}** {escape_text(wording.shorten(finding.message, 500))}", ""]
     where = wording.tell_place(finding)
     if where:
@@ -119,7 +119,7 @@ def _finding(proof: Proof, finding: Finding) -> str:
     return "\n".join([*lines, f"- help: {escape_text(finding.help)}"])
 
 
-def _environment(proof: Proof) -> list[str]:
+def _render_environment(proof: Proof) -> list[str]:
     versions = {"torch": proof.environment.torch, "onnxruntime": proof.environment.onnxruntime}
     known = [f"{name} {version}" for name, version in versions.items() if version]
     if proof.artifact is not None:

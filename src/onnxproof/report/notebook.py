@@ -32,30 +32,28 @@ def render_notebook(proof: Proof) -> str:
     parts = [
         '<div style="font-family:system-ui,sans-serif;line-height:1.5">',
         f'<p><span style="{badge}">{escape(name_verdict(proof))}</span> <b>{escape(name_subject(proof))}</b> {escape(text)}</p>',
-        _table(group_cases(proof)),
-        *[_finding(finding) for finding in proof.findings[:SHOWN]],
+        _render_table(group_cases(proof)),
+        *[_render_finding(finding) for finding in proof.findings[:SHOWN]],
     ]
     if len(proof.findings) > SHOWN:
         parts.append(f"<p>… and {len(proof.findings) - SHOWN} more findings</p>")
     return "\n".join([*parts, "</div>"])
 
 
-def _table(rows: list[Group]) -> str:
+def _render_table(rows: list[Group]) -> str:
     if not rows:
         return ""
     names = ("cases", "count", "max abs", "max rel", "noise ratio", "verdict")
     body = [(g.sizes, g.cases, g.max_abs, g.max_rel, g.noise_ratio, g.state) for g in rows[:12]]
     more = f"<caption {CELL}>the worst 12 of {len(rows)} sizes</caption>" if len(rows) > 12 else ""
-    return (
-        f"<table>{more}<thead>{_row('th', names)}</thead><tbody>{''.join(_row('td', g) for g in body)}</tbody></table>"
-    )
+    return f"<table>{more}<thead>{_render_row('th', names)}</thead><tbody>{''.join(_render_row('td', g) for g in body)}</tbody></table>"
 
 
-def _row(tag: str, values: Iterable[Any]) -> str:
+def _render_row(tag: str, values: Iterable[Any]) -> str:
     return f"<tr>{''.join(f'<{tag} {CELL}>{escape(show_cell(value))}</{tag}>' for value in values)}</tr>"
 
 
-def _finding(finding: Finding) -> str:
+def _render_finding(finding: Finding) -> str:
     title = f"<b>{escape(finding.code)}</b> {escape(name_standing(finding))}: {escape(shorten(finding.message, 300))}"
     where = tell_place(finding)
     detail = f"<br>where: {escape(where)}" if where else ""

@@ -36,19 +36,19 @@ def make_page(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FIND
         "proof": proof,
         "word": wording.name_verdict(proof),
         "name": wording.name_subject(proof),
-        "lead": _lead(proof),
+        "lead": _tell_lead(proof),
         "reasons": [(order[id(finding)], finding) for finding in gating],
-        "facts": _facts(proof, rows),
+        "facts": _list_facts(proof, rows),
         "baseline": proof.subject.baseline,
         "groups": group_cases(proof, rows)[:SHOWN_ROWS],
-        "parity": _parity(proof, rows, content),
+        "parity": _draw_parity(proof, rows, content),
         "blames": list(proof.blame.items())[:8],
-        "latency": _latency(proof, content),
+        "latency": _draw_latency(proof, content),
         "runtimes": runtimes.make_section(proof.runtimes),
         "quality": quality_page.make_section(proof, content),
-        "model": [(name, text) for name, text in _model_facts(proof) if text],
-        "findings": [_finding(finding) for finding in proof.findings[:findings]],
-        "severities": _severities(proof.findings[:findings]),
+        "model": [(name, text) for name, text in _list_model_facts(proof) if text],
+        "findings": [_prepare_finding(finding) for finding in proof.findings[:findings]],
+        "severities": _count_severities(proof.findings[:findings]),
         "environment": [
             (name, ", ".join(item) if isinstance(item, list) else wording.show_cell(item))
             for name, item in to_plain(proof.environment).items()
@@ -63,7 +63,7 @@ def make_page(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FIND
     return content
 
 
-def _lead(proof: Proof) -> str:
+def _tell_lead(proof: Proof) -> str:
     """What the verdict means, in a sentence; the reasons follow it."""
     gating = wording.choose_grave(proof)
     blocks, reviews = (sum(1 for f in gating if f.severity == name) for name in ("block", "review"))
@@ -79,7 +79,7 @@ def _lead(proof: Proof) -> str:
     return f"Look before you ship: {looked}."
 
 
-def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
+def _list_facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
     """The few numbers beside the verdict."""
     numbers = [one.comparison for one in rows if one.comparison is not None and one.case.fair]
     facts = [("cases compared", f"{proof.compared:,}")] if proof.cases else []
@@ -97,20 +97,20 @@ def _facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:
     return facts
 
 
-def _parity(proof: Proof, rows: Sequence[Judged], content: Content) -> list[Figure]:
+def _draw_parity(proof: Proof, rows: Sequence[Judged], content: Content) -> list[Figure]:
     shown, cells, steps = (
         points.collect_error_points(rows),
         points.collect_heat_cells(rows),
         points.collect_path_steps(proof),
     )
     return [
-        *content.draw(_errors_figure(proof, shown, rows), charts.draw_errors, shown, rows, proof),
-        *content.draw(_heat_figure(cells, rows), charts.draw_heatmap, cells),
-        *content.draw(_path_figure(steps), charts.draw_path, steps),
+        *content.draw(_caption_errors(proof, shown, rows), charts.draw_errors, shown, rows, proof),
+        *content.draw(_caption_heatmap(cells, rows), charts.draw_heatmap, cells),
+        *content.draw(_caption_path(steps), charts.draw_path, steps),
     ]
 
 
-def _errors_figure(proof: Proof, shown: Sequence[Row], rows: Sequence[Judged]) -> Figure:
+def _caption_errors(proof: Proof, shown: Sequence[Row], rows: Sequence[Judged]) -> Figure:
     worst = sorted(shown, key=lambda row: -row["error"])
     fair = [one for one in rows if one.case.fair]
     agree = sum(1 for one in fair if one.state == "agrees")
@@ -126,7 +126,7 @@ def _errors_figure(proof: Proof, shown: Sequence[Row], rows: Sequence[Judged]) -
     return Figure("errors", "Error against magnitude", caption, columns, worst[:SHOWN_ROWS], more)
 
 
-def _heat_figure(cells: Sequence[Row], rows: Sequence[Judged]) -> Figure:
+def _caption_heatmap(cells: Sequence[Row], rows: Sequence[Judged]) -> Figure:
     profiles, sizes = {cell["profile"] for cell in cells}, {cell["sizes"] for cell in cells}
     bad, all_sizes = [cell for cell in cells if cell["state"] in ("review", "block")], {one.case.group for one in rows}
     caption = f"Rows are sizes, columns are kinds of values, the number is the noise ratio (NaN: on one side only). {len(bad)} of {len(cells)} cells do not agree."
@@ -139,7 +139,7 @@ def _heat_figure(cells: Sequence[Row], rows: Sequence[Judged]) -> Figure:
     return Figure("heatmap", "Sizes × values", caption, columns, worst[:SHOWN_ROWS], more, width)
 
 
-def _path_figure(steps: Sequence[Row]) -> Figure:
+def _caption_path(steps: Sequence[Row]) -> Figure:
     culprits = [step for step in steps if step["culprit"]]
     born = "introduces" if len(culprits) == 1 else "introduce"
     caption = f"{len(steps)} nodes on the way, {len(culprits)} {born} an error of their own. NaN and infinity are drawn above the rest."
@@ -149,25 +149,25 @@ def _path_figure(steps: Sequence[Row]) -> Figure:
     return Figure("path", "The error's path through the layers", caption)
 
 
-def _latency(proof: Proof, content: Content) -> list[Figure]:
+def _draw_latency(proof: Proof, content: Content) -> list[Figure]:
     batch = Figure("latency-batch", "Latency against batch", "The median of each contender; the bar reaches to p95.")
     return [
-        *_distributions(proof, content),
-        *content.draw(_speedup_figure(proof), charts.draw_speedup, points.read_measured(proof).speedup),
+        *_draw_distributions(proof, content),
+        *content.draw(_caption_speedup(proof), charts.draw_speedup, points.read_measured(proof).speedup),
         *content.draw(batch, charts.draw_latency_by_batch, points.choose_timed(proof)),
     ]
 
 
-def _distributions(proof: Proof, content: Content) -> list[Figure]:
+def _draw_distributions(proof: Proof, content: Content) -> list[Figure]:
     """One chart for each batch with single times, up to four."""
     made: list[Figure] = []
     for batch in points.list_timed_batches(proof)[:4]:
-        figure = Figure(f"latency-{len(made)}", f"Distribution at batch {batch}", _spread(proof, batch))
+        figure = Figure(f"latency-{len(made)}", f"Distribution at batch {batch}", _tell_spread(proof, batch))
         made += content.draw(figure, charts.draw_latency, points.collect_distributions(proof, batch))
     return made
 
 
-def _spread(proof: Proof, batch: int) -> str:
+def _tell_spread(proof: Proof, batch: int) -> str:
     parts = [
         f"{run.contender}: median {wording.show_number(run.p50_ms)} ms, p95 {wording.show_number(run.p95_ms)} ms"
         for run in points.read_measured(proof).runs
@@ -176,13 +176,13 @@ def _spread(proof: Proof, batch: int) -> str:
     return "; ".join(parts) + ". The slowest 0.5 % are drawn together at the end."
 
 
-def _speedup_figure(proof: Proof) -> Figure:
+def _caption_speedup(proof: Proof) -> Figure:
     said = "; ".join(f"batch {one.batch}: {wording.show_gain(one)}" for one in points.read_measured(proof).speedup[:12])
     caption = f"{proof.subject.baseline}'s time over the candidate's, with its interval. {said}."
     return Figure("speedup", "Speed-up", caption)
 
 
-def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
+def _list_model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     artifact, subject, env = proof.artifact, proof.subject, proof.environment
     yield "class", subject.class_ or ""
     yield "target", subject.target or ""
@@ -199,7 +199,7 @@ def _model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     yield "took", ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in proof.timing.stages.items())
 
 
-def _finding(finding: Finding) -> Row:
+def _prepare_finding(finding: Finding) -> Row:
     evidence = finding.evidence
     one = evidence.get("counterexample") or {}
     return {
@@ -214,7 +214,7 @@ def _finding(finding: Finding) -> Row:
     }
 
 
-def _severities(findings: Sequence[Finding]) -> list[tuple[str, int]]:
+def _count_severities(findings: Sequence[Finding]) -> list[tuple[str, int]]:
     counts = Counter(map(wording.name_standing, findings))
     return [(name, counts[name]) for name in ("block", "review", "note", "known", "accepted") if counts[name]]
 
@@ -257,7 +257,7 @@ def _pack_case(one: Judged, texts: Texts) -> list[Any]:
     name = [texts[wording.shorten(part, wording.CELLS)] for part in one.case.name.split("/")]
     note = texts[wording.shorten(one.case.message, 160)] if one.case.message and c is None else None
     numbers = (c.max_abs, c.max_rel, c.noise_ratio, c.exactness.error if c.exactness else None) if c else (None,) * 4
-    return [name, texts[c.output] if c else note, points.STATES.index(one.state), *map(_brief, numbers)]
+    return [name, texts[c.output] if c else note, points.STATES.index(one.state), *map(_round, numbers)]
 
 
 def pack_steps(proof: Proof, room: int) -> Row:
@@ -269,9 +269,9 @@ def pack_steps(proof: Proof, room: int) -> Row:
 
 def _pack_step(step: Row, texts: Texts) -> list[Any]:
     words = [texts[wording.shorten(step[key] or "", wording.CELLS)] for key in ("node", "op", "module", "source")]
-    return [step["step"], *words, int(step["culprit"]), _brief(step["introduced"]), _brief(step["inherited"])]
+    return [step["step"], *words, int(step["culprit"]), _round(step["introduced"]), _round(step["inherited"])]
 
 
-def _brief(value: float | None) -> float | None:
+def _round(value: float | None) -> float | None:
     """Three digits: more are in the proof."""
     return None if value is None else float(f"{value:.3g}")

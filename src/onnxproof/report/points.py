@@ -38,7 +38,7 @@ class Judged:
     def weight(self) -> tuple[int, float, float]:
         """What sorts the worst first."""
         c = self.comparison
-        ratio, error = (_finite(value) or 0.0 for value in ((c.noise_ratio, c.max_abs) if c else (None, None)))
+        ratio, error = (_drop_nonfinite(value) or 0.0 for value in ((c.noise_ratio, c.max_abs) if c else (None, None)))
         return (-_RANK[self.state], -ratio, -error)
 
 
@@ -63,7 +63,7 @@ def _judge_case(case: CaseResult, policy: Policy) -> Iterator[Judged]:
         yield Judged(case, comparison, states.get(comparison.output, "agrees"))
 
 
-def _finite(value: float | None) -> float | None:
+def _drop_nonfinite(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
@@ -73,9 +73,9 @@ def collect_error_points(rows: Sequence[Judged], limit: int = 800) -> list[Row]:
     Inputs that are not fair stay out: values of 1e30 would leave no room for the others.
     """
     cells: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for one, c in _fair(sorted(rows, key=lambda row: row.weight)):
-        for magnitude, error in _pairs(c):
-            cell = (one.state, _step(magnitude), _step(error))
+    for one, c in _select_fair(sorted(rows, key=lambda row: row.weight)):
+        for magnitude, error in _select_pairs(c):
+            cell = (one.state, _bin_value(magnitude), _bin_value(error))
             if cell in cells:
                 cells[cell]["count"] += 1
             elif len(cells) < limit:
@@ -85,22 +85,22 @@ def collect_error_points(rows: Sequence[Judged], limit: int = 800) -> list[Row]:
                     "state": one.state,
                     "magnitude": magnitude,
                     "error": error,
-                    "noise_ratio": _finite(c.noise_ratio),
+                    "noise_ratio": _drop_nonfinite(c.noise_ratio),
                     "count": 1,
                 }
     return list(cells.values())
 
 
-def _fair(rows: Iterable[Judged]) -> Iterator[tuple[Judged, Comparison]]:
+def _select_fair(rows: Iterable[Judged]) -> Iterator[tuple[Judged, Comparison]]:
     return ((one, one.comparison) for one in rows if one.case.fair and one.comparison is not None)
 
 
-def _pairs(c: Comparison) -> Iterable[tuple[float, float]]:
+def _select_pairs(c: Comparison) -> Iterable[tuple[float, float]]:
     """(|baseline|, |difference|) pairs of a comparison that can be drawn."""
     return ((a, b) for a, b in c.envelope if a < BORN and b < BORN) if c.kind == "float" else ()
 
 
-def _step(value: float) -> int | None:
+def _bin_value(value: float) -> int | None:
     return round(math.log10(value) * 16) if value > 0 else None
 
 
@@ -108,9 +108,9 @@ def draw_noise_band(rows: Sequence[Judged], times: float, bins: int = 24) -> lis
     """What rounding costs at a magnitude: from PyTorch's own distance from the truth to so many times it."""
     seen = [
         (math.log10(magnitude), c.noise.baseline_rms)
-        for _, c in _fair(rows)
+        for _, c in _select_fair(rows)
         if c.noise is not None and c.noise.baseline_rms > 0
-        for magnitude, _ in _pairs(c)
+        for magnitude, _ in _select_pairs(c)
         if magnitude > 0
     ]
     low, high = min(seen, default=(0.0, 0.0))[0], max(seen, default=(0.0, 0.0))[0]
@@ -146,10 +146,10 @@ def collect_heat_cells(rows: Sequence[Judged], limit: int = 32) -> list[Row]:
     # The worst come first, so a name's first place is that of its worst.
     worst = [(one.case.group, one.case.profile) for one in sorted(rows, key=lambda one: one.weight)]
     sizes, profiles = (set(list(dict.fromkeys(pair[i] for pair in worst))[:limit]) for i in (0, 1))
-    return [_cell(*key, group) for key, group in cells.items() if key[0] in sizes and key[1] in profiles]
+    return [_make_cell(*key, group) for key, group in cells.items() if key[0] in sizes and key[1] in profiles]
 
 
-def _cell(sizes: str, profile: str, group: Sequence[Judged]) -> Row:
+def _make_cell(sizes: str, profile: str, group: Sequence[Judged]) -> Row:
     numbers = [one.comparison for one in group if one.comparison is not None]
     return {
         "sizes": sizes,

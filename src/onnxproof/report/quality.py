@@ -22,38 +22,38 @@ NAMES = {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "f1": "F1", "ece": "ECE", "ma
 
 def tell_headline(q: Quality) -> str:
     """One line where nothing is wrong."""
-    leading = [f"{_name(name)} {q.candidate[name]:.4g}" for name in _metrics(q)[:1]]
-    return ", ".join([_examples(q), _flips(q), *leading])
+    leading = [f"{_name_metric(name)} {q.candidate[name]:.4g}" for name in _choose_metrics(q)[:1]]
+    return ", ".join([_tell_examples(q), _tell_flips(q), *leading])
 
 
 def tell_lines(q: Quality, baseline: str, *, short: bool = False) -> list[str]:
     """Both sides side by side, confusion, flips, thresholds."""
-    shown = ["", f"  {_what(q)}", *_table(q, 4 if short else SHOWN_METRICS, baseline)]
+    shown = ["", f"  {_tell_task(q)}", *_show_table(q, 4 if short else SHOWN_METRICS, baseline)]
     if not short and q.confusion is not None:
-        shown += _confusion(q.confusion, baseline)
+        shown += _show_confusion(q.confusion, baseline)
     alike = q.preprocessing is not None and q.preprocessing.same
     served = ["  training and serving prepare the records alike"] * alike
-    return [*shown, *_changed(q), *_thresholds(q, baseline), *served]
+    return [*shown, *_tell_changed(q), *_show_thresholds(q, baseline), *served]
 
 
-def _examples(q: Quality) -> str:
+def _tell_examples(q: Quality) -> str:
     left_out = q.measured is not None and q.measured < q.n
     return f"{q.n:,} examples ({q.measured:,} measured)" if left_out else f"{q.n:,} examples"
 
 
-def _what(q: Quality) -> str:
+def _tell_task(q: Quality) -> str:
     classes = f", {len(q.classes)} classes" if q.task in ("multiclass", "multilabel") else ""
     positive = f", positive is {q.positive}" if q.positive is not None else ""
     where = {"processes": f", {q.workers} processes", "ray": ", on Ray"}.get(q.where, "")
-    return f"{_examples(q)}: {q.task}{classes}{positive}; {q.output} holds {_scale(q)}{where}"
+    return f"{_tell_examples(q)}: {q.task}{classes}{positive}; {q.output} holds {_name_scale(q)}{where}"
 
 
-def _scale(q: Quality) -> str:
+def _name_scale(q: Quality) -> str:
     words = {"probability": "probabilities", "logit": "logits", "log-probability": "log-probabilities"}
     return (words | {"decision": "class numbers", "value": "numbers"}).get(q.scale, q.scale)
 
 
-def _metrics(q: Quality) -> list[str]:
+def _choose_metrics(q: Quality) -> list[str]:
     """The metrics that lead, then the user's own, then others."""
     leading = LEADING.get("imbalanced" if is_imbalanced(q) else q.task, ())
     known = {name for names in LEADING.values() for name in names}
@@ -62,32 +62,34 @@ def _metrics(q: Quality) -> list[str]:
     return [*own, *(n for n in leading if n in q.candidate)] or list(q.candidate)
 
 
-def _name(metric: str) -> str:
+def _name_metric(metric: str) -> str:
     return NAMES.get(metric, metric.replace("_", " "))
 
 
-def _table(q: Quality, count: int, baseline: str) -> list[str]:
+def _show_table(q: Quality, count: int, baseline: str) -> list[str]:
     rows: list[tuple[str, ...]] = [("", baseline, "onnxruntime", "95 % interval", "difference")]
-    for metric in _metrics(q)[:count]:
+    for metric in _choose_metrics(q)[:count]:
         interval = q.intervals.get(metric)
         apart = q.candidate[metric] - q.baseline.get(metric, q.candidate[metric])
         sides = (f"{one:.4f}" for one in (q.baseline.get(metric, math.nan), q.candidate[metric]))
-        span, moved = (_span(interval.candidate, "–"), _span(interval.difference, "…")) if interval else ("", "")
-        rows.append((_name(metric), *sides, span, f"{apart:+.4f} {moved}".rstrip() if apart else "none"))
+        span, moved = (
+            (_show_span(interval.candidate, "–"), _show_span(interval.difference, "…")) if interval else ("", "")
+        )
+        rows.append((_name_metric(metric), *sides, span, f"{apart:+.4f} {moved}".rstrip() if apart else "none"))
     wide, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     numbers = ["".join(f"  {cell:>{w}}" for cell, w in zip(row[1:], widths, strict=True)) for row in rows]
     return [f"  {row[0]:<{wide}}{told}".rstrip() for row, told in zip(rows, numbers, strict=True)]
 
 
-def _span(ends: Ends | None, dash: str) -> str:
+def _show_span(ends: Ends | None, dash: str) -> str:
     if ends is None or any(map(math.isnan, ends)):
         return ""
     return f"{ends[0]:.4f}{dash}{ends[1]:.4f}" if dash == "–" else f"({ends[0]:+.4f} {dash} {ends[1]:+.4f})"
 
 
-def _confusion(c: Confusion, baseline: str) -> list[str]:
+def _show_confusion(c: Confusion, baseline: str) -> list[str]:
     if len(c.labels) > SHOWN_CLASSES:
-        return _worst_confusions(c)
+        return _tell_confusions(c)
     width = max(6, *(len(label) for label in c.labels), *(len(str(v)) for row in c.candidate for v in row))
     head = "  ".join(label.rjust(width) for label in c.labels)
     rows = [f"  {'true, onnxruntime decides':<26}  {head}"]
@@ -98,7 +100,7 @@ def _confusion(c: Confusion, baseline: str) -> list[str]:
     return rows
 
 
-def _worst_confusions(c: Confusion) -> list[str]:
+def _tell_confusions(c: Confusion) -> list[str]:
     pairs = [(v, i, j) for i, row in enumerate(c.candidate) for j, v in enumerate(row) if i != j and v]
     worst = sorted(pairs, reverse=True)[:3]
     if not worst:
@@ -106,17 +108,19 @@ def _worst_confusions(c: Confusion) -> list[str]:
     return ["  most confused: " + ", ".join(f"{c.labels[i]} as {c.labels[j]} ({v})" for v, i, j in worst)]
 
 
-def _flips(q: Quality) -> str:
+def _tell_flips(q: Quality) -> str:
     if q.flip_rate is None:
         return f"scores differ by up to {q.score_difference.max_abs:.2g}"
     return "no decision changed" if not q.flip_count else f"{q.flip_count} decisions changed by rounding"
 
 
-def _changed(q: Quality) -> list[str]:
+def _tell_changed(q: Quality) -> list[str]:
     if q.flip_rate is None:
         return [f"  scores differ by up to {q.score_difference.max_abs:.3g}"]
     if not q.flip_count:
-        text = f"no decision changed; zero flips in {q.n:,} examples bound the rate at {_percent(q.flip_rate.high)}"
+        text = (
+            f"no decision changed; zero flips in {q.n:,} examples bound the rate at {_show_percent(q.flip_rate.high)}"
+        )
     else:
         wrong, unknown = len(q.unexplained), sum(1 for f in q.flips if f.explained is None)
         rest = f", {unknown} not examined" if unknown else ""
@@ -129,28 +133,28 @@ def _changed(q: Quality) -> list[str]:
         text += f"; McNemar p = {even.p:.2g}"
     if test is not None and test.within:
         text += f"; accuracies are the same within ±{test.delta:g}"
-    return [f"  {text}", *(f"    {_flip(flip)}" for flip in q.unexplained[:2])]
+    return [f"  {text}", *(f"    {_show_flip(flip)}" for flip in q.unexplained[:2])]
 
 
-def _percent(share: float) -> str:
+def _show_percent(share: float) -> str:
     """Two digits that say something."""
     return f"{share:.2%}" if share >= 0.0005 else f"{100 * share:.2g}%"
 
 
-def _flip(flip: Flip) -> str:
+def _show_flip(flip: Flip) -> str:
     label = "–" if flip.label is None else flip.label
     return (
-        f"example {flip.id}: {flip.baseline} ({_score(flip.baseline_score)}) became {flip.candidate} "
-        f"({_score(flip.candidate_score)}), label {label}, margin {_score(flip.margin)}, "
-        f"rounding explains {_score(flip.allowed)}"
+        f"example {flip.id}: {flip.baseline} ({_show_score(flip.baseline_score)}) became {flip.candidate} "
+        f"({_show_score(flip.candidate_score)}), label {label}, margin {_show_score(flip.margin)}, "
+        f"rounding explains {_show_score(flip.allowed)}"
     )
 
 
-def _score(value: Any) -> str:
+def _show_score(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _thresholds(q: Quality, baseline: str) -> list[str]:
+def _show_thresholds(q: Quality, baseline: str) -> list[str]:
     rows = []
     for goal in q.thresholds.goals[:3] if q.thresholds is not None else ():
         ours, theirs = goal.candidate, goal.baseline

@@ -26,35 +26,37 @@ def make_section(proof: Proof, content: Content) -> Row | None:
     small = quality.confusion is not None and len(quality.confusion.labels) <= SMALL
     return {
         "facts": quality,
-        "metrics": _metrics(quality),
+        "metrics": _list_metrics(quality),
         "matrices": [(side, getattr(quality.confusion, side)) for side in points.SIDES] if small else [],
-        "confusions": [] if small else _confusions(proof, content),
-        "slider": _slider(proof, content),
-        "curve": _curves(proof, content),
+        "confusions": [] if small else _draw_confusions(proof, content),
+        "slider": _prepare_slider(proof, content),
+        "curve": _draw_curves(proof, content),
         "flips": quality.flips[:SHOWN_FLIPS],
-        "calibration": _calibration(proof, content),
+        "calibration": _draw_calibration(proof, content),
     }
 
 
-def _metrics(quality: Quality) -> list[Row]:
+def _list_metrics(quality: Quality) -> list[Row]:
     """Metric, both sides, the candidate's interval, difference."""
     rows: list[Row] = []
     for name in dict.fromkeys([*quality.baseline, *quality.candidate]):
         b, c = quality.value(name, "baseline"), quality.value(name)
         ends = getattr(quality.intervals.get(name), "candidate", None) or (math.nan, math.nan)
         apart = {
-            "interval": "" if any(map(math.isnan, ends)) else "–".join(map(_metric, ends)),
+            "interval": "" if any(map(math.isnan, ends)) else "–".join(map(_show_metric, ends)),
             "difference": f"{c - b:+.4f}" if b is not None and c is not None else "–",
         }
-        rows.append({"metric": name.replace("_", " "), "baseline": _metric(b), "candidate": _metric(c), **apart})
+        rows.append(
+            {"metric": name.replace("_", " "), "baseline": _show_metric(b), "candidate": _show_metric(c), **apart}
+        )
     return rows[:60]
 
 
-def _metric(item: float | None) -> str:
+def _show_metric(item: float | None) -> str:
     return "–" if item is None else f"{item:.4f}" if abs(item) < 1000 else show_number(item)
 
 
-def _confusions(proof: Proof, content: Content) -> list[Figure]:
+def _draw_confusions(proof: Proof, content: Content) -> list[Figure]:
     figures: list[Figure] = []
     for side in points.SIDES:
         cells = points.collect_confusion_cells(proof, side)
@@ -68,7 +70,7 @@ def _confusions(proof: Proof, content: Content) -> list[Figure]:
     return figures
 
 
-def _slider(proof: Proof, content: Content) -> Row | None:
+def _prepare_slider(proof: Proof, content: Content) -> Row | None:
     """The thresholds of both sides for the slider."""
     rows = points.collect_curve_points(proof)
     if not rows:
@@ -82,7 +84,7 @@ def _slider(proof: Proof, content: Content) -> Row | None:
     return {"sides": list(sides), "last": len(steps) - 1, "start": start}
 
 
-def _curves(proof: Proof, content: Content) -> list[Figure]:
+def _draw_curves(proof: Proof, content: Content) -> list[Figure]:
     rows = points.collect_curve_points(proof)
     counts = Counter(row["side"] for row in rows)
     said = "; ".join(f"{side}: {count} thresholds" for side, count in counts.items())
@@ -92,7 +94,7 @@ def _curves(proof: Proof, content: Content) -> list[Figure]:
     )
 
 
-def _calibration(proof: Proof, content: Content) -> list[Figure]:
+def _draw_calibration(proof: Proof, content: Content) -> list[Figure]:
     bins = points.collect_calibration_bins(proof)
     caption = "How often a side is right when it is so sure; on the dashed line it is exactly as sure as it should be."
     columns = {"side": "side", "how sure": "confidence", "how often right": "accuracy", "examples": "count"}

@@ -20,7 +20,7 @@ def tell_lines(results: Sequence[RuntimeResult]) -> list[str]:
     table = [
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4]]) for row in rows
     ]
-    return ["", *(f"  {line}".rstrip() for line in table), *_changes(results), f"  {advise(results)}"]
+    return ["", *(f"  {line}".rstrip() for line in table), *_tell_changes(results), f"  {advise(results)}"]
 
 
 def make_section(results: Sequence[RuntimeResult]) -> dict[str, Any]:
@@ -33,26 +33,26 @@ def make_row(group: Sequence[RuntimeResult]) -> tuple[str, ...]:
     """Runtime, verdict, worst noise ratio, median, and the first reason."""
     reason = next((f"{finding.code} {finding.message}" for finding in group[0].findings), "")
     ratios, times = (one.worst_noise_ratio for one in group), (one.p50_ms for one in group)
-    return name_group(group), group[0].verdict.upper(), _span(ratios), _span(times), reason[:90]
+    return name_group(group), group[0].verdict.upper(), _show_span(ratios), _show_span(times), reason[:90]
 
 
-def _span(values: Iterable[float | None]) -> str:
+def _show_span(values: Iterable[float | None]) -> str:
     known = [f"{value:.3g}" for value in sorted(value for value in values if value is not None)]
     return "–".join(dict.fromkeys((known[0], known[-1]))) if known else "–"
 
 
-def _changes(results: Sequence[RuntimeResult]) -> list[str]:
+def _tell_changes(results: Sequence[RuntimeResult]) -> list[str]:
     """The first release that answers otherwise than the one before it, and where that comes from."""
     lines = []
     for before, after in find_changes(results)[:1]:
         ends = (f"{one.version} ({one.verdict.upper()})" for one in (before, after))
         line = f"  changed between {' and '.join(ends)}"
         worse = next((one.findings[0] for one in (after, before) if one.findings), None)
-        lines.append(line + (_place(worse) if worse is not None else ""))
+        lines.append(line + (_tell_place(worse) if worse is not None else ""))
     return lines
 
 
-def _place(finding: Finding) -> str:
+def _tell_place(finding: Finding) -> str:
     where = finding.where
     parts = [f"node {where.node}"] * bool(where.node) + [f"module {where.module}"] * bool(where.module)
     parts += [f"{where.file}:{where.line}"] * bool(where.file)

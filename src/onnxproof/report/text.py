@@ -28,19 +28,19 @@ def render(proof: Proof) -> str:
             head = f"{wording.WORDS[proof.verdict]}  {wording.name_subject(proof)}: {told}"
         body = [*latency.tell_setup(timed, baseline), *latency.make_table(timed), *latency.list_nodes(timed)]
     else:
-        body = [*_groups(group_cases(proof), baseline), *_looked(proof)]
+        body = [*_tell_groups(group_cases(proof), baseline), *_tell_search(proof)]
         if proof.quality is not None:
             body += quality.tell_lines(proof.quality, baseline, short=bool(proof.cases))
         body += [f"  latency: {told}"] * bool(told)
         body += runtimes.tell_lines(proof.runtimes)
-    return _join([head, *_artifact(proof), *body, *_findings(proof), *_next(proof)])
+    return _join([head, *_tell_artifact(proof), *body, *_tell_findings(proof), *_tell_next(proof)])
 
 
 def _join(lines: Iterable[str]) -> str:
     return "\n".join(map(show_line, lines))
 
 
-def _artifact(proof: Proof) -> list[str]:
+def _tell_artifact(proof: Proof) -> list[str]:
     made, env = proof.artifact, proof.environment
     if made is None:
         return []
@@ -52,35 +52,35 @@ def _artifact(proof: Proof) -> list[str]:
     ]
 
 
-def _groups(found: list[Group], baseline: str) -> list[str]:
+def _tell_groups(found: list[Group], baseline: str) -> list[str]:
     """One line per size (with the values tried there), worst numbers of all outputs."""
     if not found:
         return []
     shown = found if len(found) <= SHOWN_GROUPS else found[: SHOWN_GROUPS - 1]
     width = max(len("cases"), *(len(group.sizes) for group in shown))
     lines = ["", f"  {'cases':<{width}}  values   max abs   max rel   noise ratio  graph in float64"]
-    lines += [f"  {group.sizes:<{width}}  {group.cases:>6}  {_row(group, baseline)}" for group in shown]
+    lines += [f"  {group.sizes:<{width}}  {group.cases:>6}  {_show_row(group, baseline)}" for group in shown]
     if len(found) > len(shown):
         lines.append(f"  … and {len(found) - len(shown)} more sizes")
     return lines
 
 
-def _row(group: Group, baseline: str) -> str:
+def _show_row(group: Group, baseline: str) -> str:
     remarks = [f"{group.refused} refused by onnxruntime"] * bool(group.refused)
     remarks += [f"{group.rejected} rejected by {baseline}"] * bool(group.rejected)
     wide = ((group.max_abs, 0), (group.max_rel, 0), (group.noise_ratio, 8), (group.exactness, 10))
-    return "   ".join(_number(value).rjust(width) for value, width in wide) + (
+    return "   ".join(_format_number(value).rjust(width) for value, width in wide) + (
         f"   ({', '.join(remarks)})" if remarks else ""
     )
 
 
-def _number(value: float | None) -> str:
+def _format_number(value: float | None) -> str:
     return (
         "      –" if value is None else f"{value:7.1e}" if value and not 0.01 <= abs(value) < 1000 else f"{value:7.3g}"
     )
 
 
-def _looked(proof: Proof) -> list[str]:
+def _tell_search(proof: Proof) -> list[str]:
     """What a search did, and how much of the user's data the generated cases cover."""
     lines = [
         f"  data: {cover.share:.0%} of {name} lies where generated cases have been too"
@@ -95,7 +95,7 @@ def _looked(proof: Proof) -> list[str]:
     return lines
 
 
-def _findings(proof: Proof) -> list[str]:
+def _tell_findings(proof: Proof) -> list[str]:
     gating = wording.choose_grave(proof)
     quiet = sorted((f for f in proof.findings if not f.weight), key=lambda f: not f.entry.prominent)
     lines: list[str] = []
@@ -105,7 +105,7 @@ def _findings(proof: Proof) -> list[str]:
         codes = ", ".join(dict.fromkeys(f.code for f in gating[SHOWN_FINDINGS:]))
         lines.append(f"  … and {len(gating) - SHOWN_FINDINGS} more ({codes}): they are in the proof")
     if quiet:
-        lines += ["", *(line for f in quiet[:SHOWN_NOTES] for line in _note(f))]
+        lines += ["", *(line for f in quiet[:SHOWN_NOTES] for line in _tell_note(f))]
     if len(quiet) > SHOWN_NOTES:
         lines.append(f"  … and {len(quiet) - SHOWN_NOTES} more notes in the proof")
     return lines
@@ -113,24 +113,24 @@ def _findings(proof: Proof) -> list[str]:
 
 def describe_finding(finding: Finding, baseline: str) -> list[str]:
     """A finding in full: message, place, worst elements, smallest input, help."""
-    lines = [*wording.list_worst_elements(finding, baseline), *_counterexample(finding.evidence.get("counterexample"))]
+    lines = [*wording.list_worst_elements(finding, baseline), *_tell_smallest(finding.evidence.get("counterexample"))]
     head = f"  {finding.code} {finding.severity}  {wording.shorten(finding.message, 400)}"
     return [show_line(line) for line in (head, *(f"    {line}" for line in wording.list_details(finding, lines)))]
 
 
-def _counterexample(one: dict[str, Any] | None) -> list[str]:
+def _tell_smallest(one: dict[str, Any] | None) -> list[str]:
     if one is None:
         return []
     shapes = ", ".join(f"{name} of shape {shape}" for name, shape in one["shapes"].items())
     return [f"smallest input: {one['text'] or shapes}", f"kept: {one['script'] or one['file']}"]
 
 
-def _note(finding: Finding) -> list[str]:
+def _tell_note(finding: Finding) -> list[str]:
     line = f"  {finding.code} {wording.name_standing(finding)}  {wording.shorten(finding.message, 160)}{wording.show_mark(finding)}"
     return [line, f"    help: {finding.help}"] if finding.entry.prominent else [line]
 
 
-def _next(proof: Proof) -> list[str]:
+def _tell_next(proof: Proof) -> list[str]:
     gating = wording.choose_grave(proof)
     if not gating:
         return []
@@ -144,7 +144,7 @@ def list_culprits(proof: Proof) -> str:
         return "\n  nothing to locate"
     lines = []
     for case, blame in proof.blame.items():
-        lines += ["", f"  {case}: {_step(blame)}"]
+        lines += ["", f"  {case}: {_tell_step(blame)}"]
         for culprit in blame.culprits[:8]:
             error = "nan/inf" if culprit.introduced >= wording.BORN else f"{culprit.introduced:.2g}"
             source = f"{culprit.file}:{culprit.line}  {culprit.text or ''}" if culprit.file else ""
@@ -159,7 +159,7 @@ def list_culprits(proof: Proof) -> str:
     return _join(lines[:20])
 
 
-def _step(blame: Blame) -> str:
+def _tell_step(blame: Blame) -> str:
     """The step, and what is known about it besides the nodes."""
     parts = [
         f"stage {blame.stage or 'unknown'}",
@@ -178,7 +178,7 @@ def describe_case(case: CaseResult) -> str:
     if not case.outputs:
         return show_line(f"  {case.name}: {case.status} {wording.shorten(case.message, 120)}")
     return _join(
-        f"  {case.name}  {c.output}: max abs {_number(c.max_abs)}  max rel {_number(c.max_rel)}  noise ratio {_number(c.noise_ratio)}"
+        f"  {case.name}  {c.output}: max abs {_format_number(c.max_abs)}  max rel {_format_number(c.max_rel)}  noise ratio {_format_number(c.noise_ratio)}"
         for c in case.outputs
     )
 
@@ -191,13 +191,13 @@ def render_lint(proof: Proof) -> str:
     word = "CLEAN" if proof.verdict == "ship" else wording.WORDS[proof.verdict]
     lines = [f"{word}  {name}: {counted} (nothing was run)"]
     for finding in proof.findings[:SHOWN_LINTS]:
-        lines += _linted(finding)
+        lines += _tell_linted(finding)
     if len(proof.findings) > SHOWN_LINTS:
         lines.append(f"  … and {len(proof.findings) - SHOWN_LINTS} more: --json - has them all")
     return _join(lines)
 
 
-def _linted(finding: Finding) -> list[str]:
+def _tell_linted(finding: Finding) -> list[str]:
     where = finding.where
     place = f"  (module {where.module})" if where.module else ""
     if where.file and where.line:

@@ -45,22 +45,22 @@ def tell_reason(proof: Proof) -> str:
         return f": {reasons[0].message}{more}"
     if name_verdict(proof) == "EXPORTED":
         return ""
-    told = [_compared(proof)] if proof.cases else []
+    told = [_tell_compared(proof)] if proof.cases else []
     told += [quality.tell_headline(proof.quality)] if proof.quality is not None else []
     return f": {'; '.join(told) or 'nothing gates'}"
 
 
-def _compared(proof: Proof) -> str:
+def _tell_compared(proof: Proof) -> str:
     """What the cases say where nothing gates."""
     healed = f", healed by {proof.healing.change}" if proof.healing is not None and proof.healing.healed else ""
-    silenced = _silenced(proof)
+    silenced = _tell_silenced(proof)
     what = f"nothing but {silenced}" if silenced else "every difference is rounding"
     left_out = {*proof.planned} - {case.name for case in proof.cases}
     of = f" of {len(proof.planned)}" if left_out else ""
     return f"{proof.compared}{of} cases compared, {what}{healed}"
 
 
-def _silenced(proof: Proof) -> str:
+def _tell_silenced(proof: Proof) -> str:
     """What would gate if it were not known or accepted."""
     quiet = [f for f in proof.findings if f.severity != "note" and not f.weight]
     known = sum(1 for f in quiet if f.known is not None)

@@ -64,10 +64,10 @@ def build_request(verb: str, values: Mapping[str, Any], *, cases: bool | None = 
         steps=replace(request.steps, cases=chosen.cases if cases is None else cases),
         **place,
     )
-    return _with_evaluation(_with_times(request))
+    return _decide_evaluation(_decide_times(request))
 
 
-def _with_times(request: Request) -> Request:
+def _decide_times(request: Request) -> Request:
     """Times are taken where they are asked for, or where a limit can only be shown to hold by them."""
     asked = request.verb == "bench" or request.steps.bench or request.judgement.latency.promised
     if not asked or request.bench is None:
@@ -76,7 +76,7 @@ def _with_times(request: Request) -> Request:
     return replace(request, bench=replace(request.bench, percentiles=shares))
 
 
-def _with_evaluation(request: Request) -> Request:
+def _decide_evaluation(request: Request) -> Request:
     """Labels are looked at by the verbs that judge answers, where there are data."""
     settings, data = request.evaluate, request.verify.data
     if request.verb not in EVALUATING or data is None or not request.steps.evaluate or settings is None:

@@ -49,7 +49,7 @@ class Settings:
         """The nearest configuration, in this folder or above it."""
         for parent in (folder, *folder.parents):
             for name in FILES:
-                table = _table(parent / name)
+                table = _read_table(parent / name)
                 if table is not None:
                     return _read(parent / name, table)
         return Settings()
@@ -62,7 +62,7 @@ class Settings:
         return SubjectSettings("", target or "", self.common)
 
 
-def _table(file: Path) -> Mapping[str, Any] | None:
+def _read_table(file: Path) -> Mapping[str, Any] | None:
     if not file.is_file():
         return None
     try:
@@ -71,11 +71,11 @@ def _table(file: Path) -> Mapping[str, Any] | None:
         raise UserError(f"{file} is not TOML: {error}") from None
     if file.name == FILES[0]:
         return data
-    tools = _section(data, "tool", file)
-    return _section(tools, "onnxproof", file) if "onnxproof" in tools else None
+    tools = _pick_section(data, "tool", file)
+    return _pick_section(tools, "onnxproof", file) if "onnxproof" in tools else None
 
 
-def _section(table: Mapping[str, Any], name: str, file: Path) -> Mapping[str, Any]:
+def _pick_section(table: Mapping[str, Any], name: str, file: Path) -> Mapping[str, Any]:
     inner = table.get(name, {})
     if not isinstance(inner, Mapping):
         raise UserError(f"{file}: {name} is expected to be a table, got {inner!r}")
@@ -83,17 +83,17 @@ def _section(table: Mapping[str, Any], name: str, file: Path) -> Mapping[str, An
 
 
 def _read(file: Path, table: Mapping[str, Any]) -> Settings:
-    common = _options({k: v for k, v in table.items() if k != "subjects"}, file, "")
+    common = _read_options({k: v for k, v in table.items() if k != "subjects"}, file, "")
     subjects = {}
-    for name, given in _section(table, "subjects", file).items():
+    for name, given in _pick_section(table, "subjects", file).items():
         if not isinstance(given, Mapping) or not isinstance(given.get("target"), str):
             raise UserError(f'{file}: subjects.{name} needs a target, such as target = "model.py:build"')
-        options = _options({k: v for k, v in given.items() if k != "target"}, file, f"subjects.{name}.")
+        options = _read_options({k: v for k, v in given.items() if k != "target"}, file, f"subjects.{name}.")
         subjects[name] = SubjectSettings(name, given["target"], options)
     return Settings(file, common, subjects)
 
 
-def _options(given: Mapping[str, Any], file: Path, prefix: str) -> dict[str, Any]:
+def _read_options(given: Mapping[str, Any], file: Path, prefix: str) -> dict[str, Any]:
     known, options = list_keys(), {}
     for key, value in given.items():
         name = key.replace("-", "_")

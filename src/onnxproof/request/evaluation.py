@@ -53,7 +53,7 @@ def parse_cost(text: str) -> Goal:
     return Goal(f"cost {text}", "cost", costs=costs)
 
 
-def _or_local(value: object) -> str | None:
+def _read_address(value: object) -> str | None:
     """An address; `--ray` alone is this machine."""
     return "local" if value is True else None if value is False else text(value)
 
@@ -107,7 +107,7 @@ class EvaluateSettings:
     )
     """Processes; None to choose by the number of rows."""
     ray: str | None = option(
-        None, "Run on a Ray cluster; without an address on this machine.", _or_local, metavar="[ADDRESS]"
+        None, "Run on a Ray cluster; without an address on this machine.", _read_address, metavar="[ADDRESS]"
     )
     """Address of a Ray cluster, `local` for one on this machine; None to do without."""
     resume: bool = flag(True, "Go on where an earlier run ended.", off="--no-resume")

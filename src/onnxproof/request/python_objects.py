@@ -38,7 +38,7 @@ def _import_file(path: Path) -> Any:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise TargetError(f"{path} raised while it was imported: {_raised(error, path)}") from error
+        raise TargetError(f"{path} raised while it was imported: {_tell_raised(error, path)}") from error
     return module
 
 
@@ -47,10 +47,10 @@ def _import_module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        raise TargetError(f"module {name} raised while it was imported: {_raised(error, None)}") from error
+        raise TargetError(f"module {name} raised while it was imported: {_tell_raised(error, None)}") from error
 
 
-def _raised(error: BaseException, path: Path | None) -> str:
+def _tell_raised(error: BaseException, path: Path | None) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     mine = [f for f in frames if path is not None and Path(f.filename) == path.resolve()] or frames[-1:]
     # A syntax error says its place itself.

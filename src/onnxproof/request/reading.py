@@ -83,15 +83,15 @@ def one_of(*known: str) -> Read:
 
 def seconds(value: Any) -> float:
     """Seconds, or `30s`, `2m`, `500ms`."""
-    return _measured(value, TIMES, "a time such as 30s, 2m or 500ms")
+    return _quantify(value, TIMES, "a time such as 30s, 2m or 500ms")
 
 
 def size(value: Any) -> int:
     """Bytes, or `512MB`, `2GB`."""
-    return int(_measured(value.upper() if isinstance(value, str) else value, BYTES, "a size such as 512MB or 2GB"))
+    return int(_quantify(value.upper() if isinstance(value, str) else value, BYTES, "a size such as 512MB or 2GB"))
 
 
-def _measured(value: Any, units: Mapping[str, float], expected: str) -> float:
+def _quantify(value: Any, units: Mapping[str, float], expected: str) -> float:
     plain = value.strip() if isinstance(value, str) else value
     unit = next((unit for unit in units if isinstance(plain, str) and plain.endswith(unit)), "")
     try:
@@ -128,7 +128,7 @@ def words(value: Any) -> tuple[str, ...]:
 
 def each(parse: Callable[[str], Any]) -> Read:
     """One text or several, each parsed; what is a value already stays."""
-    return lambda value: tuple(_part(parse, one) if isinstance(one, str) else one for one in make_list(value))
+    return lambda value: tuple(_parse_part(parse, one) if isinstance(one, str) else one for one in make_list(value))
 
 
 def named(parse: Callable[[str], tuple[str, Any]], entry: Callable[[Any], Any], example: str) -> Read:
@@ -136,15 +136,15 @@ def named(parse: Callable[[str], tuple[str, Any]], entry: Callable[[Any], Any], 
 
     def read(value: Any) -> dict[str, Any]:
         if isinstance(value, Mapping):
-            return {str(name): _part(entry, one) for name, one in value.items()}
+            return {str(name): _parse_part(entry, one) for name, one in value.items()}
         if not isinstance(value, (str, list, tuple)):
             raise Expected(f"a mapping such as {example}")
-        return dict(_part(parse, str(one)) for one in make_list(value))
+        return dict(_parse_part(parse, str(one)) for one in make_list(value))
 
     return read
 
 
-def _part(parse: Callable[[Any], Any], value: Any) -> Any:
+def _parse_part(parse: Callable[[Any], Any], value: Any) -> Any:
     """One of several: it is the one that is named if it is wrong."""
     try:
         return parse(value)

@@ -57,7 +57,7 @@ def _is_among(finding: Finding, others: Iterable[Finding]) -> bool:
     return any((one.code, one.where.output) == (finding.code, finding.where.output) for one in others)
 
 
-def _from_afar(c: Comparison, allowance: float) -> Comparison:
+def _apply_allowance(c: Comparison, allowance: float) -> Comparison:
     """A comparison whose exactness is held against an allowance that is known from another input."""
     if c.exactness is None:
         return c
@@ -78,11 +78,11 @@ class Keeper:
         """Shrink a failing case (one that was kept before stays as it is), write it and describe it."""
         inputs = self.verifier.supply.make_inputs(case)
         old = case.name.startswith("kept/")
-        inputs, tried = (inputs, 0) if old else self._shrunk(inputs, finding)
-        name = Path(case.name).name if old else self._free_name(finding)
+        inputs, tried = (inputs, 0) if old else self._shrink(inputs, finding)
+        name = Path(case.name).name if old else self._choose_name(finding)
         file = self.folder / f"{name}.npz"
         keep.write(file, inputs)
-        script = self._script(file.with_suffix(".py"), finding, inputs)
+        script = self._try_script(file.with_suffix(".py"), finding, inputs)
         return Counterexample(
             name,
             finding.code,
@@ -95,10 +95,10 @@ class Keeper:
             tried,
         )
 
-    def _shrunk(self, inputs: Inputs, finding: Finding) -> tuple[Inputs, int]:
+    def _shrink(self, inputs: Inputs, finding: Finding) -> tuple[Inputs, int]:
         """The smallest input, and how many were tried. Each step is judged at a glance where the difference is far beyond
         rounding, and the last one in full; where that says no, every step is."""
-        domains, tries = self.verifier.supply.domains, self._affordable(inputs)
+        domains, tries = self.verifier.supply.domains, self._count_tries(inputs)
         far = next((far for far in FAR if self._fails_clearly(inputs, finding, far)), None)
         quick = Shrinker(domains, lambda trial: self._fails_clearly(trial, finding, far or FAR[0]), tries)
         if far is not None:
@@ -108,7 +108,7 @@ class Keeper:
         careful = Shrinker(domains, lambda trial: self._fails(trial, finding), max(TRIES[0], tries // CAREFUL))
         return careful.shrink(inputs), quick.tried + careful.tried
 
-    def _affordable(self, inputs: Inputs) -> int:
+    def _count_tries(self, inputs: Inputs) -> int:
         work = self.verifier.work.case(sum(array.size for array in inputs.values()))
         return max(TRIES[0], min(TRIES[1], int(SHRINKING / work)))
 
@@ -121,17 +121,17 @@ class Keeper:
         """Whether they do at a glance, without asking what rounding explains."""
         result = self.verifier.evaluate(Case("shrink"), inputs, glance=True)
         allowance = far * float(finding.evidence.get("exactness", {}).get("allowance", 0.0))
-        outputs = tuple(_from_afar(c, allowance) for c in result.outputs)
+        outputs = tuple(_apply_allowance(c, allowance) for c in result.outputs)
         policy = replace(self.policy, noise=far * self.policy.noise)
         return _is_among(finding, [one for one in judge_case(replace(result, outputs=outputs), policy) if one.weight])
 
-    def _free_name(self, finding: Finding) -> str:
+    def _choose_name(self, finding: Finding) -> str:
         parts = [self.verifier.subject.name, finding.code, finding.where.output or ""]
         stem = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(part for part in parts if part))[:100].strip("-.")
         taken = {file.stem for file in keep.read_folder(self.folder)}
         return next(name for name in chain([stem], (f"{stem}-{i}" for i in count(2))) if name not in taken)
 
-    def _script(self, file: Path, finding: Finding, inputs: Inputs) -> Path | None:
+    def _try_script(self, file: Path, finding: Finding, inputs: Inputs) -> Path | None:
         """The script, where the module can be loaded again and its call be written down."""
         try:
             if self.verifier.candidate.abilities.elsewhere:
@@ -139,7 +139,7 @@ class Keeper:
             # 2 marks a dtype that another package registered, such as ml_dtypes' bfloat16.
             if any(array.dtype.isbuiltin == 2 for array in inputs.values()):
                 raise NoScript("numpy alone cannot read this dtype")
-            module_file = None if self.sides.target is not None else self._saved_module(file)
+            module_file = None if self.sides.target is not None else self._save_module(file)
             write_script(file, f"{finding.code}: {finding.message}", self.verifier.subject, self.sides, module_file)
         except MemoryError:
             raise
@@ -149,7 +149,7 @@ class Keeper:
             return None  # one process cannot show it, or no code can build it: the npz remains
         return file
 
-    def _saved_module(self, file: Path) -> str:
+    def _save_module(self, file: Path) -> str:
         module = self.verifier.subject.module
         size = sum(t.numel() * t.element_size() for t in (*module.parameters(), *module.buffers()))
         if size > SMALL_MODULE:

@@ -25,7 +25,7 @@ Numbers = dict[str, float]
 
 def steer(difference: torch.Tensor, side: str) -> torch.Tensor:
     """A smooth number that grows towards a goal in every row at once: each row is a start of its own."""
-    rows: torch.Tensor = _rows(difference)
+    rows: torch.Tensor = _flatten_rows(difference)
     signed = rows if side.endswith("above") else -rows
     if side.startswith("two"):
         return signed.topk(min(2, signed.shape[-1]), -1).values.amin(-1).sum()
@@ -36,7 +36,7 @@ def steer(difference: torch.Tensor, side: str) -> torch.Tensor:
     return -(torch.logsumexp(-signed * sharpness, -1) / sharpness).sum()
 
 
-def _rows(difference: Any) -> Any:
+def _flatten_rows(difference: Any) -> Any:
     return difference.reshape(-1, difference.shape[-1] if difference.ndim else 1)
 
 
@@ -45,7 +45,7 @@ def list_goals(decision: str, difference: Floats) -> Numbers:
     if not difference.size:
         return {}
     # A NaN is on neither side, and would hide the others from max and min.
-    rows = np.nan_to_num(_rows(difference), nan=0.0)
+    rows = np.nan_to_num(_flatten_rows(difference), nan=0.0)
     goals = {"above": rows.max()}
     if not decision.endswith("="):
         goals |= {"below": -rows.min(), "row above": rows.min(-1).max(), "row below": -rows.max(-1).min()}

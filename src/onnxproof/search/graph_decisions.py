@@ -48,11 +48,11 @@ def find_decisions(graph: Graph) -> list[Decision]:
     constants = {name: float(number) for name, number in graph.scalars.items() if number.dtype.kind not in "bcOSU"}
     found = []
     for index, node in enumerate(graph.nodes):
-        found += _of_node(f"graph {node.op_type}#{index}", node.op_type, [*map(read_name, node.inputs)], constants)
+        found += _read_node(f"graph {node.op_type}#{index}", node.op_type, [*map(read_name, node.inputs)], constants)
     return found
 
 
-def _of_node(label: str, op: str, inputs: Sequence[str], constants: Mapping[str, float]) -> list[Decision]:
+def _read_node(label: str, op: str, inputs: Sequence[str], constants: Mapping[str, float]) -> list[Decision]:
     if op in LEVELS or op == "Clip":
         places = LEVELS.get(op) or [constants[name] for name in inputs[1:] if name in constants]
         hits = [Decision(f"{label}=", inputs[0], 0.0)] if op in HITS else []
@@ -76,7 +76,7 @@ class GraphWatcher:
     ) -> None:
         self.decisions = find_decisions(graph)
         wanted = {d.value for d in self.decisions} | {d.place for d in self.decisions if isinstance(d.place, str)}
-        self._fixed = {name: array for name in wanted if (array := _stored(graph, name)) is not None}
+        self._fixed = {name: array for name in wanted if (array := _read_stored(graph, name)) is not None}
         self._inputs = {name: renamed.get(name, name) for name in list_names(graph.main.inputs)}
         already = set(list_names(graph.outputs))
         made = {name for name in wanted if graph.writer(name) is not None}
@@ -97,12 +97,12 @@ class GraphWatcher:
     def observe(self, inputs: Arrays) -> Numbers:
         """The numbers of all goals on these inputs."""
         values = self.values(inputs)
-        differences = ((decision.name, _difference(decision, values)) for decision in self.decisions)
+        differences = ((decision.name, _measure_difference(decision, values)) for decision in self.decisions)
         shown = [list_goals(name, difference) for name, difference in differences if difference is not None]
         return {goal: number for goals in shown for goal, number in goals.items()}
 
 
-def _difference(decision: Decision, values: Arrays) -> Floats | None:
+def _measure_difference(decision: Decision, values: Arrays) -> Floats | None:
     value = values.get(decision.value)
     place = values.get(decision.place) if isinstance(decision.place, str) else decision.place
     if value is None or place is None or value.dtype.kind not in "fiu":
@@ -114,6 +114,6 @@ def _difference(decision: Decision, values: Arrays) -> Floats | None:
         return np.asarray(wide - np.asarray(place, np.float64))
 
 
-def _stored(graph: Graph, name: str) -> Array | None:
+def _read_stored(graph: Graph, name: str) -> Array | None:
     value = graph.main.initializers.get(name)
     return graph.array(value.const_value) if value is not None and value.const_value is not None else None

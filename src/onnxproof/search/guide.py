@@ -35,7 +35,7 @@ class Guide:
         with suppress(Exception):  # a graph that cannot be watched (a value of an unknown type, more than 2 GB)
             if candidate.abilities.inner_values:
                 self._graph = GraphWatcher(graph, candidate, settings, renamed)
-        self._calls = self._aligned(example)
+        self._calls = self._align(example)
 
     def observe(self, inputs: Inputs) -> Numbers:
         """The numbers of all goals on these inputs."""
@@ -59,7 +59,7 @@ class Guide:
             return None
         return found
 
-    def _aligned(self, example: Inputs) -> dict[str, tuple[int, float]]:
+    def _align(self, example: Inputs) -> dict[str, tuple[int, float]]:
         """Decisions of the graph on values that the module computes too, found by comparing the values themselves."""
         if self._graph is None:
             return {}
@@ -68,11 +68,11 @@ class Guide:
             decision.name: (call, decision.place)
             for decision in self._graph.decisions
             if isinstance(decision.place, float) and not decision.name.endswith("=") and not decision.size
-            if (call := _same_value(values.get(decision.value), results)) is not None
+            if (call := _find_same(values.get(decision.value), results)) is not None
         }
 
 
-def _same_value(value: Array | None, results: Mapping[int, Floats]) -> int | None:
+def _find_same(value: Array | None, results: Mapping[int, Floats]) -> int | None:
     """The first call that computes this value."""
     if value is None or value.dtype.kind != "f":
         return None

@@ -71,7 +71,7 @@ class Hunt:
         # numpy takes no negative seeds.
         self._seed = seed % 2**32
         self._batch = supply.subject.batch
-        self._sizes = self._population()
+        self._sizes = self._choose_sizes()
         self._coverage = Coverage()
         self._starts: dict[str, Inputs] = {}
         """The input that came nearest to a goal."""
@@ -79,29 +79,29 @@ class Hunt:
         self._archive: list[tuple[float, Inputs]] = []
         self.outcome = Search(0.0)
 
-    def _population(self) -> dict[str, int]:
+    def _choose_sizes(self) -> dict[str, int]:
         """Many rows where the batch is dynamic: each is an input of its own."""
         sizes = self._supply.subject.sizes()
         if self._batch is None:
             return sizes
         asked = self._supply.settings.batch_sizes
         rows = ROWS if asked is None else max([size for size in asked if size <= 2 * ROWS], default=min(asked))
-        wanted = {**sizes, self._batch: rows if asked is not None else self._fitting(sizes, rows)}
+        wanted = {**sizes, self._batch: rows if asked is not None else self._fit_rows(sizes, rows)}
         return shapes.clamp_sizes(wanted, self._supply.subject.limits)
 
-    def _fitting(self, sizes: dict[str, int], rows: int) -> int:
+    def _fit_rows(self, sizes: dict[str, int], rows: int) -> int:
         """So many rows, or as many as keep the inputs moderate."""
-        one = self._elements({**sizes, str(self._batch): 1})
+        one = self._count_elements({**sizes, str(self._batch): 1})
         return max(1, min(rows, MOST_ELEMENTS // max(1, one)))
 
-    def _elements(self, sizes: dict[str, int]) -> int:
+    def _count_elements(self, sizes: dict[str, int]) -> int:
         return sum(int(np.prod(d.sized(sizes))) for d in self._domains)
 
-    def _rng(self, *numbers: int) -> np.random.Generator:
+    def _make_generator(self, *numbers: int) -> np.random.Generator:
         # A generator for each try: what one move draws does not change what another finds.
         return np.random.default_rng([self._seed, *numbers])
 
-    def _mixture(self, g: np.random.Generator) -> Inputs:
+    def _mix(self, g: np.random.Generator) -> Inputs:
         return mix(self._domains, self._sizes, self._batch, g)
 
     def run(
@@ -115,12 +115,12 @@ class Hunt:
         self.outcome = Search(seconds)
         best: Find | None = None
         moves: dict[str, Iterator[Inputs]] = {
-            "mixture": self._mixtures(),
-            "regime": self._regimes(),
-            "size": self._wide_sizes(),
-            "id": self._ids(),
-            "feature": self._features(),
-            "climb": self._climbs(),
+            "mixture": self._try_mixtures(),
+            "regime": self._try_regimes(),
+            "size": self._try_wide_sizes(),
+            "id": self._try_ids(),
+            "feature": self._try_features(),
+            "climb": self._climb(),
         }
         while moves and self._spent < seconds and time.perf_counter() - began < PATIENCE * seconds:
             for move in list(moves):
@@ -175,37 +175,37 @@ class Hunt:
             self._archive.sort(key=lambda one: -one[0])
             del self._archive[ARCHIVE:]
 
-    def _mixtures(self) -> Iterator[Inputs]:
+    def _try_mixtures(self) -> Iterator[Inputs]:
         for i in count(1):
-            yield self._mixture(self._rng(1, i))
+            yield self._mix(self._make_generator(1, i))
 
-    def _wide_sizes(self) -> Iterator[Inputs]:
+    def _try_wide_sizes(self) -> Iterator[Inputs]:
         supply, exported = self._supply, self._supply.subject.sizes()
         if not exported:
             return
         wide = shapes.sweep_widely(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
         served = (sizes for sizes in wide if shapes.is_served(sizes, supply.subject.limits))
         for i, sizes in enumerate(served):
-            if self._elements(sizes) <= MOST_ELEMENTS:
-                yield mix(self._domains, sizes, self._batch, self._rng(2, i))
+            if self._count_elements(sizes) <= MOST_ELEMENTS:
+                yield mix(self._domains, sizes, self._batch, self._make_generator(2, i))
 
-    def _ids(self) -> Iterator[Inputs]:
+    def _try_ids(self) -> Iterator[Inputs]:
         """Every id of every table once, then every two ids of two inputs together."""
-        tables = {d.name: ids for d in self._domains if d.role == "id" and len(ids := _all_ids(d))}
+        tables = {d.name: ids for d in self._domains if d.role == "id" and len(ids := _list_ids(d))}
         shape = {d.name: d.shape for d in self._domains}
         sizes = dict(self._sizes)
         if self._batch is not None and self._supply.settings.batch_sizes is None:
-            sizes[self._batch] = self._fitting(sizes, MANY_ROWS)
+            sizes[self._batch] = self._fit_rows(sizes, MANY_ROWS)
             sizes = shapes.clamp_sizes(sizes, self._supply.subject.limits)
-        g = self._rng(3)
-        yield from self._laid({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
+        g = self._make_generator(3)
+        yield from self._lay_out({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
         for a, b in combinations(tables, 2):
             # Of one shape, so that their values stand beside each other.
             if len(tables[a]) * len(tables[b]) <= MOST_IDS and shape[a] == shape[b]:
                 left, right = np.meshgrid(tables[a], tables[b])
-                yield from self._laid({a: left.reshape(-1), b: right.reshape(-1)}, sizes, g)
+                yield from self._lay_out({a: left.reshape(-1), b: right.reshape(-1)}, sizes, g)
 
-    def _laid(
+    def _lay_out(
         self, left: dict[str, NDArray[np.int64]], sizes: dict[str, int], g: np.random.Generator
     ) -> Iterator[Inputs]:
         """Inputs that hold all of these ids, as many at a time as fit."""
@@ -217,14 +217,14 @@ class Hunt:
                 left[name] = ids[len(fitting) :]
             yield inputs
 
-    def _features(self) -> Iterator[Inputs]:
+    def _try_features(self) -> Iterator[Inputs]:
         """One extreme feature at a time in an ordinary row."""
         sized = [d for d in self._domains if d.is_float and d.dtype.kind == "f" and d.shape]
         floats = [d for d in sized if 0 not in d.sized(self._sizes)]
         for i in count(1) if floats else ():
-            g = self._rng(4, i)
+            g = self._make_generator(4, i)
             domain = floats[i % len(floats)]
-            inputs = self._mixture(g)
+            inputs = self._mix(g)
             array = bound(domain, g.standard_normal(inputs[domain.name].shape))
             rows = array.reshape(len(array), -1) if array.ndim and self._batch else array.reshape(1, -1)
             valid = domain.valid or FAIR
@@ -234,46 +234,46 @@ class Hunt:
             inputs[domain.name] = rows.reshape(array.shape)
             yield inputs
 
-    def _climbs(self) -> Iterator[Inputs]:
+    def _climb(self) -> Iterator[Inputs]:
         for i in count(1):
-            g = self._rng(5, i)
+            g = self._make_generator(5, i)
             if self._archive:
                 yield mutate(self._archive[int(g.integers(len(self._archive)))][1], self._domains, g)
             else:
-                yield self._mixture(g)
+                yield self._mix(g)
 
-    def _regimes(self) -> Iterator[Inputs]:
+    def _try_regimes(self) -> Iterator[Inputs]:
         """Inputs that reach what no input has reached, and inputs right at the border."""
         for i in count():
             goals = [goal for goal in self._coverage.missing() if self._tries.get(goal, 0) < TRIES]
             if not goals:
                 # A move that ends is not asked again, and goals may still turn up.
-                yield self._mixture(self._rng(6, i))
+                yield self._mix(self._make_generator(6, i))
                 continue
             goal = min(goals, key=lambda one: (self._tries.get(one, 0), one))
             self._tries[goal] = self._tries.get(goal, 0) + 1
-            yield from self._reach(goal, self._rng(7, i + 1))
+            yield from self._reach(goal, self._make_generator(7, i + 1))
 
     def _reach(self, goal: str, g: np.random.Generator) -> Iterator[Inputs]:
         start = self._starts.get(goal)
         if start is None or self._tries[goal] % 2 == 0:
-            start = self._mixture(g)
+            start = self._mix(g)
         before, after = self._ascend(goal, start, g)
         if after is None:
             yield before
             return
         yield after
-        low, high = self._border(goal, before, after)
+        low, high = self._find_border(goal, before, after)
         for share in (low, high, 3.0):
-            yield self._between(before, after, share)
+            yield self._interpolate(before, after, share)
 
     def _ascend(self, goal: str, start: Inputs, g: np.random.Generator) -> tuple[Inputs, Inputs | None]:
         """The last input before the goal and the first one that reaches it (None: not reached)."""
-        here, number, step = start, self._reached(start, goal), 1.0
+        here, number, step = start, self._measure_goal(start, goal), 1.0
         for _ in range(STEPS):
             slope = self._guide.slope(here, goal)
-            trial = self._stepped(here, slope, step) if slope else mutate(here, self._domains, g)
-            reached = self._reached(trial, goal)
+            trial = self._take_step(here, slope, step) if slope else mutate(here, self._domains, g)
+            reached = self._measure_goal(trial, goal)
             if reached > 0:
                 return here, trial
             if reached > number:
@@ -282,11 +282,11 @@ class Hunt:
                 step = step / 4 if step > 1e-3 else 8.0
         return here, None
 
-    def _reached(self, inputs: Inputs, goal: str) -> float:
+    def _measure_goal(self, inputs: Inputs, goal: str) -> float:
         self._spent += self._work.case(sum(array.size for array in inputs.values())) / 2
         return self._guide.number(inputs, goal)
 
-    def _stepped(self, inputs: Inputs, slope: dict[str, NDArray[np.float64]], step: float) -> Inputs:
+    def _take_step(self, inputs: Inputs, slope: dict[str, NDArray[np.float64]], step: float) -> Inputs:
         moved = dict(inputs)
         for domain in self._domains:
             gradient = slope.get(domain.name)
@@ -299,7 +299,7 @@ class Hunt:
             moved[domain.name] = bound(domain, inputs[domain.name].astype(np.float64) + step * unit)
         return moved
 
-    def _between(self, a: Inputs, b: Inputs, share: float) -> Inputs:
+    def _interpolate(self, a: Inputs, b: Inputs, share: float) -> Inputs:
         """On the line from one input to the other (or beyond), for the floats."""
         mixed = dict(b)
         for domain in self._domains:
@@ -308,19 +308,19 @@ class Hunt:
                 mixed[domain.name] = bound(domain, start + share * (end - start))
         return mixed
 
-    def _border(self, goal: str, before: Inputs, after: Inputs) -> tuple[float, float]:
+    def _find_border(self, goal: str, before: Inputs, after: Inputs) -> tuple[float, float]:
         """The two sides of the place between them where the goal is reached, as near as the dtype allows."""
         low, high = 0.0, 1.0
         for _ in range(STEPS):
             middle = (low + high) / 2
-            if self._reached(self._between(before, after, middle), goal) > 0:
+            if self._measure_goal(self._interpolate(before, after, middle), goal) > 0:
                 high = middle
             else:
                 low = middle
         return low, high
 
 
-def _all_ids(domain: Domain) -> NDArray[np.int64]:
+def _list_ids(domain: Domain) -> NDArray[np.int64]:
     if domain.valid is None or domain.valid.high - domain.valid.low > MOST_IDS:
         return np.zeros(0, np.int64)
     return np.arange(int(domain.valid.low), int(domain.valid.high) + 1)

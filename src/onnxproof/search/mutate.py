@@ -44,7 +44,7 @@ def _mutate(array: Array, domain: Domain, sizes: dict[str, int], g: Generator) -
     return np.where(g.random(array.shape) < g.choice([0.05, 0.3, 1.0]), other, array)
 
 
-def _rows(array: Array) -> tuple[int, ...]:
+def _shape_rows(array: Array) -> tuple[int, ...]:
     return (array.shape[0], *[1] * (array.ndim - 1)) if array.ndim else ()
 
 
@@ -54,12 +54,12 @@ def _perturb(array: Array, g: Generator) -> Array:
     return np.asarray(array + where * g.standard_normal(array.shape) * size)
 
 
-def _special(array: Array, hints: Sequence[float], g: Generator) -> Array:
+def _insert_special(array: Array, hints: Sequence[float], g: Generator) -> Array:
     where = g.random(array.shape) < g.choice([0.02, 0.2, 0.6])
     return np.where(where, g.choice([*SPECIAL, *hints], array.shape), array)
 
 
-def _tied(array: Array, g: Generator) -> Array:
+def _tie_values(array: Array, g: Generator) -> Array:
     """Some values of a row repeat its others."""
     if not array.ndim:
         return array
@@ -69,11 +69,11 @@ def _tied(array: Array, g: Generator) -> Array:
 
 # What is done to floats; `hints` are numbers that the graph holds.
 MOVES: tuple[Callable[[Array, Sequence[float], Generator], Array], ...] = (
-    lambda a, hints, g: a * 2.0 ** g.uniform(-3, 3, _rows(a)),
-    lambda a, hints, g: a + g.standard_normal(_rows(a)) * (np.abs(a).mean() + 1e-3),
+    lambda a, hints, g: a * 2.0 ** g.uniform(-3, 3, _shape_rows(a)),
+    lambda a, hints, g: a + g.standard_normal(_shape_rows(a)) * (np.abs(a).mean() + 1e-3),
     lambda a, hints, g: _perturb(a, g),
-    _special,
-    lambda a, hints, g: _tied(a, g),
+    _insert_special,
+    lambda a, hints, g: _tie_values(a, g),
     lambda a, hints, g: a * g.choice([1.0, -1.0], a.shape),
 )
 

@@ -46,14 +46,14 @@ class NoScript(Exception):
 
 def write_script(file: Path, title: str, subject: Subject, sides: Sides, module_file: str | None) -> None:
     """Write the script beside its npz; raises `NoScript` where the module's inputs are of a type that code cannot build."""
-    text = _template("counterexample").substitute(
+    text = _load_text("counterexample").substitute(
         title=repr(title),
         npz=repr(f"{file.stem}.npz"),
         outputs=repr(list(sides.outputs.items())),
-        loading=_loading(sides.target, file.parent, module_file),
-        call=_call(subject),
+        loading=_write_loading(sides.target, file.parent, module_file),
+        call=_write_call(subject),
         level=LEVELS[sides.session.optimization],
-        onnx=repr(_relative(sides.onnx, file.parent)),
+        onnx=repr(_make_relative(sides.onnx, file.parent)),
         providers=repr([(p.name, dict(p.options)) for p in sides.session.providers]),
         disabled=repr(list(sides.session.disabled_optimizers) or None),
         feeds=repr(dict(sides.inputs)),
@@ -61,33 +61,33 @@ def write_script(file: Path, title: str, subject: Subject, sides: Sides, module_
     file.write_text(text, encoding="utf-8")
 
 
-def _template(name: str) -> Template:
+def _load_text(name: str) -> Template:
     return Template(files("onnxproof.search").joinpath(f"templates/{name}.py.txt").read_text(encoding="utf-8"))
 
 
-def _relative(path: str | Path, folder: Path) -> str:
+def _make_relative(path: str | Path, folder: Path) -> str:
     return os.path.relpath(Path(path).resolve(), folder.resolve())
 
 
-def _loading(target: str | None, folder: Path, module_file: str | None) -> str:
+def _write_loading(target: str | None, folder: Path, module_file: str | None) -> str:
     if target is None:
-        return _template("load_pickled").substitute(path=repr(module_file))
+        return _load_text("load_pickled").substitute(path=repr(module_file))
     loader = LOADERS.get(Path(target).suffix)
     if loader is not None:
-        return _template(loader).substitute(path=repr(_relative(target, folder)))
+        return _load_text(loader).substitute(path=repr(_make_relative(target, folder)))
     path, _, name = target.rpartition(":")
-    opened = ("open_file", _relative(path, folder)) if path.endswith(".py") else ("open_import", path)
-    return _template(opened[0]).substitute(path=repr(opened[1])) + _template("load_named").substitute(name=repr(name))
+    opened = ("open_file", _make_relative(path, folder)) if path.endswith(".py") else ("open_import", path)
+    return _load_text(opened[0]).substitute(path=repr(opened[1])) + _load_text("load_named").substitute(name=repr(name))
 
 
-def _call(subject: Subject) -> str:
+def _write_call(subject: Subject) -> str:
     names = iter(subject.inputs.tensors)
-    parts = [_expression(value, names) for value in subject.args]
-    named = [f"**{_expression(dict(subject.kwargs), names)}"] if subject.kwargs else []
+    parts = [_spell(value, names) for value in subject.args]
+    named = [f"**{_spell(dict(subject.kwargs), names)}"] if subject.kwargs else []
     return f"module({', '.join([*parts, *named])})"
 
 
-def _expression(value: Any, names: Iterator[str]) -> str:
+def _spell(value: Any, names: Iterator[str]) -> str:
     """The value as code, with `inputs[…]` for its tensors; they come in the order in which inputs are flattened."""
     if hasattr(value, "__array__"):  # tensors and arrays
         return f"inputs[{next(names)!r}]"
@@ -95,12 +95,12 @@ def _expression(value: Any, names: Iterator[str]) -> str:
     if kind in LITERAL:
         return repr(value)
     if kind is dict:
-        return "{" + ", ".join(f"{_expression(k, iter(()))}: {_expression(v, names)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_spell(k, iter(()))}: {_spell(v, names)}" for k, v in value.items()) + "}"
     if kind in (list, tuple):
-        inner = "".join(f"{_expression(item, names)}, " for item in value)
+        inner = "".join(f"{_spell(item, names)}, " for item in value)
         return f"[{inner}]" if kind is list else f"({inner})"
     if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
         fields = [f.name for f in dataclasses.fields(value)] if dataclasses.is_dataclass(value) else value._fields
-        named = _expression({name: getattr(value, name) for name in fields}, names)
+        named = _spell({name: getattr(value, name) for name in fields}, names)
         return f"getattr(__import__({kind.__module__!r}, fromlist=['_']), {kind.__qualname__!r})(**{named})"
     raise NoScript(f"an input is a {kind.__module__}.{kind.__qualname__}")

@@ -30,47 +30,47 @@ class Shrinker:
     def shrink(self, inputs: Inputs) -> Inputs:
         """The smallest failing input found: shape, then values that are not trivial, then magnitude and digits."""
         for name in dict.fromkeys(size for d in self._domains for size in d.dims.values()):
-            inputs = self._along(inputs, name)
+            inputs = self._shorten(inputs, name)
         for domain in self._domains:
-            inputs = self._replaced(inputs, domain, partial(np.full_like, fill_value=_trivial(domain)))
+            inputs = self._replace_values(inputs, domain, partial(np.full_like, fill_value=_find_trivial(domain)))
         for domain in self._domains:
             for change in ROUNDINGS[domain.dtype.kind == "f"] if "mask" not in domain.role else ():
-                inputs = self._replaced(inputs, domain, partial(_rounded, change=change, domain=domain))
+                inputs = self._replace_values(inputs, domain, partial(_apply_change, change=change, domain=domain))
         return inputs
 
-    def _still(self, inputs: Inputs) -> bool:
+    def _still_fails(self, inputs: Inputs) -> bool:
         if self.tried >= self._most:
             return False
         self.tried += 1
         return self._fails(inputs)
 
-    def _along(self, inputs: Inputs, dim: str) -> Inputs:
+    def _shorten(self, inputs: Inputs, dim: str) -> Inputs:
         """Leave out runs of rows along a dimension, long runs first."""
-        size = self._sizes(inputs)[dim]
+        size = self._read_sizes(inputs)[dim]
         least = max(1, *(domain.limits.get(dim, (1, 0))[0] for domain in self._domains))
         run = size // 2
         while run >= 1 and size > least:
             start = 0
             while start < size and size - run >= least:
                 kept = np.r_[0:start, min(start + run, size) : size]
-                smaller = self._taken(inputs, dim, kept)
-                if self._still(smaller):
+                smaller = self._take_rows(inputs, dim, kept)
+                if self._still_fails(smaller):
                     inputs, size = smaller, len(kept)
                 else:
                     start += run
             run //= 2
         return inputs
 
-    def _sizes(self, inputs: Inputs) -> dict[str, int]:
+    def _read_sizes(self, inputs: Inputs) -> dict[str, int]:
         return {name: inputs[d.name].shape[i] for d in self._domains for i, name in d.dims.items()}
 
-    def _taken(self, inputs: Inputs, dim: str, kept: NDArray[np.intp]) -> Inputs:
+    def _take_rows(self, inputs: Inputs, dim: str, kept: NDArray[np.intp]) -> Inputs:
         taken = dict(inputs)
         for domain in self._domains:
             for axis, name in domain.dims.items():
                 if name == dim:
                     taken[domain.name] = np.ascontiguousarray(np.take(taken[domain.name], kept, axis=axis))
-        sizes = self._sizes(taken)
+        sizes = self._read_sizes(taken)
         for domain in self._domains:
             if domain.role == "length" and (valid := domain.within(sizes)) is not None:
                 lengths = taken[domain.name]
@@ -78,10 +78,10 @@ class Shrinker:
                 taken[domain.name] = np.minimum(lengths, np.asarray(valid.high, lengths.dtype))
         return taken
 
-    def _replaced(self, inputs: Inputs, domain: Domain, change: Change) -> Inputs:
+    def _replace_values(self, inputs: Inputs, domain: Domain, change: Change) -> Inputs:
         """Change values that are not trivial, all at once if that still fails, else half by half."""
         name = domain.name
-        values, trivial = inputs[name].reshape(-1), _trivial(domain)
+        values, trivial = inputs[name].reshape(-1), _find_trivial(domain)
         differs = values != trivial
         if values.dtype.kind == "f":
             differs |= np.signbit(values) != np.signbit(trivial)  # a zero of the other sign may be what matters
@@ -97,14 +97,14 @@ class Shrinker:
             changed = flat.copy()
             changed[group] = new
             trial = {**inputs, name: changed.reshape(inputs[name].shape)}
-            if self._still(trial):
+            if self._still_fails(trial):
                 inputs = trial
             elif len(group) > 1:
                 waiting += reversed(np.array_split(group, [len(group) // 2]))
         return inputs
 
 
-def _trivial(domain: Domain) -> Any:
+def _find_trivial(domain: Domain) -> Any:
     """The value that says nothing: zero, or what is nearest to it in the valid range; on for a mask."""
     value = 1.0 if domain.role == "mask" else 0.0
     if domain.valid is not None:
@@ -112,7 +112,7 @@ def _trivial(domain: Domain) -> Any:
     return np.asarray(value).astype(domain.dtype)
 
 
-def _rounded(values: Array, change: Change, domain: Domain) -> Array:
+def _apply_change(values: Array, change: Change, domain: Domain) -> Array:
     """Finite values changed, inside the valid range."""
     low, high = (domain.valid.low, domain.valid.high) if domain.valid is not None else (-np.inf, np.inf)
     wide = values.astype(np.float64)
@@ -121,7 +121,7 @@ def _rounded(values: Array, change: Change, domain: Domain) -> Array:
         return np.asarray(kept.astype(values.dtype))
 
 
-def _significant(values: Array, digits: int) -> Array:
+def _round_digits(values: Array, digits: int) -> Array:
     """Rounded to some significant digits."""
     magnitude = np.floor(np.log10(np.maximum(np.abs(values), 1e-300)))
     step = 10.0 ** (magnitude - digits + 1)
@@ -138,32 +138,32 @@ ROUNDINGS: dict[bool, tuple[Change, ...]] = {
     True: (
         np.sign,
         *(lambda values, share=share: np.where(np.abs(values) > 1, values * share, values) for share in LOWERED),
-        *(partial(_significant, digits=digits) for digits in (1, 2, 3, 4, 6)),
+        *(partial(_round_digits, digits=digits) for digits in (1, 2, 3, 4, 6)),
     ),
 }
 
 
 def show_in_full(inputs: Arrays, limit: int = ONE_LINE) -> str | None:
     """The inputs as one line of text; None where they do not fit."""
-    text = ", ".join(f"{name} = {_text(array, limit)}" for name, array in inputs.items())
+    text = ", ".join(f"{name} = {_show_array(array, limit)}" for name, array in inputs.items())
     return text if len(text) <= limit else None
 
 
-def _text(array: Array, limit: int) -> str:
+def _show_array(array: Array, limit: int) -> str:
     """Every number, or what most of them are and where the others stand."""
-    if array.size <= limit // 2 and len(dense := _nested(array)) <= limit // 2:
+    if array.size <= limit // 2 and len(dense := _show_nested(array)) <= limit // 2:
         return dense
     values, counts = np.unique(array, return_counts=True)
     common = values[counts.argmax()]
     others = np.argwhere(array != common)
-    places = ", ".join(f"{_number(array[tuple(place)])} at {place.tolist()}" for place in others[:limit])
-    return f"{_number(common)} in {list(array.shape)}" + (f" but {places}" if places else "")
+    places = ", ".join(f"{_show_number(array[tuple(place)])} at {place.tolist()}" for place in others[:limit])
+    return f"{_show_number(common)} in {list(array.shape)}" + (f" but {places}" if places else "")
 
 
-def _number(value: Any) -> str:
+def _show_number(value: Any) -> str:
     # By its text: a float32 of 0.1 would be shown as 0.100000001.
     return f"{float(str(value)):.9g}" if np.asarray(value).dtype.kind == "f" else str(value.item())
 
 
-def _nested(array: Array) -> str:
-    return "[" + ", ".join(map(_nested, array)) + "]" if array.ndim else _number(array[()])
+def _show_nested(array: Array) -> str:
+    return "[" + ", ".join(map(_show_nested, array)) + "]" if array.ndim else _show_number(array[()])

@@ -28,20 +28,20 @@ NEAR_ZERO = 1e-6
 TOO_LARGE = 50_000_000
 
 
-def _argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], index: int, name: str, default: Any) -> Any:
+def _read_argument(args: tuple[Any, ...], kwargs: Mapping[str, Any], index: int, name: str, default: Any) -> Any:
     return args[index] if len(args) > index else kwargs.get(name, default)
 
 
-def _at(*places: float) -> Levels:
+def _watch_at(*places: float) -> Levels:
     return lambda x, given: [(x, place) for place in places]
 
 
-def _given(*limits: tuple[int, str, float | None]) -> Levels:
+def _watch_given(*limits: tuple[int, str, float | None]) -> Levels:
     """Places that the call itself names: their position, name and default."""
     return lambda x, given: [(x, place) for limit in limits if (place := given(*limit)) is not None]
 
 
-def _near_zero(index: int) -> Levels:
+def _watch_near_zero(index: int) -> Levels:
     """Poles: whether the size of an argument comes down to nothing."""
 
     def levels(x: Any, given: Given) -> list[tuple[Any, Any]]:
@@ -51,26 +51,28 @@ def _near_zero(index: int) -> Levels:
     return levels
 
 
-PAIR = _given((1, "other", None))
+PAIR = _watch_given((1, "other", None))
 # Functions of PyTorch that change their behaviour somewhere, and where.
 DECISIONS: dict[str, Levels] = {
-    **dict.fromkeys(("relu", "leaky_relu", "elu", "selu", "celu", "prelu", "abs", "sign", "floor", "trunc"), _at(0.0)),
-    **dict.fromkeys(("round", "ceil", "frac"), _at(0.0)),
-    "relu6": _at(0.0, 6.0),
-    **dict.fromkeys(("hardswish", "hardsigmoid"), _at(-3.0, 3.0)),
-    "hardtanh": _given((1, "min_val", -1.0), (2, "max_val", 1.0)),
-    **dict.fromkeys(("clamp", "clip"), _given((1, "min", None), (2, "max", None))),
+    **dict.fromkeys(
+        ("relu", "leaky_relu", "elu", "selu", "celu", "prelu", "abs", "sign", "floor", "trunc"), _watch_at(0.0)
+    ),
+    **dict.fromkeys(("round", "ceil", "frac"), _watch_at(0.0)),
+    "relu6": _watch_at(0.0, 6.0),
+    **dict.fromkeys(("hardswish", "hardsigmoid"), _watch_at(-3.0, 3.0)),
+    "hardtanh": _watch_given((1, "min_val", -1.0), (2, "max_val", 1.0)),
+    **dict.fromkeys(("clamp", "clip"), _watch_given((1, "min", None), (2, "max", None))),
     **dict.fromkeys(("clamp_min", "clamp_max", "threshold"), PAIR),
     "softplus": lambda x, given: [(x, given(2, "threshold", 20.0) / given(1, "beta", 1.0))],
     **dict.fromkeys(("hardshrink", "softshrink"), lambda x, given: [(x, width := given(1, "lambd", 0.5)), (x, -width)]),
     **dict.fromkeys(("gt", "lt", "ge", "le", "eq", "ne", "greater", "less"), PAIR),
     **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), PAIR),
-    **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal"), _near_zero(0)),
-    **dict.fromkeys(("div", "truediv", "true_divide", "divide"), _near_zero(1)),
-    **dict.fromkeys(("norm", "normalize", "vector_norm"), _near_zero(0)),  # nothing where a whole row is
-    **dict.fromkeys(("exp", "expm1", "exp2"), _at(88.8, -104.0)),
-    **dict.fromkeys(("softmax", "log_softmax", "logsumexp", "sigmoid", "logsigmoid"), _at(17.0, -17.0)),
-    **dict.fromkeys(("tanh", "gelu", "silu"), _at(17.0, -17.0)),
+    **dict.fromkeys(("log", "log2", "log10", "sqrt", "rsqrt", "reciprocal"), _watch_near_zero(0)),
+    **dict.fromkeys(("div", "truediv", "true_divide", "divide"), _watch_near_zero(1)),
+    **dict.fromkeys(("norm", "normalize", "vector_norm"), _watch_near_zero(0)),  # nothing where a whole row is
+    **dict.fromkeys(("exp", "expm1", "exp2"), _watch_at(88.8, -104.0)),
+    **dict.fromkeys(("softmax", "log_softmax", "logsumexp", "sigmoid", "logsigmoid"), _watch_at(17.0, -17.0)),
+    **dict.fromkeys(("tanh", "gelu", "silu"), _watch_at(17.0, -17.0)),
 }
 
 
@@ -96,7 +98,7 @@ class _Watch(TorchFunctionMode):
         levels = DECISIONS.get(name)
         if levels is not None and args and isinstance(args[0], torch.Tensor):
             index = self._counts[name] = self._counts.get(name, -1) + 1
-            for i, (value, place) in enumerate(levels(args[0], partial(_argument, args, kwargs or {}))):
+            for i, (value, place) in enumerate(levels(args[0], partial(_read_argument, args, kwargs or {}))):
                 if _watchable(value, place):
                     self._note(f"{name}#{index}.{i}", value - place)
             hit = HITS.get(name)
@@ -116,7 +118,7 @@ def _watchable(value: Any, place: Any) -> bool:
     return bool(numeric and fits and 0 < value.numel() < TOO_LARGE)
 
 
-def _unheard(one: Any, tensor: torch.Tensor) -> None:
+def _ignore(one: Any, tensor: torch.Tensor) -> None:
     """Nobody listens."""
 
 
@@ -134,7 +136,7 @@ class ModuleWatcher:
             seen.update(list_goals(f"module {decision}", difference.detach().double().cpu().numpy()))
 
         with torch.no_grad():
-            self._run(self._leaves(inputs), note=note)
+            self._run(self._make_leaves(inputs), note=note)
         return seen
 
     def results(self, inputs: Arrays) -> dict[int, Floats]:
@@ -149,7 +151,7 @@ class ModuleWatcher:
                 room -= out.numel()
 
         with torch.no_grad():
-            self._run(self._leaves(inputs), result=result)
+            self._run(self._make_leaves(inputs), result=result)
         return kept
 
     def slope(self, inputs: Arrays, goal: str, at_call: tuple[int, float] | None = None) -> dict[str, Floats] | None:
@@ -168,7 +170,7 @@ class ModuleWatcher:
             if at_call is not None and call == at_call[0]:
                 wanted.append(steer(out - at_call[1], side))
 
-        leaves = self._leaves(inputs)
+        leaves = self._make_leaves(inputs)
         floats = {name: leaf.requires_grad_() for name, leaf in leaves.items() if leaf.is_floating_point()}
         with torch.enable_grad():
             self._run(leaves, note, result)
@@ -181,10 +183,10 @@ class ModuleWatcher:
         found = {name: gradient for name, gradient in zip(floats, gradients, strict=True) if gradient is not None}
         return {name: gradient.double().cpu().numpy() for name, gradient in found.items()}
 
-    def _leaves(self, inputs: Arrays) -> dict[str, torch.Tensor]:
+    def _make_leaves(self, inputs: Arrays) -> dict[str, torch.Tensor]:
         return {name: to_torch(inputs[name]) for name in self._subject.inputs.tensors}
 
-    def _run(self, leaves: Mapping[str, torch.Tensor], note: Note = _unheard, result: Result = _unheard) -> None:
+    def _run(self, leaves: Mapping[str, torch.Tensor], note: Note = _ignore, result: Result = _ignore) -> None:
         module = self._subject.module
         try:
             with enter_eval(module), preserve_buffers(module), _Watch(note, result):

@@ -29,7 +29,7 @@ def make_subject(
 ) -> Subject:
     """Put a subject together and check every name against the module's inputs."""
     if specs:
-        args, kwargs = _as_call(module, _inputs_from_specs(module, specs, ranges or {}))
+        args, kwargs = _arrange_call(module, _make_inputs(module, specs, ranges or {}))
     elif inputs is None:
         raise InputError(
             f"{name} comes without example inputs: return (module, example_inputs), or give each input with "
@@ -51,9 +51,9 @@ def make_subject(
     subject = replace(
         _cast(subject),
         asked_dynamic=dynamic is not None,
-        dynamic=_checked(dynamic, known) if dynamic is not None else _default_dynamic(known),
+        dynamic=_check_dims(dynamic, known) if dynamic is not None else _guess_dynamic(known),
     )
-    return _ranged(subject, ranges or {})
+    return _add_ranges(subject, ranges or {})
 
 
 NESTED = "nested", "it padded, with a mask or the lengths"
@@ -79,7 +79,7 @@ def _check_shaped(module: nn.Module, name: str) -> None:
         )
 
 
-def _ranged(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
+def _add_ranges(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
     """A range is one of an input's values or, where it has the name of a dynamic dimension, one of sizes."""
     inputs, sizes = subject.inputs.tensors, subject.sizes()
     unknown = sorted(set(ranges) - set(inputs) - set(sizes))
@@ -114,7 +114,7 @@ def _cast(subject: Subject) -> Subject:
     return replace(subject, args=args, kwargs=kwargs, cast=str(dtype).removeprefix("torch."))
 
 
-def _as_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arrange_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Named inputs as a call: a scripted module takes them by position, in the order of its schema."""
     order = read_script_names(module)
     if order and set(values) == set(order[: len(values)]):
@@ -122,7 +122,7 @@ def _as_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any, ...]
     return (), values
 
 
-def _checked(dynamic: Mapping[str, Mapping[int, str]], known: Mapping[str, torch.Tensor]) -> Dims:
+def _check_dims(dynamic: Mapping[str, Mapping[int, str]], known: Mapping[str, torch.Tensor]) -> Dims:
     checked: dict[str, dict[int, str]] = {}
     for name, dims in dynamic.items():
         rank = known[name].ndim
@@ -133,31 +133,31 @@ def _checked(dynamic: Mapping[str, Mapping[int, str]], known: Mapping[str, torch
     return checked
 
 
-def _default_dynamic(tensors: Mapping[str, torch.Tensor]) -> Dims:
+def _guess_dynamic(tensors: Mapping[str, torch.Tensor]) -> Dims:
     """The first dimension of every input that shares the first input's size there."""
     sizes = {name: tensor.shape[0] for name, tensor in tensors.items() if tensor.ndim}
     return {name: {0: "batch"} for name, size in sizes.items() if size == next(iter(sizes.values()))}
 
 
-def _inputs_from_specs(module: nn.Module, specs: Sequence[InputSpec], ranges: Mapping[str, Range]) -> dict[str, Any]:
-    accepted = _keyword_names(module)
+def _make_inputs(module: nn.Module, specs: Sequence[InputSpec], ranges: Mapping[str, Range]) -> dict[str, Any]:
+    accepted = _list_keywords(module)
     generator = torch.Generator().manual_seed(0)
     values: dict[str, Any] = {}
     for spec in specs:
         if accepted is not None and spec.name not in accepted:
             raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {list_names(accepted)}")
-        values[spec.name] = _example(spec, ranges.get(spec.name), generator)
+        values[spec.name] = _draw_example(spec, ranges.get(spec.name), generator)
     return values
 
 
-def _keyword_names(module: nn.Module) -> list[str] | None:
+def _list_keywords(module: nn.Module) -> list[str] | None:
     if isinstance(module, torch.jit.ScriptModule):
         return read_script_names(module)
     known = read_parameters(module)
     return None if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known) else [p.name for p in known]
 
 
-def _example(spec: InputSpec, valid: Range | None, generator: torch.Generator) -> torch.Tensor:
+def _draw_example(spec: InputSpec, valid: Range | None, generator: torch.Generator) -> torch.Tensor:
     dtype = getattr(torch, spec.dtype, None)
     if not isinstance(dtype, torch.dtype):
         raise InputError(f"--input {spec.name}: {spec.dtype!r} is not a dtype; expected float32, int64, bool, …")

@@ -57,7 +57,7 @@ def watch_draws(forced: float | None = None) -> Iterator[Draws]:
     watch = Draws(forced)
     with ExitStack() as replaced, watch:
         for owner, name in ((owner, name) for owner, names in SOURCES for name in names):
-            replaced.enter_context(patch.object(owner, name, _replaced(watch, owner, name)))
+            replaced.enter_context(patch.object(owner, name, _wrap_draw(watch, owner, name)))
         yield watch
 
 
@@ -67,7 +67,7 @@ SOURCES: tuple[tuple[Any, tuple[str, ...]], ...] = (
 )
 
 
-def _replaced(watch: Draws, owner: Any, name: str) -> Callable[..., Any]:
+def _wrap_draw(watch: Draws, owner: Any, name: str) -> Callable[..., Any]:
     """A function of a generator that says so when it is called."""
     function = getattr(owner, name)
 

@@ -21,33 +21,33 @@ from onnxproof.subject.subject import Subject
 
 def examine(subject: Subject) -> list[Finding]:
     """What is wrong with the module itself, whatever the exporter does."""
-    findings = _train_mode(subject)
+    findings = _examine_mode(subject)
     with enter_eval(subject.module), torch.no_grad():
         before = {name: tensor.detach().clone() for name, tensor in subject.module.named_buffers()}
         fed = subject.copies()
         chance = read_generators()
         with preserve_buffers(subject.module):
-            first = _outputs(subject, fed)
+            first = _collect_outputs(subject, fed)
             # Here, since nothing differs any more once the buffers are put back.
-            findings += _mutation(subject, before, fed)
+            findings += _examine_mutation(subject, before, fed)
         drawn = read_generators() != chance
-        others = [_again(subject), *(_rare(subject) if drawn else [])]
-    random = next(filter(None, (_differing(first, other) for other in others)), {})
-    return findings + (_randomness(subject, random) if random else [])
+        others = [_run_again(subject), *(_run_rare(subject) if drawn else [])]
+    random = next(filter(None, (_find_differing(first, other) for other in others)), {})
+    return findings + (_examine_randomness(subject, random) if random else [])
 
 
-def _rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
+def _run_rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
     """What the module answers when the rarest numbers are drawn."""
     try:
-        return [_again(subject, LOW), _again(subject, HIGH)]
+        return [_run_again(subject, LOW), _run_again(subject, HIGH)]
     except Exception:
         return []  # what it does with plain numbers it may not do while they are watched (torch.cond)
 
 
-def _again(subject: Subject, forced: float | None = None) -> dict[str, torch.Tensor]:
+def _run_again(subject: Subject, forced: float | None = None) -> dict[str, torch.Tensor]:
     """Another run on the same inputs; with a number given, generators give it."""
     with preserve_buffers(subject.module), watch_draws(forced) if forced is not None else nullcontext():
-        return _outputs(subject, subject.copies())
+        return _collect_outputs(subject, subject.copies())
 
 
 STATE = (
@@ -56,7 +56,7 @@ STATE = (
 )
 
 
-def _outputs(subject: Subject, leaves: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
+def _collect_outputs(subject: Subject, leaves: Sequence[torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: tensor.clone() for name, tensor in flatten(subject.call(leaves)).tensors.items()}
 
 
@@ -67,7 +67,7 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def _mutation(subject: Subject, before: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]) -> list[Finding]:
+def _examine_mutation(subject: Subject, before: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]) -> list[Finding]:
     given, now = subject.inputs.tensors, dict(subject.module.named_buffers())
     changed = [name for (name, tensor), after in zip(given.items(), fed, strict=True) if not _same(tensor, after)]
     buffers = [name for name, tensor in before.items() if name not in now or not _same(tensor, now[name])]
@@ -75,11 +75,11 @@ def _mutation(subject: Subject, before: dict[str, torch.Tensor], fed: Sequence[t
         return []
     what = [f"input {name}" for name in changed] + [f"buffer {name}" for name in buffers]
     message = f"a forward in eval mode changes {', '.join(what[:5])}: an ONNX graph cannot"
-    where = _written_at(subject, {*changed, *buffers})
+    where = _find_write(subject, {*changed, *buffers})
     return [found("OX113", message, where=where, evidence={"inputs": changed, "buffers": buffers})]
 
 
-def _written_at(subject: Subject, changed: Collection[str]) -> Where:
+def _find_write(subject: Subject, changed: Collection[str]) -> Where:
     """The first line that writes into an input or a buffer."""
     fed = {name: tensor.clone() for name, tensor in subject.inputs.tensors.items()}
     watched = {**dict(subject.module.named_buffers()), **fed}
@@ -87,7 +87,7 @@ def _written_at(subject: Subject, changed: Collection[str]) -> Where:
     watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
     try:
         with hold_at_rest(subject.module), watch:
-            _outputs(subject, list(fed.values()))
+            _collect_outputs(subject, list(fed.values()))
     except Exception:
         return Where()  # torch.cond does not run while it is watched
     return watch.place
@@ -112,15 +112,15 @@ class _Writes(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def _differing(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> dict[str, dict[str, float]]:
+def _find_differing(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> dict[str, dict[str, float]]:
     """Outputs that two runs on the same input give differently → how far apart."""
-    return {name: _distance(a, second.get(name)) for name, a in first.items() if _far(a, second.get(name))}
+    return {name: _measure_distance(a, second.get(name)) for name, a in first.items() if _far(a, second.get(name))}
 
 
-def _randomness(subject: Subject, differing: dict[str, dict[str, float]]) -> list[Finding]:
+def _examine_randomness(subject: Subject, differing: dict[str, dict[str, float]]) -> list[Finding]:
     """A finding for each of these outputs, with the line that draws random numbers, if one does."""
     with hold_at_rest(subject.module), watch_draws() as watch:
-        _outputs(subject, subject.copies())
+        _collect_outputs(subject, subject.copies())
     if watch.seen:
         (op, place), help = watch.seen[0], None
         why = f"the module is random ({op} draws numbers)"
@@ -134,7 +134,7 @@ def _randomness(subject: Subject, differing: dict[str, dict[str, float]]) -> lis
     ]
 
 
-def _distance(a: torch.Tensor, b: torch.Tensor | None) -> dict[str, float]:
+def _measure_distance(a: torch.Tensor, b: torch.Tensor | None) -> dict[str, float]:
     if b is None or a.shape != b.shape or a.dtype == torch.bool or a.is_complex() or not a.numel():
         return {}
     return {"max_abs": float((a.double() - b.double()).abs().nan_to_num().max())}
@@ -154,7 +154,7 @@ MATTERS = ", where it answers differently; it was exported and verified in eval 
 NO_MATTER = "; it makes no difference for this module"
 
 
-def _train_mode(subject: Subject) -> list[Finding]:
+def _examine_mode(subject: Subject) -> list[Finding]:
     trained = find_trained(subject.module)
     if not trained:
         return []

@@ -13,22 +13,22 @@ def copy_module(module: nn.Module) -> nn.Module:
     try:
         return copy.deepcopy(module)
     except Exception:  # anything may hang on a module, and each thing refuses in its own way
-        return _with_own_tensors(module, {})
+        return _clone_module(module, {})
 
 
-def _with_own_tensors(module: nn.Module, made: dict[int, Any]) -> nn.Module:
+def _clone_module(module: nn.Module, made: dict[int, Any]) -> nn.Module:
     if id(module) in made:
         known: nn.Module = made[id(module)]
         return known
     other = made[id(module)] = copy.copy(module)
     # copy.copy shares these three tables with the original.
-    other._modules = {name: part and _with_own_tensors(part, made) for name, part in module._modules.items()}
-    other._parameters = {name: _cloned(tensor, made) for name, tensor in module._parameters.items()}
-    other._buffers = {name: _cloned(tensor, made) for name, tensor in module._buffers.items()}
+    other._modules = {name: part and _clone_module(part, made) for name, part in module._modules.items()}
+    other._parameters = {name: _clone_tensor(tensor, made) for name, tensor in module._parameters.items()}
+    other._buffers = {name: _clone_tensor(tensor, made) for name, tensor in module._buffers.items()}
     return other
 
 
-def _cloned(tensor: Any, made: dict[int, Any]) -> Any:
+def _clone_tensor(tensor: Any, made: dict[int, Any]) -> Any:
     """A tensor of its own; tied ones stay tied."""
     if tensor is None or id(tensor) in made:
         return made.get(id(tensor))

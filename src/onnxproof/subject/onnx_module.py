@@ -108,7 +108,7 @@ class GraphModule(torch.nn.Module):
     def evaluate(self, arrays: Arrays, onward: Pass = lambda stop, results: results) -> dict[str, Array]:
         """What the graph means: real numbers, rounded where it declares half floats."""
         feed = {name: widen_array(array) for name, array in arrays.items()}
-        return self._exact.run(feed, lambda stop, results: self._narrowed(stop, onward(stop, results)))
+        return self._exact.run(feed, lambda stop, results: self._round_halves(stop, onward(stop, results)))
 
     @property
     def unit(self) -> float:
@@ -120,7 +120,7 @@ class GraphModule(torch.nn.Module):
         """Its tensors, widened."""
         return self._exact.stored
 
-    def _narrowed(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+    def _round_halves(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
         return [
             result.astype(self._narrow[name]).astype(np.float64)
             if name in self._narrow and getattr(result, "dtype", None) == np.float64
@@ -136,16 +136,16 @@ class GraphModule(torch.nn.Module):
         def noise(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
             writers.update(dict.fromkeys(stop.values, stop.op))
             if stop.op == "QuantizeLinear" and writers.get(stop.taken[0]) in LOOKED_UP:
-                return [_stepped(result, generator) for result in results]
+                return [_vary_steps(result, generator) for result in results]
             if stop.op in QUANTIZING:
                 scale = stop.arguments[1] if stop.op == "QuantizeLinear" else results[1]
-                return [_bordering(stop.arguments[0], scale, results[0], generator), *results[1:]]
+                return [_vary_borders(stop.arguments[0], scale, results[0], generator), *results[1:]]
             # A rounding to half floats is left out by kernels that compute in more.
             lossy = stop.op == "Cast" and any(name in self._narrow for name in stop.values)
             if stop.op in EXACT_OPS and not lossy:
                 return results
             named = zip(results, stop.values, strict=False)
-            return [self._moved(result, unit, stop, self._narrow.get(name), generator, lower) for result, name in named]
+            return [self._nudge(result, unit, stop, self._narrow.get(name), generator, lower) for result, name in named]
 
         # What is quantised first is divided by its scale first: a value on the border of two integers may go to either.
         moved = {
@@ -155,7 +155,7 @@ class GraphModule(torch.nn.Module):
         return self._exact.run(moved if lower else arrays, noise)
 
     @staticmethod
-    def _moved(
+    def _nudge(
         result: Any, unit: float, stop: Stop, narrow: np.dtype[Any] | None, generator: np.random.Generator, lower: bool
     ) -> Any:
         """A result with an error that its kernel may make; half floats are rounded once, after sums that are carried in more."""
@@ -174,7 +174,7 @@ class GraphModule(torch.nn.Module):
         return result + generator.uniform(-1, 1, result.shape) * error
 
 
-def _bordering(real: Array, scale: Any, stored: Array, generator: np.random.Generator) -> Array:
+def _vary_borders(real: Array, scale: Any, stored: Array, generator: np.random.Generator) -> Array:
     """Integers of which those on the border of two are either: a kernel's last digits decide."""
     if np.size(scale) != 1 or stored.dtype.kind not in "iu":
         return stored
@@ -187,7 +187,7 @@ def _bordering(real: Array, scale: Any, stored: Array, generator: np.random.Gene
     return np.where(near, np.clip(other, ends.min, ends.max), stored).astype(stored.dtype)
 
 
-def _stepped(stored: Array, generator: np.random.Generator) -> Array:
+def _vary_steps(stored: Array, generator: np.random.Generator) -> Array:
     """Integers of which some are one higher or one lower."""
     if stored.dtype.kind not in "iu":
         return stored

@@ -38,7 +38,7 @@ def flatten(value: Any, root: str = "") -> Flat:
 
 def _walk(value: Any, path: str, tensors: dict[str, torch.Tensor], constants: dict[str, Any]) -> Rebuild:
     if isinstance(value, torch.Tensor):
-        tensors[_unique(path or "output", tensors)] = value
+        tensors[_make_unique(path or "output", tensors)] = value
         return next
     if isinstance(value, (np.ndarray, np.generic)):
         return _walk(torch.as_tensor(value), path, tensors, constants)
@@ -46,7 +46,7 @@ def _walk(value: Any, path: str, tensors: dict[str, torch.Tensor], constants: di
         if value is not None:
             constants[path or "output"] = value
         return lambda leaves: value
-    parts = _parts(value, path)
+    parts = _split(value, path)
     if parts is None:
         raise InputError(
             f"{path or 'the output'} is a {type(value).__module__}.{type(value).__qualname__}: expected tensors, numbers, "
@@ -60,20 +60,20 @@ def _walk(value: Any, path: str, tensors: dict[str, torch.Tensor], constants: di
 Parts = tuple[list[tuple[str, Any]], Callable[[list[Any]], Any]]
 
 
-def _parts(value: Any, path: str) -> Parts | None:
+def _split(value: Any, path: str) -> Parts | None:
     if isinstance(value, Mapping):
-        return _mapping_parts(value, path)
+        return _split_mapping(value, path)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return _field_parts(value, path, value._fields)
+        return _split_fields(value, path, value._fields)
     if isinstance(value, (list, tuple)):
         names = (f"{path}[{i}]" if path else f"output_{i}" for i in range(len(value)))
         return list(zip(names, value, strict=True)), type(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _field_parts(value, path, [field.name for field in dataclasses.fields(value) if field.init])
-    return _pytree_parts(value, path)
+        return _split_fields(value, path, [field.name for field in dataclasses.fields(value) if field.init])
+    return _split_pytree(value, path)
 
 
-def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
+def _split_mapping(value: Mapping[Any, Any], path: str) -> Parts:
     keys, kind = list(value), type(value)
     named = (join_path(path, key) if isinstance(key, str) else f"{path or 'output'}[{key!r}]" for key in keys)
 
@@ -84,12 +84,12 @@ def _mapping_parts(value: Mapping[Any, Any], path: str) -> Parts:
     return [(name, value[key]) for name, key in zip(named, keys, strict=True)], assemble
 
 
-def _field_parts(value: Any, path: str, names: Sequence[str]) -> Parts:
+def _split_fields(value: Any, path: str, names: Sequence[str]) -> Parts:
     children = [(join_path(path, name), getattr(value, name)) for name in names]
     return children, lambda parts: type(value)(**dict(zip(names, parts, strict=True)))
 
 
-def _pytree_parts(value: Any, path: str) -> Parts | None:
+def _split_pytree(value: Any, path: str) -> Parts | None:
     """Types registered with torch's own pytrees (caches of transformers, for example)."""
     from torch.utils import _pytree
 
@@ -106,7 +106,7 @@ def join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _unique(path: str, taken: Mapping[str, Any]) -> str:
+def _make_unique(path: str, taken: Mapping[str, Any]) -> str:
     name, count = path, 2
     while name in taken:
         name, count = f"{path}_{count}", count + 1

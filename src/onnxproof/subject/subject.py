@@ -86,7 +86,7 @@ class Subject:
 
 def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Flat:
     """Flatten positional and keyword inputs, named after the parameters of `forward`."""
-    names = [*_positional_names(module, len(args)), *kwargs]
+    names = [*_name_positional(module, len(args)), *kwargs]
     clash = {name for name in names if names.count(name) > 1}
     if clash:
         raise InputError(
@@ -101,7 +101,7 @@ def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
     return Flat(flat.tensors, flat.constants, rebuild)
 
 
-def _positional_names(module: nn.Module, count: int) -> list[str]:
+def _name_positional(module: nn.Module, count: int) -> list[str]:
     known = read_parameters(module)
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = read_script_names(module) or [p.name for p in known if p.kind in positional]

@@ -76,12 +76,12 @@ def _build(factory: Callable[[], Any], name: str) -> Any:
         return factory()
     except (Exception, SystemExit) as error:
         raise TargetError(
-            f"{name}() raised {type(error).__name__}: {condense(error)}{_raised_at(error)}. "
+            f"{name}() raised {type(error).__name__}: {condense(error)}{_locate_error(error)}. "
             "TARGET is called without arguments and returns a module or (module, example_inputs)"
         ) from error
 
 
-def _raised_at(error: BaseException) -> str:
+def _locate_error(error: BaseException) -> str:
     """The innermost line of the user's own code, else of any."""
     frames = traceback.extract_tb(error.__traceback__)
     ours = Path(__file__).parents[1]

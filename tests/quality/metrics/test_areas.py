@@ -8,7 +8,7 @@ from sklearn import metrics as sk
 
 from onnxproof.quality.intervals import Bootstrap
 from onnxproof.quality.metrics import measure
-from onnxproof.quality.metrics.areas import AUC_CLASSES, _pr_area, _ranked, _roc_area
+from onnxproof.quality.metrics.areas import AUC_CLASSES, _bin_scores, _measure_pr_area, _measure_roc_area
 from quality.scored import binary, scores_of
 
 
@@ -24,9 +24,9 @@ def test_scores_that_are_infinite_are_ranked_too():
 def test_the_areas_of_a_replicate_are_those_of_its_examples():
     labels, logits = binary(300)
     bootstrap = Bootstrap(300, seed=3, replicates=5)
-    places, width = _ranked(logits, 1024)
+    places, width = _bin_scores(logits, 1024)
     counts = bootstrap.totals(bootstrap.sums(places * 2 + labels, None, 2 * width)).reshape(-1, width, 2)
-    roc, pr = (area(counts[:, :, 1], counts[:, :, 0]) for area in (_roc_area, _pr_area))
+    roc, pr = (area(counts[:, :, 1], counts[:, :, 0]) for area in (_measure_roc_area, _measure_pr_area))
     for i in range(5):
         times = np.rint(bootstrap.totals(np.eye(300))[i]).astype(int)
         rows = np.repeat(np.arange(300), times)

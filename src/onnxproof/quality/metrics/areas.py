@@ -24,7 +24,7 @@ def measure_areas(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> N
     replicates: dict[str, dict[str, list[Array]]] = {"roc_auc": {}, "pr_auc": {}}
     for side, answers in scores.sides.items():
         areas = []
-        toward = _class_scores(answers, plan)
+        toward = _split_classes(answers, plan)
         bins = AUC_BINS if len(toward) == 1 else 128
         for k, mine in toward.items():
             truth = scores.labels[:, k] == 1 if scores.labels.ndim == 2 else scores.labels == k
@@ -36,7 +36,7 @@ def measure_areas(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> N
                 continue
             areas.append(pair)
             if len(plan.classes) <= AUC_CLASSES:
-                for name, values in _resampled(mine, truth, bins, bootstrap).items():
+                for name, values in _resample(mine, truth, bins, bootstrap).items():
                     replicates[name].setdefault(side, []).append(values)
                     measured.of_class(plan.classes[k], side, name, bound_middle(values))
         for name in replicates if areas else ():
@@ -45,7 +45,7 @@ def measure_areas(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> N
         measured.bootstrapped(name, {side: np.mean(values, axis=0) for side, values in sides.items()})
 
 
-def _class_scores(answers: Side, plan: Plan) -> dict[int, Array]:
+def _split_classes(answers: Side, plan: Plan) -> dict[int, Array]:
     """Class → scores toward it, for the classes that have scores."""
     if answers.scores is None:
         return {}
@@ -56,15 +56,15 @@ def _class_scores(answers: Side, plan: Plan) -> dict[int, Array]:
     return dict(enumerate(matrix.T))
 
 
-def _resampled(scores: Array, truth: Array, bins: int, bootstrap: Bootstrap) -> dict[str, Array]:
+def _resample(scores: Array, truth: Array, bins: int, bootstrap: Bootstrap) -> dict[str, Array]:
     """The areas of every replicate, from scores in bins."""
-    places, width = _ranked(scores, bins)
+    places, width = _bin_scores(scores, bins)
     counts = bootstrap.totals(bootstrap.sums(np.where(places >= 0, places * 2 + truth, -1), None, 2 * width))
     negative, positive = np.moveaxis(counts.reshape(-1, width, 2), 2, 0)
-    return {"roc_auc": _roc_area(positive, negative), "pr_auc": _pr_area(positive, negative)}
+    return {"roc_auc": _measure_roc_area(positive, negative), "pr_auc": _measure_pr_area(positive, negative)}
 
 
-def _ranked(scores: Array, bins: int) -> tuple[Array, int]:
+def _bin_scores(scores: Array, bins: int) -> tuple[Array, int]:
     """Scores as numbers of bins that hold about equally many, in ascending order; −1 for NaN."""
     known = ~np.isnan(scores)
     finite = scores[known]
@@ -78,14 +78,14 @@ def _ranked(scores: Array, bins: int) -> tuple[Array, int]:
     return places, len(edges) + 1
 
 
-def _roc_area(positive: Array, negative: Array) -> Array:
+def _measure_roc_area(positive: Array, negative: Array) -> Array:
     below = np.cumsum(negative, axis=1) - negative
     top = (positive * (below + negative / 2)).sum(axis=1)
     bottom = positive.sum(axis=1) * negative.sum(axis=1)
     return np.asarray(np.where(bottom > 0, top / np.maximum(bottom, 1), np.nan))
 
 
-def _pr_area(positive: Array, negative: Array) -> Array:
+def _measure_pr_area(positive: Array, negative: Array) -> Array:
     hits, alarms = np.cumsum(positive[:, ::-1], axis=1), np.cumsum(negative[:, ::-1], axis=1)
     precision = hits / np.maximum(hits + alarms, 1)
     total = positive.sum(axis=1)

@@ -37,24 +37,24 @@ def measure_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) 
     _count(scores, measured, bootstrap)
     if plan.scale != "decision":
         measure_areas(scores, measured, bootstrap)
-        measured.means({side: _losses(labels, s, plan) for side, s in scores.sides.items()}, bootstrap)
+        measured.means({side: _measure_losses(labels, s, plan) for side, s in scores.sides.items()}, bootstrap)
         _calibrate(scores, measured, bootstrap)
 
 
 def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     """Everything that follows from how many examples of a class there are, are decided for, and rightly so."""
     plan, width = scores.plan, len(scores.plan.classes)
-    cells = {side: _cells(scores.labels, answers.decisions, plan) for side, answers in scores.sides.items()}
+    cells = {side: _assign_cells(scores.labels, answers.decisions, plan) for side, answers in scores.sides.items()}
     sums = {side: np.hstack([bootstrap.sums(part, None, width) for part in mine]) for side, mine in cells.items()}
     counts = Resampled(bootstrap, sums)
     for side in sums:
-        _per_class(measured, side, counts, plan)
-    for metric, (rate, average) in _averages(plan).items():
+        _measure_classes(measured, side, counts, plan)
+    for metric, (rate, average) in _list_averages(plan).items():
         interval = plan.task != "multilabel" or average == "macro"
         measured.estimate(metric, counts, average_classes(rate, average, plan), interval=interval)
 
 
-def _cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, Array, Array]:
+def _assign_cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, Array, Array]:
     """The classes that are rightly decided for, decided for, and true; −1 for none."""
     width = len(plan.classes)
     if plan.task != "multilabel":
@@ -64,10 +64,10 @@ def _cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, Array, A
     return right, decided, true
 
 
-def _per_class(measured: Measured, side: str, counts: Resampled, plan: Plan) -> None:
+def _measure_classes(measured: Measured, side: str, counts: Resampled, plan: Plan) -> None:
     right, decided, support = np.split(counts.whole[side][0].astype(int), 3)
-    rates = _rates(right, decided, support)
-    f1 = _rates(*np.split(counts.replicates[side], 3, axis=1))["f1"]
+    rates = _measure_rates(right, decided, support)
+    f1 = _measure_rates(*np.split(counts.replicates[side], 3, axis=1))["f1"]
     for k, name in enumerate(plan.classes):
         entry = measured.per_class.setdefault(name, {"support": int(support[k])})
         entry[side] = {rate: float(values[k]) for rate, values in rates.items()}
@@ -80,7 +80,7 @@ def _per_class(measured: Measured, side: str, counts: Resampled, plan: Plan) -> 
         measured.proportion(side, "recall", right[p], support[p])
 
 
-def _rates(right: Array, decided: Array, support: Array) -> dict[str, Array]:
+def _measure_rates(right: Array, decided: Array, support: Array) -> dict[str, Array]:
     return {
         "precision": right / np.maximum(decided, 1),
         "recall": right / np.maximum(support, 1),
@@ -88,7 +88,7 @@ def _rates(right: Array, decided: Array, support: Array) -> dict[str, Array]:
     }
 
 
-def _averages(plan: Plan) -> dict[str, tuple[str, str]]:
+def _list_averages(plan: Plan) -> dict[str, tuple[str, str]]:
     """Metric → the rate, and how its values for the classes are averaged."""
     if plan.task == "multilabel":
         kinds = {"macro": "", "micro": "_micro", "weighted": "_weighted"}
@@ -105,7 +105,7 @@ def average_classes(rate: str, average: str, plan: Plan) -> Statistic:
         right, decided, support = np.split(sums, 3, axis=1)
         if average == "micro":
             right, decided, support = (part.sum(axis=1, keepdims=True) for part in (right, decided, support))
-        values = _rates(right, decided, support)[rate]
+        values = _measure_rates(right, decided, support)[rate]
         weights = {
             "micro": np.ones_like(right),
             # A class that is only ever wrongly decided for counts.
@@ -119,7 +119,7 @@ def average_classes(rate: str, average: str, plan: Plan) -> Statistic:
     return statistic
 
 
-def _losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:
+def _measure_losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:
     """Log-loss and Brier's score of every example."""
     if answers.scores is None:
         assert answers.true is not None  # kept where scores are not
@@ -138,7 +138,7 @@ def _losses(labels: Array, answers: Side, plan: Plan) -> dict[str, Array]:
     return {name: values.mean(axis=1) if values.ndim == 2 else values for name, values in losses.items()}
 
 
-def _confidence(labels: Array, answers: Side, plan: Plan) -> tuple[Array, Array]:
+def _read_confidence(labels: Array, answers: Side, plan: Plan) -> tuple[Array, Array]:
     """What calibration compares: a probability, and whether it came true.
 
     For a multiclass task the probability of the decision, else those of the positive class or of each label.
@@ -154,7 +154,7 @@ def _calibrate(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None
     """How far probabilities are from how often they come true, all labels together, and per bin that is not empty."""
     sums = {}
     for side, answers in scores.sides.items():
-        p, hit = _confidence(scores.labels, answers, scores.plan)
+        p, hit = _read_confidence(scores.labels, answers, scores.plan)
         with np.errstate(invalid="ignore"):
             places = np.clip((p * CALIBRATION_BINS).astype(np.int64), 0, CALIBRATION_BINS - 1)
         cells = np.where(np.isfinite(p), places, -1)

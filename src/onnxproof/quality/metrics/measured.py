@@ -32,7 +32,7 @@ class Measured:
     def proportion(self, side: str, metric: str, successes: int, n: int) -> None:
         """Note a share with Wilson's interval."""
         self.put(side, metric, successes / max(n, 1))
-        self._interval(metric, side, bound_proportion(successes, n)[1:], "wilson")
+        self._put_interval(metric, side, bound_proportion(successes, n)[1:], "wilson")
 
     def estimate(self, metric: str, sums: Resampled, statistic: Statistic, *, interval: bool = True) -> None:
         """Note a statistic of all examples, and its intervals."""
@@ -56,11 +56,11 @@ class Measured:
         """Note the intervals of a paired bootstrap; a share keeps Wilson's and gets the difference."""
         for side, pair in bound_paired(replicates).items():
             if side == "difference" or self.intervals.get(metric, {}).get("method") != "wilson":
-                self._interval(metric, side, pair, "bootstrap")
+                self._put_interval(metric, side, pair, "bootstrap")
 
     def of_class(self, name: str, side: str, metric: str, ends: tuple[float, float]) -> None:
         """Note the interval of a metric of one class."""
         self.per_class[name][side] |= {f"{metric}_low": ends[0], f"{metric}_high": ends[1]}
 
-    def _interval(self, metric: str, side: str, pair: tuple[float, float], method: str) -> None:
+    def _put_interval(self, metric: str, side: str, pair: tuple[float, float], method: str) -> None:
         self.intervals.setdefault(metric, {"method": method})[side] = list(pair)

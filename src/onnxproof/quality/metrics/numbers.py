@@ -29,14 +29,14 @@ def measure_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) ->
             measured.put(side, "r2", sk.r2_score(labels, given))
         if labels.any():
             measured.put(side, "relative_error", mae / float(np.abs(labels).mean()))
-        sums[side] = _error_sums(labels, given, bootstrap)
+        sums[side] = _sum_errors(labels, given, bootstrap)
     counts = Resampled(bootstrap, sums)
     for metric, statistic in _ERRORS.items():
         if metric in measured.values["baseline"]:
             measured.bootstrapped(metric, {side: statistic(mine) for side, mine in counts.replicates.items()})
 
 
-def _error_sums(labels: Array, given: Array, bootstrap: Bootstrap) -> Sums:
+def _sum_errors(labels: Array, given: Array, bootstrap: Bootstrap) -> Sums:
     """Per block: count, |error|, error², |label|, label, label²; means over columns."""
     cells = np.zeros(len(labels), np.int64)
     error = given - labels

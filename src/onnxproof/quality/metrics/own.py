@@ -25,12 +25,12 @@ def measure_custom(texts: Sequence[str], scores: Scores, measured: Measured, see
                 f"--metric {text} is a {type(function).__name__}; expected a function(labels, scores) -> float"
             )
         for side, answers in scores.sides.items():
-            measured.put(side, name, _called(function, text, scores.labels, answers.scores))
+            measured.put(side, name, _call(function, text, scores.labels, answers.scores))
         if scores.n <= CUSTOM_ROWS:
-            measured.bootstrapped(name, _resampled(function, text, scores, seed))
+            measured.bootstrapped(name, _resample(function, text, scores, seed))
 
 
-def _called(function: Callable[..., Any], text: str, labels: Array, scores: Array | None) -> float:
+def _call(function: Callable[..., Any], text: str, labels: Array, scores: Array | None) -> float:
     if scores is None:
         raise InputError(f"--metric {text}: too many classes, scores of single examples are not kept")
     try:
@@ -39,11 +39,11 @@ def _called(function: Callable[..., Any], text: str, labels: Array, scores: Arra
         raise InputError(f"--metric {text} raised {type(error).__name__}: {error}") from error
 
 
-def _resampled(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, Floats]:
+def _resample(function: Callable[..., Any], text: str, scores: Scores, seed: int) -> dict[str, Floats]:
     generator = np.random.default_rng(seed)
     draws = [generator.integers(0, scores.n, scores.n) for _ in range(CUSTOM_REPLICATES)]
     return {
-        side: np.array([_called(function, text, scores.labels[rows], answers.scores[rows]) for rows in draws])
+        side: np.array([_call(function, text, scores.labels[rows], answers.scores[rows]) for rows in draws])
         for side, answers in scores.sides.items()
-        if answers.scores is not None  # _called has checked it
+        if answers.scores is not None  # _call has checked it
     }

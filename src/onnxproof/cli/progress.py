@@ -17,6 +17,7 @@ STAGES = {
     "examine": "examining the module",
     "export": "exporting",
     "session": "building the session",
+    "screen": "looking at more sizes and ids",
     "search": "searching",
     "locate": "looking for the cause",
     "evaluate": "evaluating",

@@ -148,6 +148,11 @@ class Verifier:
         """Module's output → graph's output, once a case was run."""
         return self._outputs.pairs if self._outputs is not None else {}
 
+    @property
+    def spent(self) -> float:
+        """The work of all cases so far, in seconds."""
+        return self._forwards
+
     def again(self, listener: Listener, effort: Effort) -> Verifier:
         """The same session and the same truth, for another purpose."""
         other = copy.copy(self)

@@ -18,6 +18,7 @@ STAGES = {
     "export": "exporting",
     "session": "building the session",
     "screen": "looking at more sizes and ids",
+    "trial": "trying every operator by itself",
     "search": "searching",
     "locate": "looking for the cause",
     "evaluate": "evaluating",

@@ -24,6 +24,7 @@ from onnxproof.cases.supply import Supply
 from onnxproof.diagnosis.failures import find_named_node
 from onnxproof.errors import FindingError, Rejected, list_names
 from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
@@ -386,6 +387,11 @@ class Verifier:
             replace(c, cost=measure_cost(known[c.output], meaning[c.output])) if c.output in known else c
             for c in comparisons
         ]
+
+    @property
+    def evaluator(self) -> Evaluator | None:
+        """What evaluates the graph in float64, where that can be done."""
+        return self._exact.evaluator if self._exact is not None else None
 
     @cached_property
     def _exact(self) -> GraphInFloat64 | None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-from onnxproof.parity.verification import SILENT
-from onnxproof.pipeline.events import Compared, Emit, Entered, Hit
-from onnxproof.pipeline.locating import SEARCHED
+from onnxproof.pipeline.events import Emit, Entered
+from onnxproof.pipeline.searching import make_searcher, make_told
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.search import Search
 from onnxproof.request.request import Request
-from onnxproof.search.attempts import Attempts, Told
+from onnxproof.search.attempts import Attempts
 from onnxproof.search.look import Look
 from onnxproof.search.screen import Screen
 
@@ -21,17 +19,10 @@ def run_screen(emit: Emit, request: Request, artifact: Artifact, look: Look, *, 
     """Look at every size and every id once; emits the failing case and its file, if there is one."""
     emit(Entered("screen"))
     settings = request.verify
-    listener = replace(SILENT, stage=lambda case, stage: emit(Entered(stage, case)))
-    verifier = shop.verifier(request, artifact, listener, SEARCHED, stateful=stateful)
-    told = Told(
-        hit=lambda case, file: emit(Hit(case, file)),
-        case=lambda result: emit(Compared(result)),
-        searched=lambda outcome: None,
-    )
-    attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), told)
+    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop)
+    attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), make_told(emit))
+    screen = Screen(verifier, settings.seed, shop.spent, lambda case, stage: emit(Entered(stage, case)))
     try:
-        Screen(verifier, settings.seed, shop.spent, listener.stage).run(
-            attempts.attempt, lambda find: attempts.tell(Search(0.0), find)
-        )
+        screen.run(attempts.attempt, lambda find: attempts.tell(Search(0.0), find))
     finally:
         attempts.close()

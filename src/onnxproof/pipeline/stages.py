@@ -174,6 +174,12 @@ class Screen(Stage):
         return False
 
 
+class Trial(Screen):
+    """Every piece of the graph on values of its own; where one differs, an input of the model that shows it."""
+
+    name, work = "trial", "onnxproof.pipeline.trying:run_trials"
+
+
 class Search(Stage):
     """Look for an input on which the sides part, where the planned cases left something to find."""
 
@@ -271,7 +277,7 @@ class Weigh(Stage):
 
 
 # The run, in order.
-STAGES: tuple[Stage, ...] = (Export(), Verify(), Screen(), Search(), Locate(), Evaluate(), Bench(), Weigh())
+STAGES: tuple[Stage, ...] = (Export(), Verify(), Screen(), Trial(), Search(), Locate(), Evaluate(), Bench(), Weigh())
 
 
 def list_stages(request: Request) -> tuple[Stage, ...]:

@@ -19,8 +19,10 @@ from onnxproof.search.sweeps import Sweeps
 from onnxproof.tensors.arrays import Array
 
 # Seconds of work that the screen always has, and its share of the work of the planned cases.
-GRACE = 0.12
+GRACE = 0.2
 SHARE = 0.1
+# Seconds for making an input and for each of its elements, besides the forwards.
+MADE, ELEMENT = 3e-4, 4e-8
 # Rows of an input that holds ids.
 ROWS = 2048
 # A difference, over the scale of what stands around it, from which on an answer looks different.
@@ -79,7 +81,7 @@ class Screen:
     def _looks_different(self, name: str, inputs: Inputs) -> bool:
         verifier = self._verifier
         elements = sum(array.size for array in inputs.values())
-        self._left -= 2 * verifier.work.forward(elements)
+        self._left -= 2 * verifier.work.forward(elements) + MADE + ELEMENT * elements
         self.inputs += 1
         self._enter(name, BASELINE)
         try:

@@ -15,7 +15,7 @@ from onnxproof.tensors.arrays import Arrays
 MOST_ELEMENTS = 20_000_000
 
 
-class TooLarge(Exception):
+class TooLarge(MemoryError):
     """The values of the module do not fit."""
 
 

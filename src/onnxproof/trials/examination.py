@@ -9,6 +9,7 @@ import numpy as np
 
 from onnxproof.cases import shapes
 from onnxproof.cases.plan import Inputs, make_case
+from onnxproof.cases.values import FAIR_LIMIT
 from onnxproof.errors import Rejected
 from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.widening import widen_array
@@ -16,13 +17,14 @@ from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.verification import Verifier
 from onnxproof.proof.trials import Latent, Trials
 from onnxproof.request.specs import Range
-from onnxproof.search.mutate import FAIR
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.trials.calls import TooLarge, record
 from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, show_values
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.trial import SMOOTH, Difference, Trial
 
+# What floats of an input may be that declares no range.
+FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
 # The two kinds of inputs that are recorded: what is the same on both is the same.
 RECORDED = ("normal", "mixed")
 # Seconds of work that trials always have, and their share of the work of the planned cases.

@@ -24,6 +24,24 @@ from onnxproof.trials.calls import Program
 LARGEST = 60
 # Two values are one up to this, relative to the largest: float32 constants cost less.
 SAME = 1e-6
+# Calls and operators that give what they take, where shape and dtype stay.
+COPYING = {
+    *(
+        "view",
+        "_unsafe_view",
+        "reshape",
+        "clone",
+        "detach",
+        "alias",
+        "_to_copy",
+        "contiguous",
+        "expand",
+        "lift_fresh",
+        "slice",
+    ),
+    *("lift_fresh_copy", "copy_", "squeeze", "unsqueeze", "permute", "native_dropout", "_reshape_alias"),
+}
+COPIES = {"Identity", "Reshape", "Cast", "Expand", "Dropout", "Slice", "Squeeze", "Unsqueeze", "Flatten"}
 # What they give depends on sizes alone.
 SIZES = {"Shape", "Size"}
 
@@ -148,23 +166,57 @@ def show_values(evaluator: Evaluator, given: Arrays) -> dict[str, Array]:
 def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed: Mapping[str, str]) -> dict[str, int]:
     """A value of the graph → the program's that is the same number for number.
 
-    Of several the first that is not taken: what changes nothing on these inputs (a clamp) has the value of what comes before it.
+    What changes nothing on these inputs (a clamp) has the value of what comes before it: such values are paired in their order where
+    both sides have as many, else the first of them alone.
     """
-    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
-    arrays = [to_numpy(tensor) for tensor in program.values]
-    for number, array in enumerate(arrays):
-        groups[array.shape, array.dtype.kind].append(number)
     common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
-    taken = set(common.values())
+    arrays = {n: to_numpy(tensor) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
+    classes = _Classes()
+    numbers, names = defaultdict[int, list[int]](list), defaultdict[int, list[str]](list)
+    for number, array in arrays.items():
+        if number not in common.values():
+            numbers[classes.find(array)].append(number)
+    copies = {
+        name for step in evaluator.steps if step.op in COPIES for name in step.gives if _is_same_shape(step, values)
+    }
     for name, value in values.items():
-        if name in common or not value.size:
-            continue
-        alike = (n for n in groups[value.shape, value.dtype.kind] if n not in taken and _same(arrays[n], value))
-        found = next(alike, None)
-        if found is not None:
-            common[name] = found
-            taken.add(found)
+        if name not in common and name not in copies and value.size:
+            names[classes.find(value)].append(name)
+    for which, own in names.items():
+        alike = numbers[which]
+        common.update(zip(own, alike, strict=True) if len(own) == len(alike) else zip(own[:1], alike[:1], strict=False))
     return common
+
+
+class _Classes:
+    """Arrays that are the same have the same number."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], list[tuple[int, Array]]] = defaultdict(list)
+        self._count = 0
+
+    def find(self, array: Array) -> int:
+        group = self._known[array.shape, array.dtype.kind]
+        for which, other in group:
+            if _same(other, array):
+                return which
+        self._count += 1
+        group.append((self._count, array))
+        return self._count
+
+
+def _is_copy(program: Program, number: int) -> bool:
+    """Whether a value is another one under a new number."""
+    call = program.calls[program.writer[number]] if number in program.writer else None
+    if call is None or not call.takes or call.func.overloadpacket.__name__ not in COPYING:
+        return False
+    before, value = program.values[call.takes[0]], program.values[number]
+    return before.shape == value.shape and before.dtype == value.dtype
+
+
+def _is_same_shape(step: Step, values: Arrays) -> bool:
+    before, after = values.get(step.takes[0]) if step.takes else None, values.get(step.gives[0])
+    return before is not None and after is not None and before.shape == after.shape and before.dtype == after.dtype
 
 
 def keep_common(common: Mapping[str, int], values: Arrays, program: Program) -> dict[str, int]:

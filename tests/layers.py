@@ -25,7 +25,7 @@ LAYERS = (
     ("inputs", ("cases",)),
     ("numbers", ("parity",)),
     ("opinions", ("policy",)),
-    ("stages", ("lints", "blame", "search", "latency", "quality")),
+    ("stages", ("lints", "blame", "search", "trials", "latency", "quality")),
     ("elsewhere", ("integrations",)),
     ("the run", ("pipeline",)),
     ("again, with other settings", ("heal",)),

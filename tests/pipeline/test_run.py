@@ -25,13 +25,12 @@ def run_of(*cases, search=1.0, observed=(), policy=None) -> Run:
     ("run", "worth"),
     [
         (run_of(GOOD), True),
-        (run_of(GOOD, search=0.0), False),
         (run_of(), False),
         (run_of(GOOD, BAD), False),
         (run_of(GOOD, BAD, policy=Policy(accept={"OX201": "known"})), True),
         (run_of(GOOD, observed=[found("OX102", "in train mode", severity="review")]), True),
     ],
-    ids=["all well", "not asked for", "nothing was compared", "found already", "accepted", "only to be reviewed"],
+    ids=["all well", "nothing was compared", "found already", "accepted", "only to be reviewed"],
 )
 def test_a_search_follows_cases_that_found_nothing_grave(run, worth):
     assert run.worth_searching() is worth

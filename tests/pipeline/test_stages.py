@@ -64,7 +64,17 @@ def compared(name: str) -> events.Compared:
 
 
 def test_the_order_of_the_run():
-    assert [stage.name for stage in STAGES] == ["export", "verify", "search", "locate", "evaluate", "bench", "weigh"]
+    assert [stage.name for stage in STAGES] == [
+        "export",
+        "verify",
+        "screen",
+        "trial",
+        "search",
+        "locate",
+        "evaluate",
+        "bench",
+        "weigh",
+    ]
     everything = build_request("prove", {"data": "x.npz", "bench": True})
     _, script = go(everything, export=EXPORTED, bench=[(events.ToWeigh(["pytorch", "onnxruntime"], []),)])
     assert [name for name, _ in script.told] == ["export", "verify", "evaluate", "bench", "weigh", "weigh"]
@@ -144,7 +154,7 @@ def test_what_goes_wrong_in_a_search_is_told_and_the_run_goes_on():
     verify = [(PLAN, events.Compared(result))]
     collected, script = go(request, export=EXPORTED, verify=verify, search=[(ValueError("no luck"),)])
     assert [f.code for f in collected.known.findings] == ["OX007"]
-    assert [name for name, _ in script.told] == ["export", "verify", "search", "evaluate"]
+    assert [name for name, _ in script.told] == ["export", "verify", "screen", "trial", "search", "evaluate"]
 
 
 def test_what_goes_wrong_elsewhere_ends_the_run():

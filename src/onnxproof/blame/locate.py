@@ -13,6 +13,7 @@ from onnxproof.blame import session_values
 from onnxproof.blame.align import ENOUGH, SOME, list_values, share_by_name, share_by_structure
 from onnxproof.blame.capture import Captured, capture, compute_truth, trace_outputs
 from onnxproof.blame.nodes import WORTH_TELLING, Introduced, find_worst, follow, measure_distance
+from onnxproof.blame.piece import name_piece
 from onnxproof.blame.provenance import Provenance
 from onnxproof.blame.reproduce import reproduce_culprits
 from onnxproof.blame.runtime import PARTED, WAY, Runtime
@@ -122,14 +123,23 @@ class Locator:
             return replace(blamed(inputs, every), aligned=aligned.how)
         stage = self._find_step(inputs, truth, culprits, aligned)
         culprits = self._rank_culprits(culprits, feed, known)
+        fresh = self._fresh if aligned.how == "name" else None
+        shown = reproduce_culprits(self._graph, culprits, known, every, self._runtime.out)
         return Blame(
             stage,
-            reproduce_culprits(self._graph, culprits, known, every, self._runtime.out),
+            tuple(name_piece(self._graph, one, Layered(known, feed), fresh) for one in shown),
             removed=self._list_removed(culprits[0]) if stage == "simplify" else (),
             path=self._trace_way(feed, known, found),
             births=self._runtime.births(inputs),
             aligned=aligned.how,
         )
+
+    @property
+    def _fresh(self) -> Graph | None:
+        """A right graph of the same exporter."""
+        if self._other is not None or self._captured is None:
+            return self._other
+        return self._captured.simplified or self._captured.translated
 
     def _pick_evaluator(self, graph: Graph) -> Evaluator:
         if graph not in self._evaluators:

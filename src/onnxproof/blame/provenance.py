@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -51,7 +51,13 @@ class Provenance:
         for one in sorted((f for f in found if f.error > least), key=lambda f: -f.error):
             worst.setdefault(one.node, one)
         nodes = {label_node(node): node for node in self.graph.nodes}
-        return [self._make_culprit(one, nodes.get(one.node)) for one in list(worst.values())[:SHOWN]]
+        told = [self._own_node(one, nodes) for one in list(worst.values())[:SHOWN]]
+        return [self._make_culprit(one, nodes.get(one.node)) for one in told]
+
+    def _own_node(self, one: Introduced, nodes: Container[str]) -> Introduced:
+        """As the file names it: the evaluator writes some operators out (HardSwish), and has nodes of its own then."""
+        writer = self.graph.writer(one.value) if one.node not in nodes else None
+        return one if writer is None else replace(one, node=label_node(writer), op=writer.op_type)
 
     def _make_culprit(self, one: Introduced, node: ir.Node | None) -> Culprit:
         origin = self._find_origin(one.node, one.value)

@@ -17,6 +17,8 @@ STAGES = {
     "examine": "examining the module",
     "export": "exporting",
     "session": "building the session",
+    "screen": "looking at more sizes and ids",
+    "trial": "trying every operator by itself",
     "search": "searching",
     "locate": "looking for the cause",
     "evaluate": "evaluating",

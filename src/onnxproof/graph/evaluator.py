@@ -37,6 +37,16 @@ class Stop:
     """The names of what it takes."""
 
 
+@dataclass(frozen=True)
+class Step:
+    """One node, what it takes (its subgraphs included) and what it gives."""
+
+    node: onnx.NodeProto
+    op: str
+    takes: tuple[str, ...]
+    gives: tuple[str, ...]
+
+
 # What goes on in place of a node's results: the same ones, by whoever only looks.
 Pass = Callable[[Stop, Sequence[Any]], Sequence[Any]]
 # What goes on where a node raises; None ends the run there.
@@ -82,6 +92,21 @@ class Evaluator:
                 for name in done:
                     values.pop(name, None)
         return {name: np.asarray(values[name]) for name in self.outputs if name in values}
+
+    @property
+    def steps(self) -> list[Step]:
+        """The nodes in the order they are evaluated."""
+        return [Step(n.onnx_node, n.op_type, tuple(_list_taken(n.onnx_node)), tuple(n.output)) for n in self._nodes]
+
+    def compute(self, places: Sequence[int], given: Mapping[str, Any], onward: Pass) -> dict[str, Any]:
+        """The results of some of the nodes, whose other inputs are given."""
+        values: ChainMap[str, Any] = ChainMap({"": None}, given, *self.stored.maps)  # type: ignore[arg-type]  # nobody writes
+        with np.errstate(all="ignore"):
+            for place in places:
+                node = self._nodes[place]
+                results = self._evaluate(node, values, onward, None)
+                values.update(zip(node.output, results or (), strict=False))
+        return dict(values.maps[0])
 
     @staticmethod
     def _evaluate(
@@ -146,14 +171,14 @@ class ReferenceRunner:
         if lengths:
             raise Rejected(f"onnx's evaluator does not look at the sequence lengths of {lengths[0]}")
         try:
-            self._evaluator = Evaluator(model, weights=weights)
+            self.evaluator = Evaluator(model, weights=weights)
         except Exception as error:
             raise Rejected(f"{type(error).__name__}: {error}") from error
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
-        feed = {name: widen_array(inputs[self._renamed.get(name, name)]) for name in self._evaluator.inputs}
+        feed = {name: widen_array(inputs[self._renamed.get(name, name)]) for name in self.evaluator.inputs}
         try:
-            return self._evaluator.run(feed)
+            return self.evaluator.run(feed)
         except MemoryError:
             raise
         except Exception as error:

@@ -285,12 +285,16 @@ def measure_unexplained(
     baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float
 ) -> float:
     """Worst element's distance from the truth over its allowance; the baseline counts as one more legal sample."""
+    return float(measure_excess(baseline, candidate, truth, samples, unit).max(initial=0.0))
+
+
+@np.errstate(all="ignore")
+def measure_excess(baseline: Array, candidate: Array, truth: Array, samples: Sequence[Array], unit: float) -> Floats:
+    """Every element's distance from the truth over its allowance; nothing where there is nothing finite to compare."""
     b, c, t = to_float64(baseline), to_float64(candidate), to_float64(truth)
-    if t.shape != b.shape:
-        return 0.0
     finite = np.isfinite(b) & np.isfinite(c)
-    if not finite.any():
-        return 0.0
+    if t.shape != b.shape or not finite.any():
+        return np.zeros(0)
     # Where the truth overflows and the baseline does not, the baseline is the best truth there is.
     known, scale = np.isfinite(t), measure_scale(t)
     t = np.where(known, t, b)
@@ -298,7 +302,7 @@ def measure_unexplained(
     legal = [np.where(known, s, b) for s in map(to_float64, samples) if s.shape == t.shape]
     allowed = measure_allowance(legal, t, scale, unit)
     excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
-    return float(np.nan_to_num(excess, nan=0.0).max())
+    return np.nan_to_num(excess, nan=0.0)
 
 
 def is_credible(baseline: Array, truth: Array, samples: Sequence[Array], unit: float) -> bool:

@@ -36,6 +36,8 @@ WIDE = {
 }
 
 
+# Who carries out an operation: the function, its arguments by place and by name.
+See = Callable[[Any, list[Any], dict[str, Any]], Any]
 # Bytes of weights up to which there is a copy of them in float64.
 COPIED = 200_000_000
 
@@ -108,6 +110,12 @@ class DoubleRunner:
         except Unavailable:
             return False
         return plain.keys() == outputs.keys() and all(_agree(value, outputs[name]) for name, value in plain.items())
+
+    def watch(self, inputs: Arrays, see: See) -> dict[str, torch.Tensor]:
+        """Run once and show every operation to `see`, which carries it out; the inputs as they go in."""
+        leaves = self._widen_inputs(inputs)
+        self._run(leaves, _enter_widening(_Belief(self.believed), _Widening(see=see)))
+        return dict(zip(self._names, leaves, strict=True))
 
     def sample(
         self, inputs: Arrays, seed: int, *, constants_only: bool = False, unit: float | None = None
@@ -207,8 +215,9 @@ class _Belief(TorchFunctionMode):
 class _Widening(TorchDispatchMode):
     """Every request for a narrow float dtype gets float64; optionally each result its legal rounding error."""
 
-    def __init__(self, injector: Injector | None = None, *, counts: bool = False) -> None:
+    def __init__(self, injector: Injector | None = None, *, counts: bool = False, see: See | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's mode has no types
+        self._see = see
         self._injector = injector
         self._counts = counts
         self.calls, self.operations = 0, 0.0
@@ -230,7 +239,7 @@ class _Widening(TorchDispatchMode):
         kwargs = {name: self._widen_value(value) for name, value in kwargs.items()} if kwargs else {}
         if self._injector is not None:
             return self._injector.call(func, args, kwargs)
-        out = func(*args, **kwargs)
+        out = func(*args, **kwargs) if self._see is None else self._see(func, args, kwargs)
         if self._counts:
             self.calls += 1
             self.operations += count_operations(func, args, out)

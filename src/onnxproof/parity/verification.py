@@ -24,6 +24,7 @@ from onnxproof.cases.supply import Supply
 from onnxproof.diagnosis.failures import find_named_node
 from onnxproof.errors import FindingError, Rejected, list_names
 from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
@@ -147,6 +148,11 @@ class Verifier:
     def output_pairs(self) -> Mapping[str, str]:
         """Module's output → graph's output, once a case was run."""
         return self._outputs.pairs if self._outputs is not None else {}
+
+    @property
+    def spent(self) -> float:
+        """The work of all cases so far, in seconds."""
+        return self._forwards
 
     def again(self, listener: Listener, effort: Effort) -> Verifier:
         """The same session and the same truth, for another purpose."""
@@ -381,6 +387,11 @@ class Verifier:
             replace(c, cost=measure_cost(known[c.output], meaning[c.output])) if c.output in known else c
             for c in comparisons
         ]
+
+    @property
+    def evaluator(self) -> Evaluator | None:
+        """What evaluates the graph in float64, where that can be done."""
+        return self._exact.evaluator if self._exact is not None else None
 
     @cached_property
     def _exact(self) -> GraphInFloat64 | None:

@@ -94,6 +94,8 @@ class Collected:
             case events.Searched(search):
                 self.known = replace(self.known, search=search)
                 self.progress.search(search)
+            case events.Tried(trials):
+                self.known = replace(self.known, trials=trials)
             case events.Hit(case, file):
                 for earlier in self.files:  # a graver find takes the place of one to be reviewed
                     self.cases.pop(earlier, None)

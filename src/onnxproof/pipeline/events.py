@@ -19,6 +19,7 @@ from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
+from onnxproof.proof.trials import Trials
 
 
 class Event(msgspec.Struct, frozen=True, tag=True):
@@ -89,6 +90,12 @@ class Searched(Event, frozen=True):
     """How far a search is."""
 
     search: Search
+
+
+class Tried(Event, frozen=True):
+    """What came of trying the pieces of the graph."""
+
+    trials: Trials
 
 
 class Hit(Event, frozen=True):

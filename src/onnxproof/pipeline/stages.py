@@ -34,8 +34,8 @@ class Run:
     """Where workers leave files for each other; None where all work is done in this process."""
 
     def worth_searching(self) -> bool:
-        """A search was asked for, and the planned cases left something to find."""
-        if not self.request.verify.search or not any(case.outputs for case in self.collected.cases.values()):
+        """Whether the planned cases left something to find."""
+        if not any(case.outputs for case in self.collected.cases.values()):
             return False
         return not any(finding.severity == "block" for finding in self.all_known().findings)
 
@@ -153,6 +153,33 @@ class Verify(Stage):
         return bool(left)
 
 
+class Screen(Stage):
+    """Every size and every id that the plan left out, at a glance."""
+
+    name, work, optional = "screen", "onnxproof.pipeline.screening:run_screen", True
+    shares = True
+
+    def wanted(self, run: Run) -> bool:
+        artifact, request = run.collected.known.artifact, run.request
+        lowered = artifact is not None and artifact.precision is not None and artifact.precision.declared
+        asked = request.steps.cases and not request.sweep and not lowered
+        return asked and super().wanted(run) and run.worth_searching()
+
+    def told(self, run: Run) -> dict[str, Any]:
+        return {**super().told(run), "look": run.all_known()}
+
+    def died(self, run: Run, end: End, attempt: int) -> bool:
+        """Where the candidate died of an input, that is what the screen was for."""
+        run.collected.observe(run.collected.death(end, "note" if run.collected.at[0] is None else None))
+        return False
+
+
+class Trial(Screen):
+    """Every piece of the graph on values of its own; where one differs, an input of the model that shows it."""
+
+    name, work = "trial", "onnxproof.pipeline.trying:run_trials"
+
+
 class Search(Stage):
     """Look for an input on which the sides part, where the planned cases left something to find."""
 
@@ -160,7 +187,8 @@ class Search(Stage):
     shares = True
 
     def wanted(self, run: Run) -> bool:
-        return run.request.steps.cases and super().wanted(run) and run.worth_searching()
+        asked = run.request.steps.cases and run.request.verify.search > 0
+        return asked and super().wanted(run) and run.worth_searching()
 
     def told(self, run: Run) -> dict[str, Any]:
         return {**super().told(run), "look": run.all_known()}
@@ -249,7 +277,7 @@ class Weigh(Stage):
 
 
 # The run, in order.
-STAGES: tuple[Stage, ...] = (Export(), Verify(), Search(), Locate(), Evaluate(), Bench(), Weigh())
+STAGES: tuple[Stage, ...] = (Export(), Verify(), Screen(), Trial(), Search(), Locate(), Evaluate(), Bench(), Weigh())
 
 
 def list_stages(request: Request) -> tuple[Stage, ...]:

@@ -23,6 +23,11 @@ class Workshop:
     _asked: tuple[Artifact, VerifySettings, bool] | None = None
     _memo: Memo | None = None
 
+    @property
+    def spent(self) -> float:
+        """Seconds of work that the planned cases took here."""
+        return self._verifier.spent if self._verifier is not None else 0.0
+
     def load(self, request: Request, weights: str | None = None) -> Subject:
         """The subject; loaded here, it must have the weights that another process exported."""
         if self.subject is None:

@@ -40,7 +40,8 @@ def _add_blame(finding: Finding, blames: Mapping[str, Blame]) -> Finding:
         top = blame.culprits[0]
         where = replace(where, node=top.node, module=top.module, file=top.file, line=top.line)
         form = suggest_line(top.text or "", finding.code)
-        help = f"the error is born in {top.op} node {top.node}. {f'Instead: {form}. ' if form else ''}{help}"
+        among = f" (one of {top.piece[0]} to {top.piece[-1]}, which stand for one line)" if top.piece else ""
+        help = f"the error is born in {top.op} node {top.node}{among}. {f'Instead: {form}. ' if form else ''}{help}"
     if blame.rewrite:
         help = f'switch the onnxruntime optimisation off: InferenceSession(…, disabled_optimizers=["{blame.rewrite}"]). {help}'
     return replace(finding, where=where, stage=blame.stage or finding.stage, evidence=evidence, help=help)

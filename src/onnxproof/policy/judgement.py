@@ -16,6 +16,7 @@ from onnxproof.policy.precision import judge_precision
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import judge_refusals
 from onnxproof.policy.runtimes import judge_runtimes
+from onnxproof.policy.trials import judge_trials
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.proof import Proof
@@ -36,6 +37,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *_judge_cases(proof.cases, policy, proof.counterpart, random),
         *find_nothing_finite(proof.cases),
         *judge_precision(proof),
+        *judge_trials(proof.trials),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
         *judge_runtimes(proof.runtimes),
         *(judge_quality(proof.quality, policy.quality, baseline, chosen) if proof.quality is not None else ()),

@@ -14,6 +14,8 @@ from onnxproof.proof.codec import Number
 class Culprit:
     """A node that introduces an error of its own (not one that it inherits), and where it comes from."""
 
+    ADDED: ClassVar = ("piece",)
+
     node: str
     op: str
     introduced: Number
@@ -40,6 +42,8 @@ class Culprit:
     """The module's outputs that depend on it; none where that is not known."""
     reproduction: str | None = None
     """Folder with the node alone, its inputs and a script."""
+    piece: tuple[str, ...] = ()
+    """Nodes of which it is one: they compute nothing that the module does, up to the value in which they differ."""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from onnxproof.proof.released import upgrade
 from onnxproof.proof.runtimes import RuntimeResult
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
+from onnxproof.proof.trials import Trials
 from onnxproof.request.thresholds import Policy
 
 SCHEMA: Literal["onnxproof/1"] = "onnxproof/1"
@@ -35,7 +36,7 @@ class Proof:
     """What was found out about an ONNX model that is to replace a PyTorch model."""
 
     PUBLISHED: ClassVar = ("schema", "verdict")
-    ADDED: ClassVar = ("runtimes",)
+    ADDED: ClassVar = ("runtimes", "trials")
 
     subject: SubjectFacts
     artifact: Artifact | None
@@ -59,6 +60,8 @@ class Proof:
     """What `--heal` tried, and what passed."""
     runtimes: tuple[RuntimeResult, ...] = ()
     """The same file on each of several runtimes, this proof's own among them."""
+    trials: Trials | None = None
+    """The pieces of the graph, each on values of its own."""
 
     @property
     def schema(self) -> Literal["onnxproof/1"]:

@@ -86,6 +86,12 @@ def _tell_search(proof: Proof) -> list[str]:
         f"  data: {cover.share:.0%} of {name} lies where generated cases have been too"
         for name, cover in list(proof.coverage.items())[:3]
     ]
+    if proof.trials is not None and proof.trials.pieces:
+        t = proof.trials
+        agreed = "; every one agreed on its own edges" if not t.latent and t.tried == t.pieces else ""
+        lines.append(
+            f"  operators: {t.tried} of {t.pieces} pieces tried by themselves on {t.values} inputs of their own{agreed}"
+        )
     if proof.search is not None:
         s = proof.search
         lines.append(

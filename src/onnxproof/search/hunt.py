@@ -10,13 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations, count
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.cases import shapes
-from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.supply import Supply
 from onnxproof.parity.work import PATIENCE, UNKNOWN, Work
@@ -24,14 +22,11 @@ from onnxproof.proof.search import Search
 from onnxproof.search.goals import Coverage
 from onnxproof.search.guide import Guide
 from onnxproof.search.mutate import FAIR, bound, mix, mutate, repeat
+from onnxproof.search.sweeps import Sweeps
 
-ROWS = 16
 ARCHIVE = 8
 TRIES = 12
 STEPS = 24
-MOST_ELEMENTS = 2_000_000
-MOST_IDS = 400_000
-MANY_ROWS = 128
 # How many times a case an attempt costs: it is written down, judged and looked into.
 ATTEMPTED = 2.5
 # Share of the time in which the search goes on after something to be reviewed.
@@ -71,31 +66,14 @@ class Hunt:
         # numpy takes no negative seeds.
         self._seed = seed % 2**32
         self._batch = supply.subject.batch
-        self._sizes = self._choose_sizes()
+        self._sweeps = Sweeps(supply)
+        self._sizes = self._sweeps.population
         self._coverage = Coverage()
         self._starts: dict[str, Inputs] = {}
         """The input that came nearest to a goal."""
         self._tries: dict[str, int] = {}
         self._archive: list[tuple[float, Inputs]] = []
         self.outcome = Search(0.0)
-
-    def _choose_sizes(self) -> dict[str, int]:
-        """Many rows where the batch is dynamic: each is an input of its own."""
-        sizes = self._supply.subject.sizes()
-        if self._batch is None:
-            return sizes
-        asked = self._supply.settings.batch_sizes
-        rows = ROWS if asked is None else max([size for size in asked if size <= 2 * ROWS], default=min(asked))
-        wanted = {**sizes, self._batch: rows if asked is not None else self._fit_rows(sizes, rows)}
-        return shapes.clamp_sizes(wanted, self._supply.subject.limits)
-
-    def _fit_rows(self, sizes: dict[str, int], rows: int) -> int:
-        """So many rows, or as many as keep the inputs moderate."""
-        one = self._count_elements({**sizes, str(self._batch): 1})
-        return max(1, min(rows, MOST_ELEMENTS // max(1, one)))
-
-    def _count_elements(self, sizes: dict[str, int]) -> int:
-        return sum(int(np.prod(d.sized(sizes))) for d in self._domains)
 
     def _make_generator(self, *numbers: int) -> np.random.Generator:
         # A generator for each try: what one move draws does not change what another finds.
@@ -118,7 +96,7 @@ class Hunt:
             "mixture": self._try_mixtures(),
             "regime": self._try_regimes(),
             "size": self._try_wide_sizes(),
-            "id": self._try_ids(),
+            "id": self._sweeps.ids(self._make_generator),
             "feature": self._try_features(),
             "climb": self._climb(),
         }
@@ -180,42 +158,8 @@ class Hunt:
             yield self._mix(self._make_generator(1, i))
 
     def _try_wide_sizes(self) -> Iterator[Inputs]:
-        supply, exported = self._supply, self._supply.subject.sizes()
-        if not exported:
-            return
-        wide = shapes.sweep_widely(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
-        served = (sizes for sizes in wide if shapes.is_served(sizes, supply.subject.limits))
-        for i, sizes in enumerate(served):
-            if self._count_elements(sizes) <= MOST_ELEMENTS:
-                yield mix(self._domains, sizes, self._batch, self._make_generator(2, i))
-
-    def _try_ids(self) -> Iterator[Inputs]:
-        """Every id of every table once, then every two ids of two inputs together."""
-        tables = {d.name: ids for d in self._domains if d.role == "id" and len(ids := _list_ids(d))}
-        shape = {d.name: d.shape for d in self._domains}
-        sizes = dict(self._sizes)
-        if self._batch is not None and self._supply.settings.batch_sizes is None:
-            sizes[self._batch] = self._fit_rows(sizes, MANY_ROWS)
-            sizes = shapes.clamp_sizes(sizes, self._supply.subject.limits)
-        g = self._make_generator(3)
-        yield from self._lay_out({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
-        for a, b in combinations(tables, 2):
-            # Of one shape, so that their values stand beside each other.
-            if len(tables[a]) * len(tables[b]) <= MOST_IDS and shape[a] == shape[b]:
-                left, right = np.meshgrid(tables[a], tables[b])
-                yield from self._lay_out({a: left.reshape(-1), b: right.reshape(-1)}, sizes, g)
-
-    def _lay_out(
-        self, left: dict[str, NDArray[np.int64]], sizes: dict[str, int], g: np.random.Generator
-    ) -> Iterator[Inputs]:
-        """Inputs that hold all of these ids, as many at a time as fit."""
-        while any(len(ids) for ids in left.values()):
-            inputs = mix(self._domains, sizes, self._batch, g)
-            for name, ids in left.items():
-                fitting = ids[: inputs[name].size]
-                np.put(inputs[name], np.arange(len(fitting)), fitting)
-                left[name] = ids[len(fitting) :]
-            yield inputs
+        for i, sizes in enumerate(self._sweeps.sizes()):
+            yield mix(self._domains, sizes, self._batch, self._make_generator(2, i))
 
     def _try_features(self) -> Iterator[Inputs]:
         """One extreme feature at a time in an ordinary row."""
@@ -318,9 +262,3 @@ class Hunt:
             else:
                 low = middle
         return low, high
-
-
-def _list_ids(domain: Domain) -> NDArray[np.int64]:
-    if domain.valid is None or domain.valid.high - domain.valid.low > MOST_IDS:
-        return np.zeros(0, np.int64)
-    return np.arange(int(domain.valid.low), int(domain.valid.high) + 1)

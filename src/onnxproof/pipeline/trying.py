@@ -1,0 +1,35 @@
+"""The worker's part of the trials: every piece of the graph on values of its own, and an input of the model that brings them there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from onnxproof.graph.sourcemap import place_node
+from onnxproof.pipeline.events import Emit, Entered, Tried
+from onnxproof.pipeline.searching import make_searcher, search
+from onnxproof.pipeline.workshop import Workshop
+from onnxproof.proof.artifact import Artifact
+from onnxproof.request.request import Request
+from onnxproof.search.look import Look
+from onnxproof.trials.examination import try_pieces
+
+# Seconds of work in which an input is looked for that brings a piece where it differs.
+REACHING = 10.0
+
+
+def run_trials(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:
+    """Try every piece; where one differs, look for an input of the model that shows it. Emits what came of it."""
+    emit(Entered("trial"))
+    spent = shop.spent
+    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop)
+    trials = try_pieces(verifier, spent)
+    latent = tuple(replace(one, where=place_node(one.last, artifact.sourcemap)) for one in trials.latent)
+    trials = replace(trials, latent=latent)
+    emit(Tried(trials))
+    # A search that was asked for comes next, and has longer.
+    if not trials.latent or request.verify.search:
+        return
+    verifier.calibrate()
+    find = search(emit, request, artifact, look, verifier, REACHING, lambda outcome: None)
+    if find is not None:
+        emit(Tried(replace(trials, latent=tuple(replace(one, reached=find.name) for one in trials.latent))))

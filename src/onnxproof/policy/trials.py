@@ -1,0 +1,30 @@
+"""Opinions about differences that no case has reached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+
+from onnxproof.findings import Finding, found
+from onnxproof.proof.trials import Latent, Trials
+
+
+def judge_trials(trials: Trials | None) -> Iterator[Finding]:
+    """What is to be said of pieces that differ on values that no case brought there."""
+    for one in trials.latent if trials is not None else ():
+        if one.reached is None:
+            yield _tell(one)
+
+
+def _tell(one: Latent) -> Finding:
+    piece = one.last if one.first == one.last else f"{one.first} to {one.last}"
+    taken = " and ".join(f"{number:.6g}" for number in one.given.values())
+    on = f"on {taken}" if taken else f"on {one.profile} values"
+    how = (
+        "no input was found that brings such values there, but the cases come near them"
+        if one.near
+        else "no case comes near such values"
+    )
+    message = f"{one.op} ({piece}) by itself gives {one.got:.6g} where PyTorch gives {one.expected:.6g}, {on}; {how}"
+    evidence = {name: value for name, value in asdict(one).items() if name != "where"}
+    return found("OX240", message, where=one.where, severity="review" if one.near else "note", evidence=evidence)

@@ -1,0 +1,43 @@
+"""What came of trying the pieces of a graph on values of their own: plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from onnxproof.findings import Where
+
+
+@dataclass(frozen=True)
+class Latent:
+    """A piece that differs from what it stands for on values that no case has brought there."""
+
+    first: str
+    """Its first node."""
+    last: str
+    op: str
+    """Of its last node."""
+    value: str
+    profile: str
+    """The kind of values on which it differs."""
+    near: bool
+    """Whether they are not far from what the cases bring there."""
+    expected: float
+    got: float
+    given: Mapping[str, float] = field(default_factory=dict)
+    """What goes in at that place, where it is one number."""
+    where: Where = Where()
+    reached: str | None = None
+    """The case that brought such values there."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """How many pieces there are, how many were tried, on how many values, and those that differ."""
+
+    pieces: int = 0
+    tried: int = 0
+    values: int = 0
+    reason: str | None = None
+    """Why some were not tried."""
+    latent: tuple[Latent, ...] = ()

@@ -1,0 +1,110 @@
+"""The screen: every size and every id once, at a glance.
+
+A size or an id that the plan leaves out costs a forward on both sides; only where the answers look different is it judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from onnxproof.candidates.roles import BASELINE, CANDIDATE
+from onnxproof.cases.plan import Inputs, make_case
+from onnxproof.errors import Rejected
+from onnxproof.parity.comparison import measure_scale, to_float64
+from onnxproof.parity.verification import Verifier
+from onnxproof.search.hunt import Find, Trial
+from onnxproof.search.sweeps import Sweeps
+from onnxproof.tensors.arrays import Array
+
+# Seconds of work that the screen always has, and its share of the work of the planned cases.
+GRACE = 0.2
+SHARE = 0.1
+# Seconds for making an input and for each of its elements, besides the forwards.
+MADE, ELEMENT = 3e-4, 4e-8
+# Rows of an input that holds ids.
+ROWS = 2048
+# A difference, over the scale of what stands around it, from which on an answer looks different.
+LOOKS_DIFFERENT = 1e-4
+# Inputs that are judged in full: a model whose answers always look different is ill-conditioned, and the plan has told so.
+JUDGED = 8
+
+
+class Screen:
+    """One look at everything that the plan left out."""
+
+    def __init__(self, verifier: Verifier, seed: int, spent: float, enter: Callable[[str, str], None]) -> None:
+        """`spent`: seconds of work of the planned cases; `enter` hears of an input and of who computes."""
+        self._verifier, self._seed, self._enter = verifier, seed, enter
+        self._left = GRACE + SHARE * spent
+        self.inputs = 0
+        """How many were looked at."""
+
+    def run(self, judge: Callable[[str, Inputs], Trial], tell: Callable[[Find], None]) -> None:
+        """Look at inputs until the work is spent or something is found that blocks."""
+        verifier, judged, worst = self._verifier, 0, 0
+        if not verifier.output_pairs:  # another process ran the planned cases
+            verifier.evaluate(make_case({}, "example"), verifier.supply.example(), glance=True)
+        for name, inputs in self._propose():
+            if self._left <= 0 or judged >= JUDGED:
+                return
+            if not self._looks_different(name, inputs):
+                continue
+            judged += 1
+            fails = judge(name, inputs).fails
+            if fails > worst:
+                worst = fails
+                tell(Find(name, inputs, fails))
+            if worst > 1:
+                return
+
+    def _propose(self) -> Iterator[tuple[str, Inputs]]:
+        """Sizes and ids in turns, so that neither takes all of the work."""
+        supply = self._verifier.supply
+        sweeps = Sweeps(supply, ROWS)
+        cases = (make_case(sizes, "normal", self._seed) for sizes in sweeps.sizes())
+        sizes = ((f"screen/{case.name}", supply.make_inputs(case)) for case in cases)
+        ids = ((f"screen/ids/{i}", inputs) for i, inputs in enumerate(sweeps.ids(self._random), 1))
+        turns: list[Iterator[tuple[str, Inputs]]] = [ids, sizes]
+        while turns:
+            for one in list(turns):
+                proposed = next(one, None)
+                if proposed is None:
+                    turns.remove(one)
+                else:
+                    yield proposed
+
+    def _random(self, *numbers: int) -> np.random.Generator:
+        return np.random.default_rng([self._seed % 2**32, *numbers])
+
+    def _looks_different(self, name: str, inputs: Inputs) -> bool:
+        verifier = self._verifier
+        elements = sum(array.size for array in inputs.values())
+        self._left -= 2 * verifier.work.forward(elements) + MADE + ELEMENT * elements
+        self.inputs += 1
+        self._enter(name, BASELINE)
+        try:
+            with verifier.work.threads(elements):
+                baseline = verifier.eager.run(inputs)
+        except (Rejected, MemoryError):
+            return False
+        self._enter(name, CANDIDATE)
+        try:
+            answers = verifier.session.run(inputs)
+        except Rejected:
+            return True
+        pairs = verifier.output_pairs.items()
+        return any(differ(baseline[name], answers[graph]) for name, graph in pairs if name in baseline)
+
+
+def differ(baseline: Array, candidate: Array) -> bool:
+    """Whether two answers look different."""
+    if baseline.shape != candidate.shape or baseline.dtype != candidate.dtype:
+        return True
+    if baseline.dtype.kind not in "fc" or not baseline.size:
+        return not np.array_equal(baseline, candidate)
+    b, k = to_float64(baseline), to_float64(candidate)
+    with np.errstate(all="ignore"):
+        apart = np.abs(b - k) > LOOKS_DIFFERENT * measure_scale(b)
+    return bool((apart | (np.isfinite(b) != np.isfinite(k))).any())

@@ -1,0 +1,95 @@
+"""Inputs of every size, and inputs that hold every id of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.cases import shapes
+from onnxproof.cases.domain import Domain
+from onnxproof.cases.plan import Inputs
+from onnxproof.cases.supply import Supply
+from onnxproof.search.mutate import mix
+
+# A generator for numbers that name a try.
+Random = Callable[..., np.random.Generator]
+ROWS = 16
+MANY_ROWS = 128
+MOST_ELEMENTS = 2_000_000
+MOST_IDS = 400_000
+
+
+class Sweeps:
+    """The sizes and ids of one subject."""
+
+    def __init__(self, supply: Supply, rows: int = MANY_ROWS) -> None:
+        """`rows`: of inputs that hold ids, where the batch is dynamic and the user did not say its sizes."""
+        self._supply, self._domains, self._rows = supply, supply.domains, rows
+        self._batch = supply.subject.batch
+        self.population = self._populate()
+        """Many rows where the batch is dynamic: each is an input of its own."""
+
+    def _populate(self) -> dict[str, int]:
+        sizes = self._supply.subject.sizes()
+        if self._batch is None:
+            return sizes
+        asked = self._supply.settings.batch_sizes
+        rows = ROWS if asked is None else max([size for size in asked if size <= 2 * ROWS], default=min(asked))
+        wanted = {**sizes, self._batch: rows if asked is not None else self._fit_rows(sizes, rows)}
+        return shapes.clamp_sizes(wanted, self._supply.subject.limits)
+
+    def _fit_rows(self, sizes: dict[str, int], rows: int) -> int:
+        """So many rows, or as many as keep the inputs moderate."""
+        one = self._count_elements({**sizes, str(self._batch): 1})
+        return max(1, min(rows, MOST_ELEMENTS // max(1, one)))
+
+    def _count_elements(self, sizes: dict[str, int]) -> int:
+        return sum(int(np.prod(d.sized(sizes))) for d in self._domains)
+
+    def sizes(self) -> Iterator[dict[str, int]]:
+        """Sizes that are served, landmarks first."""
+        supply, exported = self._supply, self._supply.subject.sizes()
+        if not exported:
+            return
+        wide = shapes.sweep_widely(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
+        for sizes in wide:
+            served = shapes.is_served(sizes, supply.subject.limits)
+            if served and self._count_elements(sizes) <= MOST_ELEMENTS:
+                yield sizes
+
+    def ids(self, random: Random) -> Iterator[Inputs]:
+        """Every id of every table once, then every two ids of two inputs together."""
+        tables = {d.name: ids for d in self._domains if d.role == "id" and len(ids := _list_ids(d))}
+        shape = {d.name: d.shape for d in self._domains}
+        sizes = dict(self.population)
+        if self._batch is not None and self._supply.settings.batch_sizes is None:
+            sizes[self._batch] = self._fit_rows(sizes, self._rows)
+            sizes = shapes.clamp_sizes(sizes, self._supply.subject.limits)
+        g = random(3)
+        yield from self._lay({name: g.permutation(ids) for name, ids in tables.items()}, sizes, g)
+        for a, b in combinations(tables, 2):
+            # Of one shape, so that their values stand beside each other.
+            if len(tables[a]) * len(tables[b]) <= MOST_IDS and shape[a] == shape[b]:
+                left, right = np.meshgrid(tables[a], tables[b])
+                yield from self._lay({a: left.reshape(-1), b: right.reshape(-1)}, sizes, g)
+
+    def _lay(
+        self, left: dict[str, NDArray[np.int64]], sizes: dict[str, int], g: np.random.Generator
+    ) -> Iterator[Inputs]:
+        """Inputs that hold all of these ids, as many at a time as fit."""
+        while any(len(ids) for ids in left.values()):
+            inputs = mix(self._domains, sizes, self._batch, g)
+            for name, ids in left.items():
+                fitting = ids[: inputs[name].size]
+                np.put(inputs[name], np.arange(len(fitting)), fitting)
+                left[name] = ids[len(fitting) :]
+            yield inputs
+
+
+def _list_ids(domain: Domain) -> NDArray[np.int64]:
+    if domain.valid is None or domain.valid.high - domain.valid.low > MOST_IDS:
+        return np.zeros(0, np.int64)
+    return np.arange(int(domain.valid.low), int(domain.valid.high) + 1)

@@ -1,0 +1,142 @@
+"""The module as the calls that it makes: recorded once in float64, and carried out again on other values, a few of them at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.tensors.arrays import Arrays
+
+# Elements of all values up to which a module is recorded.
+MOST_ELEMENTS = 20_000_000
+
+
+class TooLarge(MemoryError):
+    """The values of the module do not fit."""
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A value of the program, by its number."""
+
+    number: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operation. One that changes its first argument is given a copy of it."""
+
+    func: Any
+    args: Any
+    kwargs: Any
+    takes: tuple[int, ...]
+    gives: tuple[int, ...]
+
+
+@dataclass
+class Program:
+    """Every call of one forward, and every value."""
+
+    calls: list[Call] = field(default_factory=list)
+    values: list[torch.Tensor] = field(default_factory=list)
+    inputs: dict[str, int] = field(default_factory=dict)
+    writer: dict[int, int] = field(default_factory=dict)
+    """Value → the call that gives it."""
+    shared: set[int] = field(default_factory=set)
+    """Values that were changed through another one: what was computed of them cannot be told by numbers."""
+    _numbers: dict[int, int] = field(default_factory=dict)
+    _elements: int = 0
+
+    def see(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Carry out an operation and write it down."""
+        takes: list[int] = []
+        seen_args, seen_kwargs = self._to_refs(args, takes), self._to_refs(kwargs, takes)
+        if func._schema.is_mutable:
+            self._protect(args[0])
+        out = func(*args, **kwargs)
+        gives = tuple(self._number(one) for one in _list_tensors(out))
+        for number in gives:
+            self.writer[number] = len(self.calls)
+        self.calls.append(Call(func, seen_args, seen_kwargs, tuple(takes), gives))
+        return out
+
+    def _number(self, tensor: torch.Tensor) -> int:
+        """A new number: also for a tensor that was changed in place."""
+        self.values.append(tensor)
+        self._elements += tensor.numel()
+        if self._elements > MOST_ELEMENTS:
+            raise TooLarge
+        self._numbers[id(tensor)] = len(self.values) - 1
+        return len(self.values) - 1
+
+    def _find(self, tensor: torch.Tensor) -> int:
+        known = self._numbers.get(id(tensor))
+        return known if known is not None else self._number(tensor)
+
+    def _protect(self, changed: Any) -> None:
+        """Before a tensor is changed: keep the values that its memory holds, and distrust what else lives there."""
+        if not isinstance(changed, torch.Tensor):
+            return
+        place = changed.untyped_storage().data_ptr()
+        for number, value in enumerate(self.values):
+            if value.untyped_storage().data_ptr() == place:
+                self.values[number] = value.clone()
+                if value is not changed:
+                    self.shared.add(number)
+
+    def _to_refs(self, value: Any, takes: list[int]) -> Any:
+        if isinstance(value, torch.Tensor):
+            takes.append(self._find(value))
+            return Ref(takes[-1])
+        if isinstance(value, dict):
+            return {name: self._to_refs(one, takes) for name, one in value.items()}
+        return [self._to_refs(one, takes) for one in value] if isinstance(value, (list, tuple)) else value
+
+    def replay(
+        self, places: Iterable[int], given: Mapping[int, torch.Tensor], largest: float
+    ) -> dict[int, torch.Tensor]:
+        """Carry some calls out again; what is neither given nor computed by them is as it was, what is larger than `largest` infinite."""
+        values = dict(given)
+
+        def fetch(value: Any) -> Any:
+            if isinstance(value, Ref):
+                return values.get(value.number, self.values[value.number])
+            if isinstance(value, dict):
+                return {name: fetch(one) for name, one in value.items()}
+            return [fetch(one) for one in value] if isinstance(value, list) else value
+
+        with torch.no_grad():
+            for place in places:
+                call = self.calls[place]
+                args = fetch(call.args)
+                if call.func._schema.is_mutable and isinstance(args[0], torch.Tensor):
+                    args[0] = args[0].clone()
+                out = _list_tensors(call.func(*args, **fetch(call.kwargs)))
+                values.update((number, _overflow(one, largest)) for number, one in zip(call.gives, out, strict=True))
+        return values
+
+
+def _overflow(tensor: torch.Tensor, largest: float) -> torch.Tensor:
+    if not tensor.is_floating_point() or not bool((tensor.abs() > largest).any()):
+        return tensor
+    return torch.where(tensor.abs() > largest, torch.copysign(torch.full_like(tensor, torch.inf), tensor), tensor)
+
+
+def _list_tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            yield from _list_tensors(one)
+
+
+def record(double: DoubleRunner, inputs: Arrays) -> Program:
+    """What the module calls on these inputs."""
+    program = Program()
+    leaves = double.watch(inputs, program.see)
+    program.inputs = {name: program._find(leaf) for name, leaf in leaves.items()}
+    return program

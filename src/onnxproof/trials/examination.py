@@ -1,0 +1,139 @@
+"""All pieces of a graph on trial: what is recorded, cut, tried and told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from onnxproof.cases import shapes
+from onnxproof.cases.plan import Inputs, make_case
+from onnxproof.cases.values import FAIR_LIMIT
+from onnxproof.errors import Rejected
+from onnxproof.graph.evaluator import Evaluator
+from onnxproof.graph.widening import widen_array
+from onnxproof.parity.float64 import DoubleRunner, Unavailable
+from onnxproof.parity.verification import Verifier
+from onnxproof.proof.trials import Latent, Trials
+from onnxproof.request.specs import Range
+from onnxproof.tensors.arrays import Array, Arrays
+from onnxproof.trials.calls import TooLarge, record
+from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, show_values
+from onnxproof.trials.ranges import bound_values
+from onnxproof.trials.trial import SMOOTH, Difference, Trial
+
+# What floats of an input may be that declares no range.
+FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
+# The two kinds of inputs that are recorded: what is the same on both is the same.
+RECORDED = ("normal", "mixed")
+# Seconds of work that trials always have, and their share of the work of the planned cases.
+GRACE = 0.15
+SHARE = 0.1
+# Seconds that a node or a call takes in a trial, and each element of its values.
+STEP, ELEMENT = 3e-5, 1e-8
+# Differences that are told.
+TOLD = 8
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Both sides on the recorded inputs: where they are cut, and what can arise there and did."""
+
+    cut: Cut
+    ranges: Mapping[str, Range]
+    seen: Mapping[str, Range]
+
+
+def try_pieces(verifier: Verifier, spent: float) -> Trials:
+    """Put every piece on trial, as many as the work allows; `spent` is that of the planned cases, in seconds."""
+    double, evaluator = verifier.double, verifier.evaluator
+    if double is None or evaluator is None:
+        return Trials(reason="there is no float64 truth")
+    inputs = _make_inputs(verifier)
+    left = GRACE + SHARE * spent
+    elements = sum(array.size for array in inputs[0].values())
+    left -= len(inputs) * (verifier.work.sample(elements) / 4 + verifier.work.evaluation(elements))
+    if left < 0:
+        return Trials(reason="recording the module costs too much")
+    try:
+        recorded = _record(verifier, double, evaluator, inputs)
+    except TooLarge:
+        return Trials(reason="the values of the module are too large to be recorded")
+    except (Unavailable, Rejected) as error:
+        return Trials(reason=str(error)[:200])
+    return _try_all(recorded, left)
+
+
+def _make_inputs(verifier: Verifier) -> list[Inputs]:
+    supply, subject = verifier.supply, verifier.subject
+    batch = subject.batch or "batch"
+    sizes = shapes.clamp_sizes(shapes.shrink_batch(subject.sizes(), supply.settings.batch_sizes, batch), subject.limits)
+    return [supply.make_inputs(make_case(sizes, profile, supply.settings.seed)) for profile in RECORDED]
+
+
+def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inputs: list[Inputs]) -> Recorded:
+    graph_names = {graph: module for module, graph in verifier.input_pairs.items()}
+    program, other = [record(double, one) for one in inputs]
+    fed = [{name: widen_array(one[graph_names.get(name, name)]) for name in evaluator.inputs} for one in inputs]
+    values, others = [show_values(evaluator, one) for one in fed]
+    common = find_common(evaluator, values, program, graph_names)
+    if [call.func for call in program.calls] == [call.func for call in other.calls]:
+        common = keep_common(common, others, other)
+    domains = {d.name: d for d in verifier.supply.domains}
+    given = {name: domains[graph_names.get(name, name)].valid or FAIR for name in evaluator.inputs}
+    seen = {name: _span(values[name], others.get(name)) for name in values if values[name].dtype.kind in "fiu"}
+    return Recorded(Cut(evaluator, program, values, common), bound_values(evaluator, given, values), seen)
+
+
+def _span(*arrays: Array | None) -> Range:
+    finite = [array[np.isfinite(array)] for array in arrays if array is not None]
+    return Range(
+        min((float(one.min()) for one in finite if one.size), default=0.0),
+        max((float(one.max()) for one in finite if one.size), default=0.0),
+    )
+
+
+def _try_all(recorded: Recorded, left: float) -> Trials:
+    cut = recorded.cut
+    cuts = list(cut.pieces())
+    # Those that turn somewhere come first.
+    pieces = sorted((one for one in cuts if one is not None), key=lambda one: is_smooth(cut, one))
+    trial, differences, tried = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), 0
+    for piece in pieces:
+        if left <= 0:
+            break
+        before = trial.tried
+        found = trial.try_piece(piece)
+        tried += 1
+        left -= (trial.tried - before) * _cost(cut.values, piece)
+        differences += [found] if found is not None else []
+    untried = len(cuts) - tried
+    reason = None if not untried else "no clean cut" if left > 0 else "no work was left for them"
+    told = tuple(_tell(cut, one) for one in differences[:TOLD])
+    return Trials(len(cuts), tried, trial.tried, reason, told)
+
+
+def is_smooth(cut: Cut, piece: Piece) -> bool:
+    """Whether a few values show what a piece does."""
+    return all(cut.steps[place].op in SMOOTH for place in piece.nodes)
+
+
+def _cost(values: Arrays, piece: Piece) -> float:
+    elements = sum(values[name].size for name, _ in piece.frontier) + values[piece.value].size
+    return (len(piece.nodes) + len(piece.calls)) * (STEP + ELEMENT * elements)
+
+
+def _tell(cut: Cut, one: Difference) -> Latent:
+    first, last = (cut.steps[one.piece.nodes[place]] for place in (0, -1))
+    return Latent(
+        first.node.name or first.gives[0],
+        last.node.name or last.gives[0],
+        last.op,
+        one.piece.value,
+        one.profile,
+        one.near,
+        one.expected,
+        one.got,
+        one.given,
+    )

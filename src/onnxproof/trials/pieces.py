@@ -1,0 +1,237 @@
+"""Pieces: the graph and the program of calls, cut at the values that both compute.
+
+Which value of one is which of the other is told by the values themselves, on two inputs: names may be anybody's, and a value that
+the exporter computes in another way (a scale folded into a weight) is no common one, so that the piece reaches over it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from onnxproof.errors import Rejected
+from onnxproof.graph.evaluator import Evaluator, Step, Stop
+from onnxproof.tensors.arrays import Array, Arrays
+from onnxproof.tensors.conversion import to_numpy
+from onnxproof.trials.calls import Program
+
+# Nodes and calls of a piece; a larger one is not tried.
+LARGEST = 60
+# Two values are one up to this, relative to the largest: float32 constants cost less.
+SAME = 1e-6
+# Calls and operators that give what they take, where shape and dtype stay.
+COPYING = {
+    *(
+        "view",
+        "_unsafe_view",
+        "reshape",
+        "clone",
+        "detach",
+        "alias",
+        "_to_copy",
+        "contiguous",
+        "expand",
+        "lift_fresh",
+        "slice",
+    ),
+    *("lift_fresh_copy", "copy_", "squeeze", "unsqueeze", "permute", "native_dropout", "_reshape_alias"),
+}
+COPIES = {"Identity", "Reshape", "Cast", "Expand", "Dropout", "Slice", "Squeeze", "Unsqueeze", "Flatten"}
+# What they give depends on sizes alone.
+SIZES = {"Shape", "Size"}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Nodes of the graph and calls of the program that make one common value of the same other ones."""
+
+    value: str
+    number: int
+    frontier: tuple[tuple[str, int], ...]
+    """What both take: names in the graph, numbers in the program."""
+    nodes: tuple[int, ...]
+    calls: tuple[int, ...]
+
+
+class Cut:
+    """A graph and a program side by side."""
+
+    def __init__(self, evaluator: Evaluator, program: Program, values: Arrays, common: Mapping[str, int]) -> None:
+        """`values`: of the graph, on the recorded inputs; `common`: a value of the graph → that of the program."""
+        self.evaluator, self.program, self.values, self.common = evaluator, program, values, common
+        self.steps: list[Step] = evaluator.steps
+        self._writer = {name: place for place, step in enumerate(self.steps) for name in step.gives}
+        self._named = {number: name for name, number in common.items()}
+
+    @cached_property
+    def moving(self) -> set[str]:
+        """Values of the graph that depend on more than the sizes of its inputs."""
+        found = set(self.evaluator.inputs)
+        for step in self.steps:
+            if step.op not in SIZES and any(name in found for name in step.takes):
+                found.update(step.gives)
+        return found
+
+    @cached_property
+    def _moving_numbers(self) -> set[int]:
+        found = set(self.program.inputs.values())
+        for call in self.program.calls:
+            if any(number in found for number in call.takes):
+                found.update(call.gives)
+        return found
+
+    def pieces(self) -> Iterable[Piece | None]:
+        """For every common value the piece that ends in it; None where there is no clean cut."""
+        for name in self.common:
+            if name in self._writer and name in self.moving:
+                yield self._cut(name)
+
+    def _cut(self, name: str) -> Piece | None:
+        opened = {name}
+        while True:
+            nodes, before = self._follow_graph(name, opened)
+            calls, needed = self._follow_program(self.common[name], opened)
+            if len(nodes) > LARGEST or len(calls) > LARGEST:
+                return None
+            if before == needed:
+                break
+            # What only one of them takes is computed inside the piece: from there on back both go on.
+            more = (before ^ needed) - opened - set(self.evaluator.inputs)
+            if not more:
+                return None
+            opened |= more
+        if not before or any(number in self.program.shared for place in calls for number in self._around(place)):
+            return None
+        frontier = tuple((one, self.common[one]) for one in sorted(before))
+        return Piece(name, self.common[name], frontier, tuple(sorted(nodes)), tuple(sorted(calls)))
+
+    def _around(self, place: int) -> tuple[int, ...]:
+        call = self.program.calls[place]
+        return (*call.takes, *call.gives)
+
+    def _follow_graph(self, name: str, opened: set[str]) -> tuple[set[int], set[str]]:
+        """Nodes back to the nearest common values, and these."""
+        nodes, frontier, waiting = set[int](), set[str](), [name]
+        while waiting and len(nodes) <= LARGEST:
+            one = waiting.pop()
+            if one not in self.moving:
+                continue
+            if one not in self._writer or (one in self.common and one not in opened):
+                frontier.add(one)
+            elif self._writer[one] not in nodes:
+                nodes.add(self._writer[one])
+                waiting += self.steps[self._writer[one]].takes
+        return nodes, frontier
+
+    def _follow_program(self, number: int, opened: set[str]) -> tuple[set[int], set[str]]:
+        calls, frontier, waiting = set[int](), set[str](), [number]
+        closed = {n for n, name in self._named.items() if name not in opened}
+        while waiting and len(calls) <= LARGEST:
+            one = waiting.pop()
+            if one not in self._moving_numbers:
+                continue
+            if one in closed:
+                frontier.add(self._named[one])
+            elif one in self.program.writer and self.program.writer[one] not in calls:
+                calls.add(self.program.writer[one])
+                waiting += self.program.calls[self.program.writer[one]].takes
+        return calls, frontier
+
+
+def show_values(evaluator: Evaluator, given: Arrays) -> dict[str, Array]:
+    """Every value of the graph on some inputs."""
+    values: dict[str, Array] = dict(given)
+
+    def keep(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+        shown = zip(stop.values, results, strict=False)
+        values.update(
+            (name, np.asarray(one)) for name, one in shown if name and isinstance(one, np.ndarray | np.generic)
+        )
+        return results
+
+    try:
+        evaluator.run(given, keep)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise Rejected(f"{type(error).__name__}: {error}") from error
+    return values
+
+
+def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed: Mapping[str, str]) -> dict[str, int]:
+    """A value of the graph → the program's that is the same number for number.
+
+    What changes nothing on these inputs (a clamp) has the value of what comes before it: such values are paired in their order where
+    both sides have as many, else the first of them alone.
+    """
+    common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
+    arrays = {n: to_numpy(tensor) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
+    classes = _Classes()
+    numbers, names = defaultdict[int, list[int]](list), defaultdict[int, list[str]](list)
+    for number, array in arrays.items():
+        if number not in common.values():
+            numbers[classes.find(array)].append(number)
+    copies = {
+        name for step in evaluator.steps if step.op in COPIES for name in step.gives if _is_same_shape(step, values)
+    }
+    for name, value in values.items():
+        if name not in common and name not in copies and value.size:
+            names[classes.find(value)].append(name)
+    for which, own in names.items():
+        alike = numbers[which]
+        common.update(zip(own, alike, strict=True) if len(own) == len(alike) else zip(own[:1], alike[:1], strict=False))
+    return common
+
+
+class _Classes:
+    """Arrays that are the same have the same number."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], list[tuple[int, Array]]] = defaultdict(list)
+        self._count = 0
+
+    def find(self, array: Array) -> int:
+        group = self._known[array.shape, array.dtype.kind]
+        for which, other in group:
+            if _same(other, array):
+                return which
+        self._count += 1
+        group.append((self._count, array))
+        return self._count
+
+
+def _is_copy(program: Program, number: int) -> bool:
+    """Whether a value is another one under a new number."""
+    call = program.calls[program.writer[number]] if number in program.writer else None
+    if call is None or not call.takes or call.func.overloadpacket.__name__ not in COPYING:
+        return False
+    before, value = program.values[call.takes[0]], program.values[number]
+    return before.shape == value.shape and before.dtype == value.dtype
+
+
+def _is_same_shape(step: Step, values: Arrays) -> bool:
+    before, after = values.get(step.takes[0]) if step.takes else None, values.get(step.gives[0])
+    return before is not None and after is not None and before.shape == after.shape and before.dtype == after.dtype
+
+
+def keep_common(common: Mapping[str, int], values: Arrays, program: Program) -> dict[str, int]:
+    """What is the same on other inputs too."""
+    return {
+        name: number
+        for name, number in common.items()
+        if name in values and number < len(program.values) and _same(to_numpy(program.values[number]), values[name])
+    }
+
+
+def _same(a: Array, b: Array) -> bool:
+    if a.shape != b.shape:
+        return False
+    if a.dtype.kind not in "fc":
+        return bool(np.array_equal(a, b))
+    scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
+    return bool(np.allclose(a, b, rtol=SAME, atol=SAME * scale * 1e-2, equal_nan=True))

@@ -1,0 +1,238 @@
+"""The trial: every piece of the graph on values chosen for it, against the calls that it stands for.
+
+Both are computed in float64, so that what differs is meaning and not rounding.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from onnxproof.cases.domain import Domain
+from onnxproof.cases.values import FAIR_LIMIT, PROFILES, fill
+from onnxproof.graph.evaluator import Stop
+from onnxproof.parity.comparison import classify, measure_scale, to_float64
+from onnxproof.request.specs import Range
+from onnxproof.tensors.arrays import Array, Floats
+from onnxproof.tensors.conversion import to_numpy
+from onnxproof.trials.pieces import Cut, Piece
+
+# A difference over the scale around it from which on two meanings differ: what float32 constants cost is far less.
+APART = 1e-4
+# What float64 itself may lose where large values cancel.
+NOISE = 1e-9
+# Numbers that float32 does not hold.
+LARGEST = 3.4e38
+# Operators that are as smooth between the values of the cases as on them: a few values show what they do.
+SMOOTH = {
+    *(
+        "Add",
+        "Sub",
+        "Mul",
+        "MatMul",
+        "Gemm",
+        "Conv",
+        "ConvTranspose",
+        "Einsum",
+        "Neg",
+        "ReduceSum",
+        "ReduceMean",
+        "Identity",
+    ),
+    *("Reshape", "Transpose", "Squeeze", "Unsqueeze", "Flatten", "Concat", "Slice", "Split", "Expand", "Tile", "Pad"),
+}
+FEW_PROFILES = ("ones", "normal")
+# The width of a range that profiles fill.
+NARROW = 20.0
+# A table is swept in at most so many inputs.
+SWEEPS = 64
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a piece and its calls part: on which kind of values, how far, and what went in and came out there."""
+
+    piece: Piece
+    profile: str
+    error: float
+    near: bool
+    """Whether the values that went in are not far from what the cases bring."""
+    given: Mapping[str, float]
+    expected: float
+    got: float
+
+
+class Trial:
+    """The pieces of one graph, on the values of one recorded input."""
+
+    def __init__(self, cut: Cut, ranges: Mapping[str, Range], seen: Mapping[str, Range]) -> None:
+        """`ranges`: what can arise; `seen`: what the cases brought."""
+        self._cut, self._ranges, self._seen = cut, ranges, seen
+        self.tried = 0
+        """Values that were tried, whatever their number of elements."""
+
+    def try_piece(self, piece: Piece) -> Difference | None:
+        """The first difference, one near what the cases bring before another."""
+        far: Difference | None = None
+        for profile, given in self._propose(piece):
+            found = self._compare(piece, profile, given)
+            self.tried += 1
+            if found is not None and found.near:
+                return found
+            far = far or found
+        return far
+
+    def _propose(self, piece: Piece) -> Iterator[tuple[str, dict[str, Array]]]:
+        names = [name for name, _ in piece.frontier]
+        domains = [self._make_domain(piece, name) for name in names]
+        smooth = all(self._cut.steps[place].op in SMOOTH for place in piece.nodes)
+        for profile in FEW_PROFILES if smooth else PROFILES:
+            g = np.random.default_rng(zlib.crc32(f"{piece.value}\0{profile}".encode()))
+            made = {d.name: self._clip(d.name, fill(d, profile, d.shape, g)) for d in domains}
+            yield profile, made
+            # One of several alone: together they may hide each other.
+            for name in names if len(names) > 1 and not smooth else ():
+                yield profile, {one: made[one] if one == name else self._cut.values[one] for one in names}
+        for domain in domains:
+            yield from self._sweep(domain, names)
+
+    def _clip(self, name: str, array: Array) -> Array:
+        """Without what cannot arise."""
+        within = self._ranges.get(name)
+        if within is None or array.dtype.kind != "f":
+            return array
+        return np.clip(array, within.low, within.high)
+
+    def _sweep(self, domain: Domain, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Array]]]:
+        """Every integer of a table, and both values of a condition."""
+        recorded = {name: self._cut.values[name] for name in names}
+        if domain.role != "id" or domain.valid is None:
+            return
+        every = np.arange(int(domain.valid.low), int(domain.valid.high) + 1)
+        size = max(1, int(np.prod(domain.shape)))
+        for start in range(0, min(len(every), SWEEPS * size), size):
+            part = np.resize(every[start : start + size], domain.shape).astype(domain.dtype)
+            yield "every id", {**recorded, domain.name: part}
+
+    def _make_domain(self, piece: Piece, name: str) -> Domain:
+        value = self._cut.values[name]
+        within = self._ranges.get(name)
+        table = self._find_table(piece, name)
+        if value.dtype.kind == "b":
+            return Domain(name, value.dtype, value.shape, "mask", example=value)
+        if value.dtype.kind in "iu":
+            valid = Range(0, table - 1) if table else _integers(within, value)
+            return Domain(name, value.dtype, value.shape, "id" if table else "integer", valid=valid, example=value)
+        # A wide range would spread what profiles draw over all of it.
+        narrow = within if within is not None and within.high - within.low <= NARROW else None
+        return Domain(name, value.dtype, value.shape, "float", valid=narrow, hints=self._hints(piece), example=value)
+
+    def _find_table(self, piece: Piece, name: str) -> int | None:
+        """The size of the table that a value is looked up in."""
+        for place in piece.nodes:
+            step = self._cut.steps[place]
+            if step.op == "Gather" and len(step.takes) > 1 and step.takes[1] == name:
+                table = self._cut.evaluator.stored.get(step.takes[0])
+                axis = next((int(a.i) for a in step.node.attribute if a.name == "axis"), 0)
+                return int(np.shape(table)[axis]) if table is not None and np.ndim(table) else None
+        return None
+
+    def _hints(self, piece: Piece) -> tuple[float, ...]:
+        """Numbers that the piece holds on either side."""
+        found = set[float]()
+        for place in piece.nodes:
+            stored = [self._cut.evaluator.stored.get(name) for name in self._cut.steps[place].takes]
+            fixed = [
+                self._cut.values[n]
+                for n in self._cut.steps[place].takes
+                if n in self._cut.values and n not in self._cut.moving
+            ]
+            for one in (*stored, *fixed):
+                if one is not None and np.size(one) == 1 and np.asarray(one).dtype.kind in "fiu":
+                    found.add(float(np.asarray(one).reshape(())))
+            found.update(a.f for a in self._cut.steps[place].node.attribute if a.type == a.FLOAT)
+        for place in piece.calls:
+            call = self._cut.program.calls[place]
+            found.update(float(a) for a in (*call.args, *call.kwargs.values()) if isinstance(a, (int, float)))
+        return tuple(sorted(one for one in found if abs(one) <= FAIR_LIMIT))[:16]
+
+    def _compare(self, piece: Piece, profile: str, given: Mapping[str, Array]) -> Difference | None:
+        try:
+            true = self._replay(piece, given)
+        except Exception:
+            return None  # PyTorch does not take these values
+        try:
+            constants = {**self._cut.values, **given}
+            result = np.asarray(self._cut.evaluator.compute(piece.nodes, constants, _overflow_all)[piece.value])
+        except Exception:
+            return None  # the evaluator does not
+        size = max(
+            (float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in given.values() if a.dtype.kind == "f"),
+            default=0,
+        )
+        place = find_apart(result, true, NOISE * size)
+        if place is None:
+            return None
+        flat = {name: array for name, array in given.items() if array.shape == true.shape}
+        return Difference(
+            piece,
+            profile,
+            float(abs(float(result.ravel()[place]) - float(true.ravel()[place])))
+            if result.shape == true.shape
+            else np.inf,
+            all(self._is_near(name, array) for name, array in given.items()),
+            {name: float(array.ravel()[place]) for name, array in flat.items()},
+            float(true.ravel()[place]),
+            float(result.ravel()[place]) if result.shape == true.shape else np.nan,
+        )
+
+    def _replay(self, piece: Piece, given: Mapping[str, Array]) -> Array:
+        numbers = dict(piece.frontier)
+        tensors = {numbers[name]: torch.from_numpy(np.array(array)) for name, array in given.items()}
+        return to_numpy(self._cut.program.replay(piece.calls, tensors, LARGEST)[piece.number])
+
+    def _is_near(self, name: str, array: Array) -> bool:
+        """Within four times what the cases brought."""
+        seen = self._seen.get(name)
+        if seen is None or array.dtype.kind == "b" or not array.size:
+            return True
+        wide = 4 * max(abs(seen.low), abs(seen.high), 1e-6)
+        return bool(np.abs(array).max() <= wide)
+
+
+def _integers(within: Range | None, value: Array) -> Range:
+    low, high = (within.low, within.high) if within is not None else (-np.inf, np.inf)
+    return Range(max(low, float(value.min(initial=0)) - 130), min(high, float(value.max(initial=0)) + 130))
+
+
+def find_apart(result: Array, true: Array, least: float) -> int | None:
+    """The flat place where two values mean something else by more than `least`, if they do."""
+    if result.shape != true.shape:
+        return 0 if true.size else None
+    if not true.size:
+        return None
+    if true.dtype.kind not in "fc" or result.dtype.kind not in "fc":
+        differing = np.flatnonzero(result != true)
+        return int(differing[0]) if differing.size else None
+    with np.errstate(all="ignore"):
+        r, t = to_float64(result), to_float64(true)
+        odd = classify(r) != classify(t)
+        apart = np.where(np.isfinite(t) & np.isfinite(r), np.abs(r - t), 0.0) > APART * measure_scale(t) + least
+    places = np.flatnonzero(odd | apart)
+    return int(places[0]) if places.size else None
+
+
+def _overflow_all(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+    """What float32 cannot hold is infinite, inside the piece too."""
+    return [_overflow(one) if isinstance(one, np.ndarray) and one.dtype == np.float64 else one for one in results]
+
+
+def _overflow(values: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        far = np.abs(values) > LARGEST
+    return np.where(far, np.copysign(np.inf, values), values) if far.any() else values

@@ -1,0 +1,58 @@
+"""Sizes and ids that the plan left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from torch import nn
+
+import onnxproof
+from onnxproof.search.screen import differ
+
+
+class Rows(nn.Module):
+    """A table, averaged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(20000, 4)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.table(ids).mean(1)
+
+
+def verified(tmp_path, change):
+    torch.manual_seed(0)
+    made = Rows().eval(), (torch.randint(0, 20000, (2, 5)),)
+    onnxproof.export(*made, out=tmp_path / "file")
+    model = onnx.load(tmp_path / "file" / "model.onnx")
+    table = next(tensor for tensor in model.graph.initializer if tensor.dims == [20000, 4])
+    table.CopyFrom(onnx.numpy_helper.from_array(change(onnx.numpy_helper.to_array(table).copy()), table.name))
+    onnx.save(model, tmp_path / "file" / "model.onnx")
+    return onnxproof.verify(*made, onnx=tmp_path / "file" / "model.onnx", out=tmp_path / "out", fast=True)
+
+
+def lose_row(table: np.ndarray) -> np.ndarray:
+    table[12345] = 0
+    return table
+
+
+def test_one_row_of_many_is_found(tmp_path):
+    proof = verified(tmp_path, lose_row)
+    assert proof.verdict == "block"
+    assert [case.name for case in proof.cases if case.name.startswith("screen/ids/")]
+
+
+def test_a_right_table_ships(tmp_path):
+    assert verified(tmp_path, lambda table: table).verdict == "ship"
+
+
+@pytest.mark.parametrize(
+    ("other", "different"),
+    [([1.0, 2.0], False), ([1.00001, 2.0], False), ([1.01, 2.0], True), ([np.nan, 2.0], True), ([[1.0, 2.0]], True)],
+)
+def test_what_looks_different(other, different):
+    assert differ(np.array([1.0, 2.0], np.float32), np.array(other, np.float32)) is different
+    assert differ(np.array([1, 2]), np.array([1, 3]))

@@ -1,0 +1,30 @@
+"""Every size, and every id."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onnxproof.search.sweeps import Sweeps
+from search.test_hunt import FLOATS, IDS, supply
+
+
+def random(*numbers: int) -> np.random.Generator:
+    return np.random.default_rng(list(numbers))
+
+
+def test_every_id_of_a_table_is_laid_out():
+    seen = [inputs["ids"] for inputs in Sweeps(supply(FLOATS, IDS)).ids(random)]
+    assert {int(one) for array in seen for one in array.ravel()} == set(range(700))
+
+
+def test_more_rows_take_fewer_inputs():
+    few, many = (len(list(Sweeps(supply(FLOATS, IDS), rows).ids(random))) for rows in (300, 4))
+    assert few == 1
+    assert many > 50
+
+
+def test_sizes_are_served_ones():
+    sizes = list(Sweeps(supply(FLOATS)).sizes())
+    assert {one["batch"] for one in sizes} >= set(range(1, 321))
+    asked = list(Sweeps(supply(FLOATS, batch_sizes=[1, 4])).sizes())
+    assert {one["batch"] for one in asked} <= {1, 2, 4}

@@ -1,0 +1,58 @@
+"""The module as calls: what was recorded gives the same again, and something else on other values."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import nn
+
+from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.subject.assembly import make_subject
+from onnxproof.trials.calls import record
+
+
+class InPlace(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y.relu_()
+        return y + 1
+
+
+class Through(nn.Module):
+    """A view is changed: what was read of the whole before is not what it is after."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2
+        y[:, 0] = 0.0
+        return y + 1
+
+
+def recorded(module: nn.Module, x: torch.Tensor):
+    subject = make_subject(module.eval(), (x,))
+    name = next(iter(subject.inputs.tensors))
+    return record(DoubleRunner(subject), {name: x.numpy()}), name
+
+
+def test_a_recorded_module_gives_what_it_gave_and_what_it_would_give():
+    x = torch.tensor([[1.0, -2.0, 3.0]])
+    program, name = recorded(InPlace(), x)
+    every = range(len(program.calls))
+    last = program.calls[-1].gives[-1]
+    for value in (x.double(), -x.double()):
+        got = program.replay(every, {program.inputs[name]: value}, 3.4e38)[last]
+        np.testing.assert_array_equal(got, torch.relu(value * 2) + 1)
+    assert not program.shared
+
+
+def test_what_float32_cannot_hold_is_infinite():
+    program, name = recorded(InPlace(), torch.ones(1, 2))
+    last = program.calls[-1].gives[-1]
+    got = program.replay(range(len(program.calls)), {program.inputs[name]: torch.full((1, 2), 3e38).double()}, 3.4e38)[
+        last
+    ]
+    assert torch.isinf(got).all()
+
+
+def test_values_that_were_changed_through_another_are_known():
+    program, _ = recorded(Through(), torch.ones(2, 3))
+    assert program.shared

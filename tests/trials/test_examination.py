@@ -1,0 +1,35 @@
+"""From end to end: an operator that errs where inputs seldom get is found, and shown by an input of the model."""
+
+from __future__ import annotations
+
+import onnxproof
+from onnxproof.report.text import render
+from trials.small import capped, export, raise_cap
+
+
+def test_a_right_file_agrees_in_every_piece(tmp_path):
+    proof = onnxproof.verify(*capped(), onnx=export(tmp_path / "file"), out=tmp_path / "out")
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.tried == proof.trials.pieces > 3
+    assert proof.trials.latent == ()
+    assert "every one agreed on its own edges" in render(proof)
+
+
+def test_an_operator_that_errs_beyond_the_cases_is_found_and_reached(tmp_path):
+    proof = onnxproof.verify(*capped(), onnx=export(tmp_path / "file", raise_cap), out=tmp_path / "out", fast=True)
+    assert proof.verdict == "block"
+    assert proof.trials is not None
+    (latent, *_) = proof.trials.latent
+    assert latent.op in ("Clip", "Min")
+    assert latent.reached is not None
+    assert latent.expected == 6
+
+
+def test_what_is_far_too_large_is_left_out_with_its_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr("onnxproof.trials.calls.MOST_ELEMENTS", 10)
+    proof = onnxproof.verify(*capped(), onnx=export(tmp_path / "file"), out=tmp_path / "out")
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.pieces == 0
+    assert "too large" in str(proof.trials.reason)

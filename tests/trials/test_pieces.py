@@ -1,0 +1,59 @@
+"""The cut: which values both sides compute, and what lies between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import torch
+from torch import nn
+
+from onnxproof.graph.evaluator import Evaluator
+from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.subject.assembly import make_subject
+from onnxproof.trials.calls import record
+from onnxproof.trials.pieces import Cut, find_common, keep_common, show_values
+
+
+class Scaled(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.clamp(x / 4.0 * 8.0, max=6.0)
+
+
+FOLDED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[2,3] x) => (float[2,3] y) <float two = {2.0}, float six = {6.0}, float low = {-100.0}>
+{ z = Mul(x, two)  y = Clip(z, low, six) }"""
+
+
+def cut_of(text: str, x: np.ndarray) -> Cut:
+    program = record(DoubleRunner(make_subject(Scaled().eval(), (torch.from_numpy(x),))), {"x": x})
+    evaluator = Evaluator.exact(onnx.parser.parse_model(text), keep_lossy_casts=True)
+    values = show_values(evaluator, {"x": x.astype(np.float64)})
+    return Cut(evaluator, program, values, find_common(evaluator, values, program, {}))
+
+
+def test_what_an_exporter_folds_lies_inside_a_piece():
+    pieces = {
+        piece.value: piece for piece in cut_of(FOLDED, np.array([[1, 2, 30], [4, 5, 6]], np.float32)).pieces() if piece
+    }
+    assert [name for name, _ in pieces["z"].frontier] == ["x"]
+    assert len(pieces["z"].calls) == 2  # the division and the product
+    assert [name for name, _ in pieces["y"].frontier] == ["z"]
+
+
+def test_equal_values_are_paired_in_their_order():
+    """A clamp that nothing meets gives what it takes."""
+    cut = cut_of(FOLDED, np.array([[1, 2, 0], [1, 0.5, 0.25]], np.float32))
+    clamp = next(call for call in cut.program.calls if "clamp" in str(call.func))
+    assert cut.common["y"] == clamp.gives[0]
+    assert cut.common["z"] == clamp.takes[0]
+
+
+def test_what_agrees_by_chance_is_not_common():
+    x = np.ones((2, 3), np.float32)
+    chance = FOLDED.replace("z = Mul(x, two)", "z = Add(x, one)").replace("<float two", "<float one = {1.0}, float two")
+    cut = cut_of(chance, x)
+    assert "z" in cut.common
+    other = np.full((2, 3), 2.5, np.float32)
+    program = record(DoubleRunner(make_subject(Scaled().eval(), (torch.from_numpy(other),))), {"x": other})
+    values = show_values(cut.evaluator, {"x": other.astype(np.float64)})
+    assert "z" not in keep_common(cut.common, values, program)

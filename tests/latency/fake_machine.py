@@ -30,4 +30,5 @@ class FakeMachine:
 
     def harness(self, times, need, **options):
         timed = [self.contender(name, spent) for name, spent in times.items()]
+        options = {"waited": lambda: 0, **options}
         return Harness(timed, need, clock=self.clock, sleep=lambda seconds: None, **options)

@@ -119,3 +119,15 @@ def test_what_timing_costs_is_measured_and_taken_off_the_blocks():
     assert measured.samples[0] == 10_000_050
     assert measured.blocks[0] == 10_000_000
     assert harness.measure_resolution(lambda: 1000 * (next(ticks) // 3)) == 1000
+
+
+def test_a_busy_machine_gets_more_rounds_in_the_hope_of_calm_ones():
+    machine, calm = FakeMachine(), {"now": 0}
+
+    def waited() -> int:
+        calm["now"] += 10**9  # every look finds that it has waited
+        return calm["now"]
+
+    crowded = machine.harness({"a": 10_000_000}, Need(0.0, 0, 5, budget=100), waited=waited).run()["a"]
+    assert len(crowded.blocks) == 5 * harness.HOPE
+    assert all(crowded.crowded)

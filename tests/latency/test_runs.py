@@ -48,3 +48,15 @@ def test_speedups_are_against_pytorch_where_rounds_suffice():
     assert one.ratio == pytest.approx(3.0)
     few = {name: Measured(blocks=m.blocks[:3]) for name, m in measured.items()}
     assert list(measure_speedups(POINT, few, 0)) == []
+
+
+def test_a_speedup_is_taken_from_rounds_in_which_both_had_the_cores():
+    """PyTorch waits for cores in half of the rounds, and looks a hundred times slower there."""
+    crowded = [i % 2 == 0 for i in range(40)]
+    pytorch = Measured(blocks=[600.0 if busy else 6.0 for busy in crowded], crowded=crowded)
+    ours = Measured(blocks=[2.0] * 40, crowded=[False] * 40)
+    (one,) = measure_speedups(POINT, {"pytorch": pytorch, "onnxruntime": ours}, 0)
+    assert one.rounds == 20
+    assert one.ratio == pytest.approx(3.0)
+    always = Measured(blocks=pytorch.blocks, crowded=[True] * 40)
+    assert list(measure_speedups(POINT, {"pytorch": always, "onnxruntime": ours}, 0)) == []

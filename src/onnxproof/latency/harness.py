@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from onnxproof.latency.waiting import read_waiting
+
 # Shortest block: long against the clock and short against drift. A slow contender's single call makes it longer.
 WINDOW_NS = 5_000_000
 STEADY_BLOCKS = 5
@@ -29,6 +31,10 @@ PAUSE = 0.002
 # of a core.
 SETTLE_STEP, SETTLE_STEPS, SETTLED = 0.005, 6, 0.2
 EMPTY_CALLS = 2000
+# Share of a block's time that its threads may wait for cores: more, and it was timed on a part of the machine.
+CROWDED = 0.05
+# How many times its minimum of rounds a run may have in the hope of some in which nobody waits.
+HOPE = 4
 
 Clock = Callable[[], int]
 
@@ -66,6 +72,10 @@ class Measured:
     """Sum of the samples."""
     blocks: list[float] = field(default_factory=list)
     """Mean nanoseconds per call of each round, without the cost of timing."""
+    crowded: list[bool] = field(default_factory=list)
+    """Of each round: whether its threads had to wait for cores that others had."""
+    cpu: float = 0.0
+    """Seconds of all cores, in the blocks."""
     per_block: int = 1
     warmup: int = 0
     steady: bool = True
@@ -124,6 +134,9 @@ class Harness:
     clock: Clock = time.perf_counter_ns
     sleep: Callable[[float], None] = time.sleep
     spent: Callable[[], float] = time.process_time
+    waited: Callable[[], int | None] = read_waiting
+    cores: Callable[[], float] = time.process_time
+    """Seconds of all cores that this process has used."""
     sampled: Sampled = lambda name, value: None
     tell: Callable[[float], None] = lambda share: None
 
@@ -184,7 +197,10 @@ class Harness:
             with contender.around():
                 if measured.per_block > 1:
                     contender.call()  # the first call after another contender finds cold caches and sleeping threads
+                waited, used = self.waited(), self.cores()
                 value = run_block(contender.call, samples, self.clock)
+                measured.cpu += self.cores() - used
+            measured.crowded.append(_is_crowded(waited, self.waited(), sum(samples)))
             measured.samples += samples
             measured.total += sum(samples)
             measured.blocks.append(max(float(np.mean(samples)) - self._empty, 1.0) / contender.calls)
@@ -207,7 +223,9 @@ class Harness:
         need, every = self.need, self.measured.values()
         lasted = min(one.total for one in every) / max(need.min_time * 1e9, 1.0)
         count = min(len(one.samples) for one in every) / max(need.min_count, 1)
-        return min(lasted, count, min(len(one.blocks) for one in every) / max(need.min_rounds, 1))
+        rounds = len(next(iter(every)).blocks)
+        calm = len(list_calm(list(every)))
+        return min(lasted, count, max(calm, rounds / HOPE) / max(need.min_rounds, 1))
 
     def _has_enough(self) -> bool:
         met = self._measure_share() >= 1.0
@@ -216,3 +234,12 @@ class Harness:
         for measured in self.measured.values():
             measured.cut = True
         return True
+
+
+def list_calm(measured: Sequence[Measured]) -> list[int]:
+    """The rounds in which every contender had the cores."""
+    return [i for i in range(len(measured[0].blocks)) if not any(one.crowded[i] for one in measured if one.crowded)]
+
+
+def _is_crowded(before: int | None, after: int | None, wall: int) -> bool:
+    return before is not None and after is not None and after - before > CROWDED * wall

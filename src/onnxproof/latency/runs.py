@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from onnxproof.latency.contenders import Contender
-from onnxproof.latency.harness import Measured
+from onnxproof.latency.harness import Measured, list_calm
 from onnxproof.latency.points import Point
 from onnxproof.latency.scenarios import Served
 from onnxproof.latency.statistics import bound_ratio, find_percentile
@@ -46,6 +46,8 @@ def run_single(
     return replace(
         _make_run(contender, point, "single", measured.samples, 1),
         blocks=tuple(measured.blocks),
+        cpu_ms=1e3 * measured.cpu / max(1, len(measured.samples)),
+        crowded=sum(measured.crowded),
         load_ms=contender.load_ms,
         first_ms=contender.first_ms,
         warmup=measured.warmup,
@@ -84,10 +86,12 @@ def run_offline(contender: Contender, point: Point, measured: Measured, workers:
 def measure_speedups(
     point: Point, measured: Mapping[str, Measured], seed: int, scenario: Scenario = "single", concurrency: int = 1
 ) -> Iterator[Speedup]:
-    """How much faster than PyTorch each contender is, where there are rounds enough to tell."""
+    """How much faster than PyTorch each contender is, where there are rounds enough in which both had the cores."""
+    base = measured[BASELINE]
     for name, one in measured.items():
         if name == BASELINE:
             continue
-        interval = bound_ratio(measured[BASELINE].blocks, one.blocks, seed=seed)
+        rounds = list_calm([base, one])
+        interval = bound_ratio([base.blocks[i] for i in rounds], [one.blocks[i] for i in rounds], seed=seed)
         if interval is not None:
-            yield Speedup(point.batch, name, *interval, len(one.blocks), point.sizes, scenario, concurrency)
+            yield Speedup(point.batch, name, *interval, len(rounds), point.sizes, scenario, concurrency)

@@ -366,7 +366,12 @@ class Injector:
         total = torch.add(op.out, error, alpha=self._unit)
         if total.is_complex():
             return total
-        return torch.where(total.abs() > self._largest, torch.sign(total) * math.inf, total)
+        beyond = torch.sign(total) * math.inf
+        if kind.rule in (_product, _sum):
+            # Partial sums of both signs may overflow before they meet, and infinities that meet are no number.
+            meets = torch.rand(total.shape, generator=self._generator, dtype=torch.float64) < 0.5
+            beyond = torch.where(meets, math.nan, beyond)
+        return torch.where(total.abs() > self._largest, beyond, total)
 
     def _draw_error(self, kind: _Kind, op: Operation) -> torch.Tensor | None:
         """In units of u."""

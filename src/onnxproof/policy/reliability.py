@@ -57,8 +57,11 @@ def _judge_load(latency: Latency) -> Iterator[Finding]:
     machine = latency.machine
     if machine.others is not None and machine.others > OTHERS:
         message = f"other processes used {machine.others:.1f} of {machine.cores} cores while it was timed"
+        crowded = {name_place(run): run.crowded for run in latency.runs if run.crowded}
+        if crowded and not latency.speedup:
+            message += ": no speed-up can be told"
         load = [machine.load_before, machine.load_after]
-        yield found("OX412", message, evidence={"others": machine.others, "load": load})
+        yield found("OX412", message, evidence={"others": machine.others, "load": load, "crowded": crowded})
     elif machine.steal is not None and machine.steal > STEAL:
         message = f"the hypervisor took {machine.steal:.0%} of the time away while it was timed"
         yield found("OX412", message, evidence={"steal": machine.steal})

@@ -28,6 +28,7 @@ class Run:
     """One contender at one size in one scenario."""
 
     PUBLISHED: ClassVar = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms")
+    ADDED: ClassVar = ("cpu_ms", "crowded")
 
     contender: str
     batch: int
@@ -44,6 +45,10 @@ class Run:
     min_ms: float | None = None
     max_ms: float | None = None
     mean_ms: float | None = None
+    cpu_ms: float | None = None
+    """Mean time of all cores together per call: what others do on the machine changes it little."""
+    crowded: int = 0
+    """Rounds in which its threads had to wait for cores that others had: no speed-up is taken from them."""
     throughput: float | None = None
     """Items per second: the batch over the mean time, or what was really done in the server scenario."""
     load_ms: float | None = None

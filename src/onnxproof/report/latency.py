@@ -26,7 +26,8 @@ def tell_headline(latency: Latency, policy: LatencyPolicy, baseline: str) -> str
         f"p50 {_show_ms(p50)} ms at batch {first.batch}{_grade(p50, policy)}" if p50 is not None else "too few samples"
     )
     busy = ", on a busy machine" if any(doubt.entry.disturbance for doubt in find_doubts(latency)) else ""
-    return (f"{_tell_gain(gains, baseline)}; {pace}" if gains else pace) + busy
+    crowded = ["the speed-up cannot be told now: other processes had the cores"] if first.crowded and not gains else []
+    return "; ".join([*crowded, *([_tell_gain(gains, baseline)] if gains else []), pace]) + busy
 
 
 def _tell_gain(gains: list[Speedup], baseline: str) -> str:
@@ -59,11 +60,14 @@ def make_table(latency: Latency) -> list[str]:
     sizes = [",".join(f"{name}={size}" for name, size in run.sizes.items()) or f"batch={run.batch}" for run in shown]
     wide = min(NAME_WIDTH, max((len(name) for name in names), default=0))
     size = max([*(len(text) for text in sizes), 5])
-    head = f"  {'size':<{size}}  {'contender':<{wide}}  p50 ms  p90 ms  p95 ms  p99 ms   items/s  speed-up [95 %]"
+    head = (
+        f"  {'size':<{size}}  {'contender':<{wide}}  p50 ms  p90 ms  p95 ms  p99 ms  cpu ms   items/s  speed-up [95 %]"
+    )
     lines = ["", head]
     for run, name, where in zip(shown, names, sizes, strict=True):
         ratio = ratios.get((run.contender, read_load(run)))
         numbers = "  ".join(f"{_show_ms(run.milliseconds(p)):>6}" for p in ("p50", "p90", "p95", "p99"))
+        numbers += f"  {_show_ms(run.cpu_ms):>6}"
         gain = f"{ratio.ratio:.3g} [{ratio.low:.3g}, {ratio.high:.3g}]" if ratio else ""
         lines.append(
             f"  {where:<{size}}  {name[:wide]:<{wide}}  {numbers}  {_show_ms(run.throughput):>8}  {gain}".rstrip()

@@ -134,3 +134,13 @@ def test_losing_the_digits_of_small_values_is_no_rounding(accurate, lossy):
     truth, far = spread(Op(accurate), x)
     assert np.abs(accurate(x).double().numpy() - truth).max() <= 4 * far.max()
     assert np.abs(lossy(x).double().numpy() - truth).max() > 1e4 * far.max()
+
+
+def test_a_product_whose_partial_sums_overflow_may_be_no_number():
+    """Infinities of both signs may meet in it, whatever the sum itself is; one factor alone only overflows."""
+    row, column = torch.full((1, 4), 1e30, dtype=torch.float64), torch.full((4, 1), 1e20, dtype=torch.float64)
+    seen = [float(rounded(torch.ops.aten.mm.default, row, column, seed=seed)[0]) for seed in range(16)]
+    assert any(np.isnan(seen))
+    assert any(np.isinf(seen))
+    alone = [rounded(torch.ops.aten.mul.Tensor, row[0, 0], column[0, 0], seed=seed)[0] for seed in range(16)]
+    assert not torch.stack(alone).isnan().any()

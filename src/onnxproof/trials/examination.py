@@ -21,7 +21,7 @@ from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.trials.calls import TooLarge, record
 from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, show_values
 from onnxproof.trials.ranges import bound_values
-from onnxproof.trials.trial import SMOOTH, Difference, Trial
+from onnxproof.trials.trial import Difference, Trial, is_smooth
 
 # What floats of an input may be that declares no range.
 FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
@@ -112,11 +112,6 @@ def _try_all(recorded: Recorded, left: float) -> Trials:
     reason = None if not untried else "no clean cut" if left > 0 else "no work was left for them"
     told = tuple(_tell(cut, one) for one in differences[:TOLD])
     return Trials(len(cuts), tried, trial.tried, reason, told)
-
-
-def is_smooth(cut: Cut, piece: Piece) -> bool:
-    """Whether a few values show what a piece does."""
-    return all(cut.steps[place].op in SMOOTH for place in piece.nodes)
 
 
 def _cost(values: Arrays, piece: Piece) -> float:

@@ -49,6 +49,8 @@ SMOOTH = {
 FEW_PROFILES = ("ones", "normal")
 # Without numbers that float32 hardly holds: what becomes of them differs from kernel to kernel.
 EDGES = tuple(profile for profile in PROFILES if profile != "denormal")
+# Calls that promise no order among equal values: such values are not tried on them.
+UNORDERED = {"topk", "sort", "argsort", "kthvalue", "mode", "median", "nanmedian", "unique_dim", "_unique2"}
 # The smallest normal float32: what is less is nothing.
 SMALLEST = 1.2e-38
 # The width of a range that profiles fill.
@@ -94,16 +96,22 @@ class Trial:
     def _propose(self, piece: Piece) -> Iterator[tuple[str, dict[str, Array]]]:
         names = [name for name, _ in piece.frontier]
         domains = [self._make_domain(piece, name) for name in names]
-        smooth = all(self._cut.steps[place].op in SMOOTH for place in piece.nodes)
+        smooth, unordered = is_smooth(self._cut, piece), self._is_unordered(piece)
         for profile in FEW_PROFILES if smooth else EDGES:
             g = np.random.default_rng(zlib.crc32(f"{piece.value}\0{profile}".encode()))
             made = {d.name: self._clip(d.name, fill(d, profile, d.shape, g)) for d in domains}
+            if unordered and any(array.size > np.unique(array).size for array in made.values()):
+                continue
             yield profile, made
             # One of several alone: together they may hide each other.
             for name in names if len(names) > 1 and not smooth else ():
                 yield profile, {one: made[one] if one == name else self._cut.values[one] for one in names}
         for domain in domains:
             yield from self._sweep(domain, names)
+
+    def _is_unordered(self, piece: Piece) -> bool:
+        called = {self._cut.program.calls[place].func.overloadpacket.__name__ for place in piece.calls}
+        return bool(called & UNORDERED)
 
     def _clip(self, name: str, array: Array) -> Array:
         """Without what cannot arise."""
@@ -207,6 +215,11 @@ class Trial:
             return True
         wide = 4 * max(abs(seen.low), abs(seen.high), 1e-6)
         return bool(np.abs(array).max() <= wide)
+
+
+def is_smooth(cut: Cut, piece: Piece) -> bool:
+    """Whether a few values show what a piece does."""
+    return all(cut.steps[place].op in SMOOTH for place in piece.nodes)
 
 
 def _integers(within: Range | None, value: Array) -> Range:

@@ -92,9 +92,8 @@ class Meaning(GraphModule):
         return {read_name(value): value.dtype.numpy() for value in outputs if value.dtype is not None}
 
 
-def list_originals(subject: Subject) -> dict[str, Array]:
+def list_originals(module: torch.nn.Module) -> dict[str, Array]:
     """The float tensors that the original stores, by name."""
-    module = subject.module
     if isinstance(module, GraphModule):
         return {name: array for name, array in module.stored.items() if getattr(array, "dtype", None) == np.float64}
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}

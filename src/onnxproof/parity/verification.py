@@ -117,7 +117,7 @@ class Verifier:
         precision = artifact.precision
         self._original = EagerRunner(subject, stateful=stateful) if precision and precision.declared else None
         """What the file in a lower precision was made of; held against its own meaning, it is compared with this by the way."""
-        self._originals = list_originals(subject) if self._original is not None else {}
+        self._originals = list_originals(subject.module) if self._original is not None else {}
         subject = declare_subject(subject, artifact) if self._original is not None else subject
         self.subject = add_symbols(subject, artifact)
         self._artifact = artifact

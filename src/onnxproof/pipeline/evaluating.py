@@ -63,7 +63,7 @@ def run_evaluate(emit: Emit, request: Request, artifact: Artifact, *, stateful: 
 
 def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> None:
     settings = engine.settings
-    rows = engine.open(open_source(settings.data))
+    rows = engine.open(open_source(settings.data, part=settings.part))
     if not rows.labelled:
         if not settings.required:
             return

@@ -50,6 +50,18 @@ def test_ox229_a_broken_conversion_blocks_and_is_located(tmp_path):
     assert "OX229" not in codes(prove(lower("int8 static"), tmp_path / "near"))
 
 
+def test_ox232_the_nodes_that_cost_most_are_told(tmp_path):
+    def coarse(stored):
+        return np.sign(stored) * 64 * np.round(np.abs(stored.astype(float)) / 64).clip(0, 1)
+
+    proof = prove(change(lower("int8 static"), "second.weight_quantized", coarse, tmp_path), tmp_path / "out")
+    told = codes(proof)["OX232"]
+    assert told.severity == "note"
+    assert "linear_1" in told.where.node
+    assert len(told.evidence["nodes"]) == 4
+    assert "OX232" not in codes(prove(lower("float32"), tmp_path / "near"))
+
+
 class Scores(torch.nn.Module):
     def __init__(self, factor):
         super().__init__()

@@ -63,6 +63,8 @@ class Suspect:
     """Of the numbers there that are wrong."""
     clipped: int = 0
     """Values outside a range."""
+    shared: str | None = None
+    """The scale of a stored tensor, which ranges may have too."""
 
     def weigh(self, decibels: float) -> Severity:
         """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs."""
@@ -161,7 +163,8 @@ class _Seen:
             # A square one fits both ways.
             ways = [right, right.T] if right.shape == right.T.shape else [right]
             mends: list[Mapping[str, Mend | Array]] = [{stop.values[0]: mend(way)} for way in ways]
-            self.suspects.append(Suspect(stop.node, name, text, mends, GAIN, parameter, wrong))
+            shared = stop.taken[1] if stop.op == "DequantizeLinear" else None
+            self.suspects.append(Suspect(stop.node, name, text, mends, GAIN, parameter, wrong, shared=shared))
         elif right.ndim == 2 and right.shape == right.T.shape:
             text = f"{name} may be {parameter} turned the wrong way"
             mends = [{stop.values[0]: mend(right.T)}]
@@ -243,7 +246,15 @@ def find_faults(
 def _together(seen: _Seen) -> list[Suspect]:
     """One for each scale: mending one place alone changes nothing where the next clips the same."""
     groups = {one.scale: one for one in sorted(seen.suspects, key=lambda one: one.share)}
-    return [one if one.mends else replace(one, mends=_open(seen.ranges[one.scale])) for one in groups.values()]
+    return [replace(one, mends=[*_list_ways(one, seen.ranges)]) for one in groups.values()]
+
+
+def _list_ways(one: Suspect, ranges: Mapping[str, list[str]]) -> Iterator[Mapping[str, Mend | Array]]:
+    """How it may be mended: a tensor alone, and with the ranges that have its scale, which would clip what is mended."""
+    yield from one.mends
+    opened = _open(ranges.get((one.shared if one.mends else one.scale) or "", ()))
+    for way in opened if opened and opened[0] else ():
+        yield from ({**mend, **way} for mend in one.mends or ({},))
 
 
 def _open(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from onnxproof.findings import Finding, Where, found
 from onnxproof.graph.evaluator import Pass, Stop
 from onnxproof.graph.sourcemap import place_node
-from onnxproof.parity.conversion import HALF, find_scale, match_original
+from onnxproof.parity.conversion import CLIPPED, HALF, find_scale, match_original
 from onnxproof.parity.declared import SPOTLESS, Meaning, to_decibels
+from onnxproof.proof.codec import to_plain
 from onnxproof.proof.quantization import NodeCost
 from onnxproof.tensors.arrays import Array, Arrays
 
@@ -26,6 +28,8 @@ BETWEEN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear Whole
 MEASURED = 128
 # Times the typical channel's largest weight from which on one channel ruins the scale that all share.
 OUTLIER = 8.0
+# Nodes that a finding tells of.
+TOLD = 5
 # How near the end of a range is to 6 where it is a ReLU's with that end.
 SIX = 1e-3
 # What a converter adds to the name of an output that it quantises.
@@ -136,7 +140,7 @@ class Ranking:
 
         def compare(stop: Stop, name: str, real: Array) -> Array:
             own[name], nodes[name] = real, stop
-            return right[name]
+            return right.get(name, real)
 
         self._run(self.inputs, self._lower(clipping.look), compare)
         self._run(self.inputs, self._lower(), lambda stop, name, real: whole.setdefault(name, real))
@@ -149,8 +153,8 @@ class Ranking:
                 clipping,
                 original,
             )
-            for name, stop in nodes.items()
-            if right[name].shape == own[name].shape and np.any(right[name] != own[name])
+            for (name, stop), real in zip(nodes.items(), own.values(), strict=True)
+            if name in right and right[name].shape == real.shape and np.any(right[name] != real)
         ]
         ranked = sorted(costs, key=lambda cost: cost.introduced)
         if not effects:
@@ -210,6 +214,21 @@ def place_cost(cost: NodeCost, sourcemap: str | None) -> NodeCost:
     """With the module and the line of the node, by the name that it had before the conversion."""
     where = place_node(SUFFIX.sub("", cost.node), sourcemap)
     return replace(cost, module=where.module, file=where.file, line=where.line)
+
+
+def tell_costs(ranked: Sequence[NodeCost]) -> Finding | None:
+    """The nodes that cost most, as a finding; None where no node has an error of its own."""
+    if not ranked:
+        return None
+    first, others = ranked[0], ", ".join(f"{cost.node} {cost.introduced:.0f} dB" for cost in ranked[1:TOLD])
+    causes = [f"{first.clipped:.1%} of its inputs clip"] * (first.clipped > CLIPPED)
+    causes += [f"one channel of its weight is {first.outlier:.0f} times as wide as the typical one"] * (
+        first.outlier > 0
+    )
+    told = "; ".join([f"introduces most: {first.introduced:.0f} dB (inherited {first.inherited:.0f} dB)", *causes])
+    message = f"{first.node} {told}" + (f"; then {others}" if others else "")
+    where = Where(node=first.node, module=first.module, file=first.file, line=first.line)
+    return found("OX232", message, where=where, evidence={"nodes": [to_plain(cost) for cost in ranked[:TOLD]]})
 
 
 def _worst(right: Arrays, moved: Arrays) -> float:

@@ -69,7 +69,7 @@ def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> N
             return
         raise InputError(
             f"--data {settings.data} has no labels: expected a field labels, y, label or target, or --labels NAME; "
-            f"it has {', '.join(rows.columns)}"
+            f"it has {', '.join(rows.columns)}. Without labels, `prove --data` counts the decisions that change"
         )
     preprocessing = _compare_preprocessing(engine, rows)
     plan = engine.plan(rows, rows.all_labels())

@@ -14,6 +14,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ HEAD = """# Lower precision
 Made by `make precision`, one run. A right conversion is computed right (the file's exact meaning is what the runtime is held against) and never
 blocks; what it costs stands beside it in decibels, the worst output on ordinary inputs. Without data the verdict is REVIEW: nothing tells
 what the cost means on a task. A planted fault has to block, and the tensor or range that is wrong has to be named. A fault counts as one if it
-moves the outputs by a decibel and more: one that changes nothing is none.
+moves the outputs by two decibels and more: one that changes nothing is none.
 """
 
 
@@ -133,6 +134,7 @@ KINDS = ("fp16", "int8 dynamic", "int8 static", "int4")
 FAULTY = ("dense", "convolutional", "mobile", "encoder", "decoder", "recommender", "regression", "digits, trained")
 
 
+@cache
 def make(name: str) -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     """A model with its example."""
     built = MODELS[name]
@@ -153,7 +155,7 @@ def draw_rows(name: str, ports: list[str]) -> list[dict[str, Any]]:
     """Batches that calibrate."""
     built = MODELS[name]
     if isinstance(built, tuple):
-        return [{ports[0]: draw(*built[1:]).numpy()} for _ in range(16)]
+        return [{ports[0]: draw(*built[1:]).numpy()} for _ in range(64)]
     return [{port: tensor.numpy() for port, tensor in zip(ports, make(name)[1], strict=True)}]
 
 
@@ -180,8 +182,10 @@ FAULTS: dict[str, tuple[str, Change]] = {
 
 
 def answer(path: Path, rows: list[dict[str, Any]]) -> Any:
-    """The first output for the first rows."""
-    return onnxruntime.InferenceSession(path).run(None, rows[0])[0]
+    """The first output for the first rows, as the file says: fused kernels leave the scale of a bias aside."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return onnxruntime.InferenceSession(path, options).run(None, rows[0])[0]
 
 
 def plant(plain: Path, path: Path, fault: str, folder: Path, rows: list[dict[str, Any]]) -> tuple[Path, str] | None:
@@ -197,8 +201,8 @@ def plant(plain: Path, path: Path, fault: str, folder: Path, rows: list[dict[str
         onnx.save(model, folder / "faulty.onnx")
         stored[name].CopyFrom(numpy_helper.from_array(array, name))
         after = answer(folder / "faulty.onnx", rows)
-        # An error of at least a quarter of what the conversion itself makes.
-        if np.sum((after - before) ** 2) > 0.26 * np.sum((before - answer(plain, rows)) ** 2):
+        # Two decibels: an error of six tenths of what the conversion itself makes.
+        if np.sum((after - before) ** 2) > 0.6 * np.sum((before - answer(plain, rows)) ** 2):
             return folder / "faulty.onnx", name
     return None
 

@@ -89,7 +89,7 @@ def test_without_labels_the_changed_decisions_judge(tmp_path):
     assert proof.quality is None
     assert proof.quantization.search is None
     assert all(one.changed.value <= 0.2 for one in proof.quantization.candidates)
-    with pytest.raises(UserError, match="needs labels"):
+    with pytest.raises(UserError, match="no labels"):
         quantize(tmp_path, data=rows(labelled=False), to="fp16", keep_within={"accuracy": 0.1})
 
 

@@ -49,6 +49,8 @@ class _Original:
     meaning: Meaning
     outliers: dict[str, float] = field(default_factory=dict)
     """Value → how far its largest channel is beyond the typical one, where all share a scale."""
+    clipped: dict[str, float] = field(default_factory=dict)
+    """Value → the share of it that its range cuts off."""
     _live: dict[str, Array] = field(default_factory=dict)
     _meant: dict[str, Array | None] = field(default_factory=dict)
 
@@ -60,7 +62,10 @@ class _Original:
         elif stop.op == "DynamicQuantizeLinear":
             self._live[stop.values[0]] = stop.arguments[0] / results[1]
         elif stop.op == "DequantizeLinear" and source in self._live:
-            return [_unfold(stop, self._live[source])]
+            right = _unfold(stop, self._live[source])
+            far = np.abs(results[0] - right) > HALF * np.max(stop.arguments[1])
+            self.clipped[stop.values[0]] = float(np.mean(far)) if far.size else 0.0
+            return [right]
         elif stop.op == "Whole" and source in self._live:
             return [self._live[source]]
         elif stop.op in ("DequantizeLinear", "UnpackBits", "Whole") and source in self.meaning.stored:
@@ -104,23 +109,6 @@ def _unfold(stop: Stop, real: Array) -> Array:
     return np.clip(real, 0.0, 6.0 if abs(top - 6.0) < SIX else None)
 
 
-@dataclass
-class _Clipping:
-    """How much of a value its range cuts off."""
-
-    shares: dict[str, float] = field(default_factory=dict)
-    _before: dict[str, Array] = field(default_factory=dict)
-
-    def look(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
-        """Note what is cut off."""
-        if stop.op == "QuantizeLinear":
-            self._before[stop.values[0]] = stop.arguments[0]
-        elif stop.op == "DequantizeLinear" and stop.taken[0] in self._before:
-            far = np.abs(results[0] - _unfold(stop, self._before[stop.taken[0]])) > HALF * np.max(stop.arguments[1])
-            self.shares[stop.values[0]] = float(np.mean(far)) if far.size else 0.0
-        return results
-
-
 @dataclass(frozen=True)
 class Ranking:
     """One batch through the original and through the file in a lower precision, place by place."""
@@ -133,7 +121,7 @@ class Ranking:
 
     def rank(self, *, effects: bool = False) -> tuple[NodeCost, ...]:
         """The nodes with an error of their own, the worst first; by what each alone does to the outputs where that is asked for."""
-        original, clipping = _Original(self.originals, self.meaning), _Clipping()
+        original = _Original(self.originals, self.meaning)
         fed = {**self.inputs, **original.list_floats()}
         right, own, whole, nodes = dict[str, Array](), dict[str, Array](), dict[str, Array](), dict[str, Stop]()
         answers = self._run(fed, original.look, lambda stop, name, real: right.setdefault(name, real))
@@ -142,17 +130,10 @@ class Ranking:
             own[name], nodes[name] = real, stop
             return right.get(name, real)
 
-        self._run(self.inputs, self._lower(clipping.look), compare)
-        self._run(self.inputs, self._lower(), lambda stop, name, real: whole.setdefault(name, real))
+        self._run(self.inputs, self.meaning.narrow, compare)
+        self._run(self.inputs, self.meaning.narrow, lambda stop, name, real: whole.setdefault(name, real))
         costs = [
-            _cost(
-                stop,
-                name,
-                self._name(stop, name) or stop.node,
-                (right[name], own[name], whole[name]),
-                clipping,
-                original,
-            )
+            _cost(stop, self._name(stop, name) or stop.node, name, (right[name], real, whole[name]), original)
             for (name, stop), real in zip(nodes.items(), own.values(), strict=True)
             if name in right and right[name].shape == real.shape and np.any(right[name] != real)
         ]
@@ -169,10 +150,6 @@ class Ranking:
             *sorted(measured, key=lambda cost: SPOTLESS if cost.effect is None else cost.effect),
             *ranked[MEASURED:],
         )
-
-    def _lower(self, look: Pass = lambda stop, results: results) -> Pass:
-        """A look at the file as it is: half floats are rounded."""
-        return lambda stop, results: self.meaning.narrow(stop, look(stop, results))
 
     def _run(self, fed: Arrays, look: Pass, visit: Visit) -> dict[str, Array]:
         """The outputs; what is seen at a place is visited."""
@@ -193,9 +170,7 @@ class Ranking:
         return places.get(stop.node) or places.get(name.removesuffix(MOVED))
 
 
-def _cost(
-    stop: Stop, value: str, node: str, seen: tuple[Array, Array, Array], clipping: _Clipping, original: _Original
-) -> NodeCost:
+def _cost(stop: Stop, node: str, value: str, seen: tuple[Array, Array, Array], original: _Original) -> NodeCost:
     right, own, whole = seen
     signal, introduced = float(np.sum(right**2)), float(np.sum((own - right) ** 2))
     total = float(np.sum((whole - right) ** 2)) if whole.shape == right.shape else introduced
@@ -205,7 +180,7 @@ def _cost(
         value=value,
         introduced=to_decibels(signal, introduced),
         inherited=to_decibels(signal, max(total - introduced, 0.0)),
-        clipped=max((clipping.shares.get(one, 0.0) for one in stop.taken), default=0.0),
+        clipped=max((original.clipped.get(one, 0.0) for one in stop.taken), default=0.0),
         outlier=max((original.outliers.get(one, 0.0) for one in stop.taken), default=0.0),
     )
 

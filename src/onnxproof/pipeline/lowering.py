@@ -31,7 +31,7 @@ from onnxproof.tensors.conversion import to_numpy
 
 FLOAT, LOWER = "float", "lower"
 # How long each file is timed.
-NEED = Need(min_time=0.5, budget=20.0)
+NEED = Need(min_time=0.2, budget=10.0)
 # Rows that the costs of nodes are measured on.
 RANKED_ROWS = 16
 

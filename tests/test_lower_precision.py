@@ -109,6 +109,22 @@ def test_ox519_changed_decisions_are_the_price_and_the_metrics_judge_it(tmp_path
     assert "OX519" not in codes(same)
 
 
+def unlabelled(tmp_path, path, x):
+    np.savez(tmp_path / "bare.npz", x=x)
+    return onnxproof.evaluate(*net(), onnx=str(path), data=str(tmp_path / "bare.npz"), out=tmp_path)
+
+
+def test_ox228_without_labels_the_changed_decisions_are_counted_on_all_rows(tmp_path):
+    x = torch.randn(3000, 20, generator=torch.Generator().manual_seed(3)).numpy()
+    proof = unlabelled(tmp_path, lower("int4 weights"), x)
+    told = codes(proof)["OX228"]
+    assert told.severity == proof.verdict == "block"
+    assert told.evidence["rows"] == 3000
+    assert told.evidence["low"] < told.evidence["changed"] / 3000 < told.evidence["high"]
+    assert "most where the original says" in told.message
+    assert unlabelled(tmp_path, lower("float16"), x).verdict == "ship"
+
+
 def test_a_conversion_that_is_worse_for_sure_blocks(tmp_path):
     ruined = change(lower("int8 static"), "first.weight_scale", lambda a: a * 8, tmp_path)
     proof = labelled(tmp_path, ruined)

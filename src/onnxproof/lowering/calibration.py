@@ -13,7 +13,7 @@ from onnxproof.candidates import choose_candidate
 from onnxproof.data.examples import Examples
 from onnxproof.data.opening import open_source
 from onnxproof.lowering.conversion import Unsuitable, convert
-from onnxproof.parity.declared import to_decibels
+from onnxproof.parity.declared import measure_cost
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.lowering import Lowering, Method
 from onnxproof.request.request import VerifySettings
@@ -84,17 +84,9 @@ def make_file(source: Path, target: Path, how: Lowering, rows: Sequence[Arrays],
 
 
 def measure(source: Path, target: Path, rows: Sequence[Arrays], session: SessionSettings) -> float:
-    """Decibels of the worst output on the calibration rows: a file against the one that it was made of."""
+    """Decibels of the worst output of the worst batch: a file against the one that it was made of."""
     candidate = choose_candidate(session)
     before, after = (candidate.open(path, session) for path in (source, target))
-    signal, error = dict[str, float](), dict[str, float]()
-    for batch in rows:
-        answers = before.run(batch), after.run(batch)
-        for name, right in answers[0].items():
-            if right.dtype.kind == "f" and name in answers[1]:
-                wide = right.astype(np.float64)
-                finite = np.isfinite(wide)
-                off = (answers[1][name] - wide)[finite]
-                signal[name] = signal.get(name, 0.0) + float(np.sum(wide[finite] ** 2))
-                error[name] = error.get(name, 0.0) + float(np.sum(off**2))
-    return min((to_decibels(signal[name], error[name]) for name in signal), default=GOOD)
+    pairs = [(right, after.run(batch)[name]) for batch in rows for name, right in before.run(batch).items()]
+    costs = [measure_cost(right, lower) for right, lower in pairs]
+    return min((cost.decibels for cost in costs if cost is not None), default=GOOD)

@@ -6,6 +6,7 @@ import logging
 import platform
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def convert(source: Path, target: Path, how: Lowering, rows: Sequence[Arrays] = 
             model = prepare(source, products=how.kind in ("int8 dynamic", "int4"))
             excluded = [*kept, *(f"{name}{OF_GEMM}" for name in kept)]
             try:
-                CONVERTERS[how.kind](model, target, how, excluded, rows)
+                CONVERTERS[how.kind](_Order(model, target, how, excluded, rows))
             except Exception as error:
                 reason = str(error).strip().splitlines() or [type(error).__name__]
                 raise Unsuitable(f"onnxruntime's converter fails: {type(error).__name__}: {reason[0][:200]}") from error
@@ -81,57 +82,58 @@ def list_places(source: Path) -> dict[str, str]:
     return {**{node.name: node.name for node in nodes}, **{value: node.name for node in nodes for value in node.output}}
 
 
-def _make_half(
-    model: onnx.ModelProto, target: Path, how: Lowering, excluded: list[str], rows: Sequence[Arrays]
-) -> None:
+@dataclass(frozen=True)
+class _Order:
+    """What a converter is told."""
+
+    model: onnx.ModelProto
+    target: Path
+    how: Lowering
+    excluded: list[str]
+    rows: Sequence[Arrays]
+
+
+def _make_half(order: _Order) -> None:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 
-    onnx.save(convert_float_to_float16(model, keep_io_types=True, node_block_list=excluded), target)
+    onnx.save(convert_float_to_float16(order.model, keep_io_types=True, node_block_list=order.excluded), order.target)
 
 
-def _make_dynamic(
-    model: onnx.ModelProto, target: Path, how: Lowering, excluded: list[str], rows: Sequence[Arrays]
-) -> None:
+def _make_dynamic(order: _Order) -> None:
     from onnxruntime.quantization import quantize_dynamic
 
-    asked: dict[str, Any] = {"per_channel": how.per_channel, "reduce_range": how.reduce_range}
-    quantize_dynamic(model, target, nodes_to_exclude=excluded, **asked)
+    quantize_dynamic(order.model, order.target, **_list_options(order))
 
 
-def _make_static(
-    model: onnx.ModelProto, target: Path, how: Lowering, excluded: list[str], rows: Sequence[Arrays]
-) -> None:
+def _make_static(order: _Order) -> None:
     from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
 
     class Reader(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
         def __init__(self) -> None:
-            self._rows = iter(rows)
+            self._rows = iter(order.rows)
 
         def get_next(self) -> Any:
             return next(self._rows, None)
 
-    quantize_static(
-        model,
-        target,
-        Reader(),
-        per_channel=how.per_channel,
-        reduce_range=how.reduce_range,
-        activation_type=QuantType.QUInt8,
-        weight_type=QuantType.QInt8,
-        nodes_to_exclude=excluded,
-        calibrate_method=CalibrationMethod[how.method or "MinMax"],
-        extra_options={"WeightSymmetric": True},
-    )
+    method, types = CalibrationMethod[order.how.method or "MinMax"], {"activation_type": QuantType.QUInt8}
+    options = {**_list_options(order), **types, "calibrate_method": method, "extra_options": {"WeightSymmetric": True}}
+    quantize_static(order.model, order.target, Reader(), **options)
 
 
-def _make_four(
-    model: onnx.ModelProto, target: Path, how: Lowering, excluded: list[str], rows: Sequence[Arrays]
-) -> None:
+def _list_options(order: _Order) -> dict[str, Any]:
+    """What both kinds of int8 are told."""
+    how = order.how
+    return {"per_channel": how.per_channel, "reduce_range": how.reduce_range, "nodes_to_exclude": order.excluded}
+
+
+def _make_four(order: _Order) -> None:
     from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 
-    maker = MatMulNBitsQuantizer(model, block_size=how.block, is_symmetric=True, nodes_to_exclude=excluded)
+    maker = MatMulNBitsQuantizer(
+        order.model, block_size=order.how.block, is_symmetric=True, nodes_to_exclude=order.excluded
+    )
     maker.process()
-    maker.model.save_model_to_file(str(target))
+    maker.model.save_model_to_file(str(order.target))
 
 
 CONVERTERS = {"fp16": _make_half, "int8 dynamic": _make_dynamic, "int8 static": _make_static, "int4": _make_four}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from scipy import stats
 
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.comparison import Comparison, PrecisionCost
 from onnxproof.proof.proof import Proof
 from onnxproof.request.thresholds import QualityPolicy
 
@@ -49,10 +50,26 @@ def count_changed(proof: Proof) -> tuple[float, float, float] | None:
     return changed / rows, float(ends.low), float(ends.high)
 
 
+def _on_data(proof: Proof) -> list[PrecisionCost]:
+    return [c.cost for case in proof.cases if case.profile == "data" for c in case.outputs if c.cost is not None]
+
+
 def _count(proof: Proof) -> tuple[int, int]:
     """Decisions on the user's data that are others, of how many."""
-    costs = [c.cost for case in proof.cases if case.profile == "data" for c in case.outputs if c.cost is not None]
+    costs = _on_data(proof)
     return sum(cost.changed for cost in costs), sum(cost.rows for cost in costs)
+
+
+def _tell_kind(proof: Proof) -> str:
+    """The kind of inputs that changes most, by what the original says of them."""
+    changed, every = Counter[str](), Counter[str]()
+    for cost in _on_data(proof):
+        changed.update({one: counts[0] for one, counts in cost.kinds.items()})
+        every.update({one: counts[1] for one, counts in cost.kinds.items()})
+    if not changed:
+        return ""
+    one = max(changed, key=lambda name: changed[name])
+    return f", most where the original says {one} ({changed[one]} of {every[one]} where any changed)"
 
 
 def _unmeasured(proof: Proof, kind: str, limit: float) -> Iterable[Finding]:
@@ -64,7 +81,9 @@ def _unmeasured(proof: Proof, kind: str, limit: float) -> Iterable[Finding]:
         return
     changed, rows = _count(proof)
     _, low, high = counted
-    told = f"{kind} changes {changed} of {rows} decisions on your data (95 %: {low:.2%} to {high:.2%})"
+    told = (
+        f"{kind} changes {changed} of {rows} decisions on your data (95 %: {low:.2%} to {high:.2%}){_tell_kind(proof)}"
+    )
     evidence = {"changed": changed, "rows": rows, "low": low, "high": high, "limit": limit}
     if low > limit:
         yield found("OX228", f"{told}, more than {limit:.1%}", severity="block", evidence=evidence)

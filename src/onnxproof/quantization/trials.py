@@ -138,7 +138,7 @@ class _Trials:
         try:
             proof = conduct(asked, self.policy, progress=self.progress)
         except OnnxproofError as error:
-            return Trial(Quantized(name, how, reason=str(error).splitlines()[0][:300]))
+            return Trial(Quantized(name, how, reason=str(error).splitlines()[0][:300].removeprefix(f"{how.kind}: ")))
         if proof.quantization is None:
             return Trial(Quantized(name, how, reason=proof.findings[0].message[:300] if proof.findings else "it died"))
         proof = judge_proof(proof, self._bind(proof))

@@ -25,10 +25,10 @@ LAYERS = (
     ("inputs", ("cases",)),
     ("numbers", ("parity",)),
     ("opinions", ("policy",)),
-    ("stages", ("lints", "blame", "search", "trials", "latency", "quality")),
+    ("stages", ("lints", "blame", "search", "trials", "latency", "quality", "lowering")),
     ("elsewhere", ("integrations",)),
     ("the run", ("pipeline",)),
-    ("again, with other settings", ("heal",)),
+    ("again, with other settings", ("heal", "quantization")),
     ("what is shown", ("report",)),
     ("faces", ("proved", "api", "testing", "cli", "__main__", "__init__", "_onnxproof_pytest")),
 )

@@ -50,6 +50,18 @@ def test_ox229_a_broken_conversion_blocks_and_is_located(tmp_path):
     assert "OX229" not in codes(prove(lower("int8 static"), tmp_path / "near"))
 
 
+def test_ox232_the_nodes_that_cost_most_are_told(tmp_path):
+    def coarse(stored):
+        return np.sign(stored) * 64 * np.round(np.abs(stored.astype(float)) / 64).clip(0, 1)
+
+    proof = prove(change(lower("int8 static"), "second.weight_quantized", coarse, tmp_path), tmp_path / "out")
+    told = codes(proof)["OX232"]
+    assert told.severity == "note"
+    assert "linear_1" in told.where.node
+    assert len(told.evidence["nodes"]) == 4
+    assert "OX232" not in codes(prove(lower("float32"), tmp_path / "near"))
+
+
 class Scores(torch.nn.Module):
     def __init__(self, factor):
         super().__init__()
@@ -95,6 +107,22 @@ def test_ox519_changed_decisions_are_the_price_and_the_metrics_judge_it(tmp_path
     assert proof.quality.candidate["accuracy"] > 0.9
     same = labelled(tmp_path, lower("float32"))
     assert "OX519" not in codes(same)
+
+
+def unlabelled(tmp_path, path, x):
+    np.savez(tmp_path / "bare.npz", x=x)
+    return onnxproof.evaluate(*net(), onnx=str(path), data=str(tmp_path / "bare.npz"), out=tmp_path)
+
+
+def test_ox228_without_labels_the_changed_decisions_are_counted_on_all_rows(tmp_path):
+    x = torch.randn(3000, 20, generator=torch.Generator().manual_seed(3)).numpy()
+    proof = unlabelled(tmp_path, lower("int4 weights"), x)
+    told = codes(proof)["OX228"]
+    assert told.severity == proof.verdict == "block"
+    assert told.evidence["rows"] == 3000
+    assert told.evidence["low"] < told.evidence["changed"] / 3000 < told.evidence["high"]
+    assert "most where the original says" in told.message
+    assert unlabelled(tmp_path, lower("float16"), x).verdict == "ship"
 
 
 def test_a_conversion_that_is_worse_for_sure_blocks(tmp_path):

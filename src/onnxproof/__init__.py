@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from onnxproof.version import __version__
 
 if TYPE_CHECKING:
-    from onnxproof.api import bench, evaluate, export, lint, locate, prove, runtimes, verify
+    from onnxproof.api import bench, evaluate, export, lint, locate, prove, quantize, runtimes, verify
     from onnxproof.findings import Finding
     from onnxproof.proved import Proof
     from onnxproof.request.thresholds import Policy, Tolerance
@@ -35,6 +35,7 @@ __all__ = [
     "lint",
     "locate",
     "prove",
+    "quantize",
     "runtimes",
     "verify",
 ]

@@ -103,6 +103,28 @@ def runtimes(
     return carry_out(_make_request("runtimes", model, inputs, options, isolate=isolate), policy, progress)
 
 
+@show_options("quantize")
+def quantize(
+    model: Any,
+    inputs: Any = None,
+    *,
+    data: Any = None,
+    isolate: bool = False,
+    policy: Policy | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Proof:
+    """Make the model's file in lower precisions, prove each, and name the best: `proof.quantization` has all of them.
+
+    `data` are rows that calibrate and others that judge: a file or `file.py:name` as on the command line, or the object itself.
+    """
+    from onnxproof.data.opening import hold
+
+    with hold("" if data is None else data) as source:
+        given = {**options, "data": source} if source else options
+        return carry_out(_make_request("quantize", model, inputs, given, isolate=isolate), policy, progress)
+
+
 @show_options("bench")
 def bench(
     model: Any,
@@ -172,6 +194,10 @@ def _find_release(runtimes: Sequence[str]) -> str | None:
 def carry_out(request: Request, policy: Policy | None = None, progress: Progress | None = None) -> Proof:
     """A request as a proof; a wrong one is healed where that was asked for."""
     policy, request = asked.make_policy(request.judgement, policy), settle_runtimes(request)
+    if request.quantize is not None:
+        from onnxproof.quantization.trials import quantize
+
+        return Proof.of(quantize(request, policy, progress=progress))
     proof = conduct(request, policy, progress=progress)
     if request.steps.heal:
         from onnxproof.heal.healing import heal

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from onnxproof.graph.evaluator import Evaluator
-from onnxproof.graph.expansion import WRITERS, expand
+from onnxproof.graph.expansion import INTEGERS, WRITERS, expand
 
 CONTRIB = "com.microsoft"
 GENERATOR = np.random.default_rng(0)
@@ -73,7 +73,23 @@ def test_it_answers_as_the_kernel(op):
 
 
 def test_every_writer_is_tried():
-    assert {*WRITERS} - {*CASES} == {"MatMulNBits", "QLinearReduceMean"}  # the latter has no kernel here
+    untried = {*WRITERS} - {*CASES} - {*INTEGERS}
+    assert untried == {"MatMulNBits", "QLinearReduceMean"}  # the latter has no kernel here
+
+
+WHOLE = {
+    "MatMulInteger": ([stored((6, 8)), stored((8, 5), np.int8) // 2, ZERO, np.int8([1, -2, 0, 3, 1])], {}),
+    "ConvInteger": ([stored((2, 3, 6, 6)), KERNEL[0], ZERO, np.int8(2)], {"pads": [1, 1, 1, 1]}),
+}
+
+
+@pytest.mark.parametrize("op", WHOLE)
+def test_products_of_integers_are_those_of_the_kernel(op):
+    inputs, attributes = WHOLE[op]
+    made, feed = model(op, inputs, (0,), "", **attributes)
+    made.graph.output[0].type.tensor_type.elem_type = onnx.TensorProto.INT32
+    kernel, exact = both(made, feed)
+    np.testing.assert_array_equal(kernel, exact)
 
 
 @pytest.mark.parametrize("zeros", [None, stored((5, 1))])

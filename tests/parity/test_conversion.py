@@ -36,7 +36,7 @@ def faults(path):
     meaning = declare_subject(subject, artifact).module
     arrays = {name: tensor.numpy() for name, tensor in subject.inputs.tensors.items()}
     wanted = list(EagerRunner(subject).run(arrays).values())
-    return list(find_faults(meaning, list_originals(subject), arrays, wanted, [artifact.outputs[0].name]))
+    return list(find_faults(meaning, list_originals(subject.module), arrays, wanted, [artifact.outputs[0].name]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

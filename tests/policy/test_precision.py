@@ -14,6 +14,7 @@ from onnxproof.proof.environment import Environment
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.subject import SubjectFacts
+from onnxproof.request.thresholds import QualityPolicy
 
 CHOSEN = Precision("int8 static", "int8 static, 3 of 3 Gemms", declared=True)
 
@@ -26,7 +27,7 @@ def proof(cost: PrecisionCost | None, profile: str = "normal", precision: Precis
 
 
 def told(given: Proof) -> list[tuple[str, str]]:
-    return [(finding.code, finding.severity) for finding in judge_precision(given)]
+    return [(finding.code, finding.severity) for finding in judge_precision(given, QualityPolicy())]
 
 
 def test_without_data_a_person_has_to_look():

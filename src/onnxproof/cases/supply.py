@@ -78,7 +78,9 @@ class Supply:
         static = [d.shape[0] for d in self.domains if d.shape and 0 not in d.dims]
         most = static[0] if static else min(DATA_ROWS, limits.get(self.subject.batch or "", (0, DATA_ROWS))[1])
         examples = {d.name: d.example for d in self.domains}
-        return DataRows(Examples(open_source(settings.data), examples, settings.labels, settings.ids), most)
+        return DataRows(
+            Examples(open_source(settings.data, part=settings.part), examples, settings.labels, settings.ids), most
+        )
 
     def rows_case(self, count: int, label: str, sizes: Mapping[str, int]) -> Case | None:
         """The first rows of the user's data as a case, where there are as many."""

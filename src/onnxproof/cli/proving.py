@@ -157,7 +157,7 @@ def _fix(proof: Proof, request: Request) -> None:
 
 for name in ("prove", "verify", "locate"):
     add_command(VERBS[name], prove, optional=("target",))
-for name in ("export", "runtimes", "bench", "evaluate"):
+for name in ("export", "runtimes", "bench", "evaluate", "quantize"):
     add_command(VERBS[name], run)
 add_command(VERBS["lint"], lint)
 add_command(VERBS["diff"], diff)

@@ -11,8 +11,8 @@ from onnxproof import api
 from onnxproof.cli import app
 from onnxproof.request.configuration import list_keys
 
-VERBS = "prove verify locate export lint diff runtimes bench evaluate report explain init demo".split()
-FUNCTIONS = "prove verify locate export lint runtimes bench evaluate".split()
+VERBS = "prove verify locate export lint diff runtimes bench evaluate quantize report explain init demo".split()
+FUNCTIONS = "prove verify locate export lint runtimes bench evaluate quantize".split()
 
 
 def render_reference() -> str:

@@ -11,9 +11,11 @@ from typing import Any
 
 from onnxproof.data.arrays import open_npy, open_npz
 from onnxproof.data.iterables import open_object
+from onnxproof.data.parts import take_part
 from onnxproof.data.source import Source, fingerprint_files, refuse_source
 from onnxproof.errors import InputError, OnnxproofError, list_names
 from onnxproof.request.python_objects import load_object
+from onnxproof.request.specs import Part
 
 SUFFIXES = (".npz", ".npy", ".pt", ".safetensors", ".csv", ".parquet")
 MEMORY = "memory:"
@@ -34,8 +36,12 @@ def hold(value: Any) -> Iterator[str]:
         del _held[name]
 
 
-def open_source(text: str, flag: str = "--data") -> Source:
+def open_source(text: str, flag: str = "--data", part: Part = "all") -> Source:
     """The source that a user means: a file, a saved Hugging Face data set, `file.py:name`, or an object that is held."""
+    return take_part(_open(text, flag), part)
+
+
+def _open(text: str, flag: str) -> Source:
     label = f"{flag} {text}"
     try:
         if text in _held:

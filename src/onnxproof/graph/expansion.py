@@ -27,6 +27,10 @@ UNARY = {
     "QLinearGlobalAveragePool": "GlobalAveragePool",
     "QLinearReduceMean": "ReduceMean",
 }
+# Of integers, into integers; the scales are applied later.
+INTEGERS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
+# The domain of operators that only the evaluator knows.
+OURS = "onnxproof"
 # Attributes that only the quantised operators have.
 OWN = {"opset", "channels_last"}
 
@@ -120,11 +124,24 @@ def _write_bits(writer: _Writer) -> None:
     if any(node.input[4:5]):
         raise NotImplementedError("MatMulNBits with an order of its own")
     wanted = {name: kept.get(name, 4) for name in ("N", "K", "bits", "block_size")}
-    weights = writer.add("UnpackBits", [name for name in node.input[1:4] if name], domain="onnxproof", **wanted)
+    weights = writer.add("UnpackBits", [name for name in node.input[1:4] if name], domain=OURS, **wanted)
     bias = node.input[5] if len(node.input) > 5 else ""
     product = writer.add("MatMul", [node.input[0], weights], None if bias else node.output[0])
     if bias:
         writer.add("Add", [product, bias], node.output[0])
+
+
+def _write_integers(writer: _Writer) -> None:
+    """Integers less their zero points are real numbers, and their products are exact."""
+    node = writer.node
+    zeros = [*node.input[2:], "", ""]
+    inputs = [
+        writer.add("Whole", [name, *([zero] if zero else [])], domain=OURS, axis=axis)
+        for name, zero, axis in zip(
+            node.input[:2], zeros, (0, 0 if node.op_type == "ConvInteger" else -1), strict=False
+        )
+    ]
+    writer.add(INTEGERS[node.op_type], inputs, node.output[0], **writer.kept())
 
 
 WRITERS: dict[str, Callable[[_Writer], None]] = {
@@ -134,6 +151,7 @@ WRITERS: dict[str, Callable[[_Writer], None]] = {
     "QLinearConv": _write_convolution,
     "QGemm": _write_gemm,
     "MatMulNBits": _write_bits,
+    **dict.fromkeys(INTEGERS, _write_integers),
 }
 
 
@@ -147,7 +165,7 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     del written.graph.node[:]
     written.graph.node.extend(nodes)
     written.graph.initializer.extend(constants)
-    written.opset_import.append(helper.make_opsetid("onnxproof", 1))
+    written.opset_import.append(helper.make_opsetid(OURS, 1))
     return written
 
 

@@ -154,6 +154,16 @@ class DynamicQuantizeLinear(OpRun):
         return stored, np.asarray(scale, dtype=x.dtype), np.asarray(zero, dtype=np.uint8)
 
 
+class Whole(OpRun):
+    """Integers less their zero point (one, or one for each channel along an axis), as real numbers."""
+
+    op_domain = "onnxproof"
+
+    def _run(self, x, zero=None, axis=None):
+        whole = x.astype(np.float64)
+        return (whole if zero is None else whole - reshape_input(zero.astype(np.float64), x.shape, axis % x.ndim),)
+
+
 class UnpackBits(OpRun):
     """Weights of a few bits in blocks with a scale each; two or more of them in a byte, the lower bits first."""
 
@@ -198,6 +208,7 @@ FAST_OPS = [
     UnpackBits,
     MaxPool,
     QuantizeLinear,
+    Whole,
 ]
 # For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep.
 FAITHFUL_OPS = [MaxPool]

@@ -117,7 +117,10 @@ def _run(work: Work, piece: Piece, table: Any, load: Callable[[Request], Subject
         if work.mark not in _engines:
             _engines.clear()
             engine = replace(work, threads=1).engine(load(work.request))
-            _engines[work.mark] = engine, engine.open(open_source(work.settings.data)) if table is None else None
+            _engines[work.mark] = (
+                engine,
+                engine.open(open_source(work.settings.data, part=work.settings.part)) if table is None else None,
+            )
         engine, rows = _engines[work.mark]
         if rows is None:  # they came with the order
             rows = engine.open(ArraySource(table, f"--data {work.settings.data}", "", piece.start))

@@ -63,6 +63,8 @@ class Suspect:
     """Of the numbers there that are wrong."""
     clipped: int = 0
     """Values outside a range."""
+    shared: str | None = None
+    """The scale of a stored tensor, which ranges may have too."""
 
     def weigh(self, decibels: float) -> Severity:
         """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs."""
@@ -101,8 +103,8 @@ class _Seen:
             blocks = np.abs(stop.arguments[1]).reshape(results[0].shape[1], -1)
             steps = np.repeat(blocks, -(-results[0].shape[0] // blocks.shape[1]), axis=1).T[: results[0].shape[0]]
             self._look_at_tensor(stop, results[0], steps, stop.taken[0], lambda right: lambda _, live: [right])
-        elif stop.op in ("MatMulInteger", "ConvInteger") and stop.taken[1] in self.stored:
-            self._look_at_product(stop)
+        elif stop.op == "Whole" and stop.taken[0] in self.stored:
+            self._look_at_integers(stop, results[0])
         return results
 
     def look_at_floats(self, narrow: float) -> None:
@@ -110,7 +112,7 @@ class _Seen:
         for name, real in self.stored.items():
             if getattr(real, "dtype", None) != np.float64 or real.size < 2:
                 continue
-            matched = _match(name, real, self.originals)
+            matched = match_original(name, real, self.originals)
             if matched is None or _measure_likeness(matched[1], real) < ALIKE:
                 continue
             wrong = float(np.mean(np.abs(real - matched[1]) > narrow * np.abs(matched[1]) + 1e-7))
@@ -141,23 +143,17 @@ class _Seen:
             Suspect(node, stop.taken[1], text, (), RANGE_GAIN, share=clipped, clipped=int(outside.sum()))
         )
 
-    def _look_at_product(self, stop: Stop) -> None:
+    def _look_at_integers(self, stop: Stop, whole: Array) -> None:
         """A weight whose scale is applied to the product: its name tells which it is."""
-        name = stop.taken[1]
-        scale = self.stored.get(f"{name.removesuffix('_quantized')}_scale")
-        if scale is None or stop.op != "MatMulInteger":
-            return
-        zero = stop.arguments[3] if len(stop.arguments) > 3 and stop.arguments[3] is not None else 0
-        whole = stop.arguments[1].astype(np.float64) - np.asarray(zero, np.float64)
-        first = stop.arguments[2] if len(stop.arguments) > 2 and stop.arguments[2] is not None else 0
-
-        def mend(right: Array) -> Mend:
-            return lambda now, live: [(now.arguments[0].astype(np.float64) - np.float64(first)) @ (right / scale)]
-
-        self._look_at_tensor(stop, whole * scale, np.broadcast_to(scale, whole.shape), name, mend)
+        scale = find_scale(stop.taken[0], whole, self.stored)
+        if scale is not None:
+            steps = np.broadcast_to(scale, whole.shape)
+            self._look_at_tensor(
+                stop, whole * scale, steps, stop.taken[0], lambda right: lambda _, live: [right / scale]
+            )
 
     def _look_at_tensor(self, stop: Stop, real: Array, step: Array, name: str, mend: Callable[[Array], Mend]) -> None:
-        matched = _match(name, real, self.originals)
+        matched = match_original(name, real, self.originals)
         if matched is None:
             return
         parameter, right = matched
@@ -167,11 +163,20 @@ class _Seen:
             # A square one fits both ways.
             ways = [right, right.T] if right.shape == right.T.shape else [right]
             mends: list[Mapping[str, Mend | Array]] = [{stop.values[0]: mend(way)} for way in ways]
-            self.suspects.append(Suspect(stop.node, name, text, mends, GAIN, parameter, wrong))
+            shared = stop.taken[1] if stop.op == "DequantizeLinear" else None
+            self.suspects.append(Suspect(stop.node, name, text, mends, GAIN, parameter, wrong, shared=shared))
         elif right.ndim == 2 and right.shape == right.T.shape:
             text = f"{name} may be {parameter} turned the wrong way"
             mends = [{stop.values[0]: mend(right.T)}]
             self.turned.append(Suspect(stop.node, name, text, mends, TURNED_GAIN, parameter))
+
+
+def find_scale(name: str, whole: Array, stored: Mapping[str, Any]) -> Array | None:
+    """The scale of stored integers that are multiplied as they are, shaped to go with them: converters name both alike."""
+    scale = stored.get(f"{name.removesuffix('_quantized')}_scale")
+    if scale is None or np.size(scale) == 1 or whole.ndim == 2:
+        return scale
+    return np.asarray(scale).reshape([-1, *[1] * (whole.ndim - 1)])
 
 
 def _align_scale(scale: Array, shape: Array, stop: Stop) -> Array:
@@ -184,7 +189,7 @@ def _align_scale(scale: Array, shape: Array, stop: Stop) -> Array:
     return scale.reshape([-1 if i == axis else 1 for i in range(shape.ndim)])
 
 
-def _match(name: str, real: Array, originals: Mapping[str, Array]) -> tuple[str, Array] | None:
+def match_original(name: str, real: Array, originals: Mapping[str, Array]) -> tuple[str, Array] | None:
     """The original that a stored tensor stands for, turned as it is: the one most like it, else its namesake, else the only one of
     its shape."""
     fitting = [
@@ -241,7 +246,15 @@ def find_faults(
 def _group_suspects(seen: _Seen) -> list[Suspect]:
     """One for each scale: mending one place alone changes nothing where the next clips the same."""
     groups = {one.scale: one for one in sorted(seen.suspects, key=lambda one: one.share)}
-    return [one if one.mends else replace(one, mends=_open_ranges(seen.ranges[one.scale])) for one in groups.values()]
+    return [replace(one, mends=[*_list_ways(one, seen.ranges)]) for one in groups.values()]
+
+
+def _list_ways(one: Suspect, ranges: Mapping[str, list[str]]) -> Iterator[Mapping[str, Mend | Array]]:
+    """How it may be mended: a tensor alone, and with the ranges that have its scale, which would clip what is mended."""
+    yield from one.mends
+    opened = _open_ranges(ranges.get((one.shared if one.mends else one.scale) or "", ()))
+    for way in opened if opened and opened[0] else ():
+        yield from ({**mend, **way} for mend in one.mends or ({},))
 
 
 def _open_ranges(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:

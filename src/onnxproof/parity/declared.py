@@ -92,9 +92,8 @@ class Meaning(GraphModule):
         return {read_name(value): value.dtype.numpy() for value in outputs if value.dtype is not None}
 
 
-def list_originals(subject: Subject) -> dict[str, Array]:
+def list_originals(module: torch.nn.Module) -> dict[str, Array]:
     """The float tensors that the original stores, by name."""
-    module = subject.module
     if isinstance(module, GraphModule):
         return {name: array for name, array in module.stored.items() if getattr(array, "dtype", None) == np.float64}
     tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
@@ -109,9 +108,15 @@ def measure_cost(original: Array, meaning: Array) -> PrecisionCost | None:
     finite = np.isfinite(o)
     signal, error = float(np.sum(o[finite] ** 2)), float(np.sum((o - m)[finite] ** 2))
     lost = int(np.count_nonzero(~np.isfinite(m) & finite))
-    decided = o.ndim == 2 and o.shape[1] > 1
-    changed = int(np.count_nonzero(o.argmax(1) != m.argmax(1))) if decided else 0
-    return PrecisionCost(to_decibels(signal, error), lost, changed, len(o) if decided else 0)
+    if o.ndim != 2 or o.shape[1] < 2:
+        return PrecisionCost(to_decibels(signal, error), lost)
+    decisions = o.argmax(1)
+    changed = decisions != m.argmax(1)
+    kinds = {
+        str(one): (int(np.count_nonzero(changed[decisions == one])), int(np.count_nonzero(decisions == one)))
+        for one in np.unique(decisions[changed])
+    }
+    return PrecisionCost(to_decibels(signal, error), lost, int(np.count_nonzero(changed)), len(o), kinds)
 
 
 def to_decibels(signal: float, error: float) -> float:

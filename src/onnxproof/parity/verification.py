@@ -33,6 +33,7 @@ from onnxproof.parity.declared import Meaning, declare_subject, list_originals, 
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.memo import Memo
+from onnxproof.parity.ranking import Ranking, place_cost, tell_costs
 from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Outputs, Truth
 from onnxproof.parity.work import PATIENCE, Work
 from onnxproof.proof.artifact import Artifact
@@ -118,7 +119,7 @@ class Verifier:
         precision = artifact.precision
         self._original = EagerRunner(subject, stateful=stateful) if precision and precision.declared else None
         """What the file in a lower precision was made of; held against its own meaning, it is compared with this by the way."""
-        self._originals = list_originals(subject) if self._original is not None else {}
+        self._originals = list_originals(subject.module) if self._original is not None else {}
         subject = declare_subject(subject, artifact) if self._original is not None else subject
         self.subject = add_symbols(subject, artifact)
         self._artifact = artifact
@@ -375,6 +376,12 @@ class Verifier:
             fed = {self.input_pairs.get(name, name): array for name, array in inputs.items()}
             wanted = [answers[name] for name in pairs]
             yield from find_faults(meaning, self._originals, fed, wanted, list(pairs.values()))
+            ranked = [
+                place_cost(cost, self._artifact.sourcemap) for cost in Ranking(meaning, self._originals, fed).rank()
+            ]
+            told = tell_costs(ranked)
+            if told is not None:
+                yield told
         except (Rejected, MemoryError):
             return  # the example itself is refused: its case says so
 

@@ -79,6 +79,8 @@ class Collected:
                 self.observe(finding)
             case events.Exported(artifact):
                 self.known = replace(self.known, artifact=artifact)
+            case events.Lowered(quantization):
+                self.known = replace(self.known, quantization=quantization)
             case events.Planned(cases, unfair, coverage):
                 self.unfair = frozenset(unfair)
                 self.known = replace(self.known, planned=tuple(cases), coverage=coverage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,11 +15,15 @@ from onnxproof.data.opening import open_source
 from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import found
 from onnxproof.lints.refusal import explain_refusal
-from onnxproof.pipeline.events import Emit, Entered, Measured, Observed
+from onnxproof.parity.comparison import classify_dtype
+from onnxproof.parity.declared import measure_cost
+from onnxproof.pipeline.events import Compared, Emit, Entered, Measured, Observed
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.codec import settle
+from onnxproof.proof.comparison import Comparison
 from onnxproof.proof.search import Coverage
 from onnxproof.proof.traps import PreprocessingFacts, Traps
 from onnxproof.quality.accumulate import Scores
@@ -30,6 +35,7 @@ from onnxproof.quality.rows import Rows
 from onnxproof.quality.task import contradicts
 from onnxproof.quality.traps import Training, find_leaks, look_at_inputs
 from onnxproof.request.request import Request
+from onnxproof.tensors.arrays import Array
 
 
 def run_evaluate(emit: Emit, request: Request, artifact: Artifact, *, stateful: bool, shop: Workshop) -> None:
@@ -63,13 +69,18 @@ def run_evaluate(emit: Emit, request: Request, artifact: Artifact, *, stateful: 
 
 def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> None:
     settings = engine.settings
-    rows = engine.open(open_source(settings.data))
+    rows = engine.open(open_source(settings.data, part=settings.part))
     if not rows.labelled:
         if not settings.required:
             return
+        precision = engine.artifact.precision
+        if precision is not None and precision.declared:
+            for result in _count_changes(engine, rows):
+                emit(Compared(result))
+            return
         raise InputError(
             f"--data {settings.data} has no labels: expected a field labels, y, label or target, or --labels NAME; "
-            f"it has {', '.join(rows.columns)}"
+            f"it has {', '.join(rows.columns)}. Without labels, `prove --data` counts the decisions that change"
         )
     preprocessing = _compare_preprocessing(engine, rows)
     plan = engine.plan(rows, rows.all_labels())
@@ -95,6 +106,22 @@ def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> N
         baseline=engine.subject.baseline,
     )
     emit(Measured(settle(quality)))
+
+
+def _count_changes(engine: Engine, rows: Rows) -> Iterator[CaseResult]:
+    """Without labels: what a lower precision changes in the answers for all of the data."""
+    for batch in rows.batches(0, engine.batch):
+        right, lower = engine.baseline(batch.inputs), engine.candidate(batch.inputs)
+        pairs = [(name, array, lower[engine.graph_output(name)]) for name, array in right.items()]
+        outputs = tuple(_priced(*pair) for pair in pairs)
+        last = batch.start + batch.rows - 1
+        yield CaseResult(f"data/rows={batch.start}-{last}", "data", True, "compared", outputs=outputs)
+
+
+def _priced(name: str, right: Array, lower: Array) -> Comparison:
+    """Only what the precision changes: whether it is computed right is for the cases of `prove` to say."""
+    kind, dtypes, shapes = classify_dtype(right), (right.dtype.name,) * 2, (right.shape,) * 2
+    return Comparison(name, kind, *dtypes, *shapes, right.size, right.size, cost=measure_cost(right, lower))
 
 
 def _find_traps(request: Request, engine: Engine, rows: Rows, scores: Scores) -> Traps:

@@ -17,6 +17,7 @@ from onnxproof.proof.codec import read_number
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
+from onnxproof.proof.quantization import Quantization
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proof.trials import Trials
@@ -50,6 +51,12 @@ class Exported(Event, frozen=True):
     """The file is there."""
 
     artifact: Artifact
+
+
+class Lowered(Event, frozen=True):
+    """The file was made in a lower precision."""
+
+    quantization: Quantization
 
 
 class Planned(Event, frozen=True):

@@ -177,7 +177,7 @@ def _run_here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: 
 def run_shards(emit: Emit, work: Work, pieces: Sequence[Piece]) -> None:
     """The order of a worker process: run pieces and write them down."""
     engine = work.engine(load_anew(work.request))
-    rows = engine.open(open_source(work.settings.data))
+    rows = engine.open(open_source(work.settings.data, part=work.settings.part))
     try:
         for piece in pieces:
             emit(AtShard(piece.index))

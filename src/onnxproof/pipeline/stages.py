@@ -124,6 +124,16 @@ class Export(Lint):
         return super().died(run, end, attempt)
 
 
+class Lower(Stage):
+    """Make the file in a lower precision: from here on, that one is meant."""
+
+    name, work, shares = "quantize", "onnxproof.pipeline.lowering:run_lower", True
+
+    def wanted(self, run: Run) -> bool:
+        settings = run.request.quantize
+        return settings is not None and settings.making is not None and super().wanted(run)
+
+
 class Verify(Stage):
     """Run the planned cases on both sides; a death costs its case, and the next child goes on."""
 
@@ -277,7 +287,7 @@ class Weigh(Stage):
 
 
 # The run, in order.
-STAGES: tuple[Stage, ...] = (Export(), Verify(), Screen(), Trial(), Search(), Locate(), Evaluate(), Bench(), Weigh())
+STAGES: tuple[Stage, ...] = (Export(), Lower(), Verify(), Screen(), Trial(), Search(), Locate(), Evaluate(), Bench(), Weigh())
 
 
 def list_stages(request: Request) -> tuple[Stage, ...]:

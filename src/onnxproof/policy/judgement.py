@@ -28,15 +28,14 @@ P = TypeVar("P", bound=Proof)
 
 def judge_proof(proof: P, policy: Policy) -> P:
     """The same facts under a policy: what the stages observed, and what the numbers say; the gravest first."""
-    precision = proof.artifact.precision if proof.artifact is not None else None
-    chosen = precision.kind if precision is not None and precision.declared else None
+    chosen = proof.chosen.kind if proof.chosen is not None else None
     baseline, observed = proof.subject.baseline, [finding for finding in proof.findings if not finding.entry.judged]
     random = {finding.where.output for finding in observed if finding.entry.random}
     findings = [
         *observed,
         *_judge_cases(proof.cases, policy, proof.counterpart, random),
         *find_nothing_finite(proof.cases),
-        *judge_precision(proof),
+        *judge_precision(proof, policy.quality),
         *judge_trials(proof.trials),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
         *judge_runtimes(proof.runtimes),

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from scipy import stats
 
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.case_result import CaseResult
-from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.comparison import Comparison, PrecisionCost
 from onnxproof.proof.proof import Proof
+from onnxproof.request.thresholds import QualityPolicy
 
 # Decibels from which on a lower precision changes nothing that float32 would not.
 ROUNDING = 110.0
-# Share of decisions that a lower precision may change where no labels say what that costs.
-CHANGED = 0.02
 # Values that a model is made for; others show what the range of a precision is, not whether it fits.
 ORDINARY = ("normal", "example", "data")
 
 
-def judge_precision(proof: Proof) -> Iterable[Finding]:
+def judge_precision(proof: Proof, policy: QualityPolicy) -> Iterable[Finding]:
     """What is to be said about a lower precision that was chosen."""
-    precision = proof.artifact.precision if proof.artifact is not None else None
-    if precision is None or not precision.declared:
+    precision = proof.chosen
+    if precision is None:
         return
-    measured = [
-        (case, c) for case in proof.cases if case.profile in ORDINARY for c in case.outputs if c.cost is not None
-    ]
+    seen = [(case, c) for case in proof.cases if case.profile in ORDINARY for c in case.outputs if c.cost is not None]
+    # Ranges are made for data: where there are some, others say nothing about them.
+    measured = [(case, c) for case, c in seen if case.profile == "data"] or seen
     lost = [(case, c) for case, c in measured if c.cost is not None and c.cost.lost]
     if lost:
         yield _tell_overflow(*lost[0])
@@ -35,26 +35,61 @@ def judge_precision(proof: Proof) -> Iterable[Finding]:
         return
     yield _tell_cost(measured, precision.text)
     if proof.quality is None:
-        yield from _judge_unmeasured([c for case, c in measured if case.profile == "data"], precision.kind)
+        yield from _judge_unmeasured(proof, precision.kind, policy.max_changed)
 
 
-def _judge_unmeasured(on_data: Sequence[Comparison], kind: str) -> Iterable[Finding]:
-    """No labels say what the precision is worth: the share of decisions that it changes on the user's data has to do, if there are any."""
-    rows = sum(c.cost.rows for c in on_data if c.cost is not None)
+def count_changed(proof: Proof) -> tuple[float, float, float] | None:
+    """The share of decisions that a lower precision changes on the user's data, with its exact 95 % interval; None without any."""
+    if proof.quality is not None:
+        rate = proof.quality.flip_rate
+        return None if rate is None else (rate.value, rate.low, rate.high)
+    changed, rows = _count(proof)
     if not rows:
+        return None
+    ends = stats.binomtest(changed, rows).proportion_ci(0.95, method="exact")
+    return changed / rows, float(ends.low), float(ends.high)
+
+
+def _on_data(proof: Proof) -> list[PrecisionCost]:
+    return [c.cost for case in proof.cases if case.profile == "data" for c in case.outputs if c.cost is not None]
+
+
+def _count(proof: Proof) -> tuple[int, int]:
+    """Decisions on the user's data that are others, of how many."""
+    costs = _on_data(proof)
+    return sum(cost.changed for cost in costs), sum(cost.rows for cost in costs)
+
+
+def _tell_kind(proof: Proof) -> str:
+    """The kind of inputs that changes most, by what the original says of them."""
+    changed, every = Counter[str](), Counter[str]()
+    for cost in _on_data(proof):
+        changed.update({one: counts[0] for one, counts in cost.kinds.items()})
+        every.update({one: counts[1] for one, counts in cost.kinds.items()})
+    if not changed:
+        return ""
+    one = max(changed, key=lambda name: changed[name])
+    return f", most where the original says {one} ({changed[one]} of {every[one]} where any changed)"
+
+
+def _judge_unmeasured(proof: Proof, kind: str, limit: float) -> Iterable[Finding]:
+    """No labels say what the precision is worth: the share of decisions that it changes on the user's data has to do, if there are any."""
+    counted = count_changed(proof)
+    if counted is None:
         message = f"{kind}: computed right, but nothing tells what the precision costs on the task"
         yield found("OX228", message)
         return
-    changed = sum(c.cost.changed for c in on_data if c.cost is not None)
-    ends = stats.binomtest(changed, rows).proportion_ci(0.95, method="exact")
-    told = f"{kind} changes {changed} of {rows} decisions on your data (95 %: {ends.low:.2%} to {ends.high:.2%})"
-    evidence = {"changed": changed, "rows": rows, "low": ends.low, "high": ends.high, "limit": CHANGED}
-    if ends.low > CHANGED:
-        yield found("OX228", f"{told}, more than {CHANGED:.0%}", severity="block", evidence=evidence)
-    elif ends.high > CHANGED:
-        yield found(
-            "OX228", f"{told}, which may be more than {CHANGED:.0%}: bring labels, or more rows", evidence=evidence
-        )
+    changed, rows = _count(proof)
+    _, low, high = counted
+    told = (
+        f"{kind} changes {changed} of {rows} decisions on your data (95 %: {low:.2%} to {high:.2%}){_tell_kind(proof)}"
+    )
+    evidence = {"changed": changed, "rows": rows, "low": low, "high": high, "limit": limit}
+    if low > limit:
+        yield found("OX228", f"{told}, more than {limit:.1%}", severity="block", evidence=evidence)
+    elif high > limit:
+        message = f"{told}, which may be more than {limit:.1%}: bring labels, or more rows"
+        yield found("OX228", message, evidence=evidence)
 
 
 def _tell_overflow(case: CaseResult, c: Comparison) -> Finding:

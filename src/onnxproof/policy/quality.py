@@ -197,14 +197,24 @@ def _is_significant(q: Quality, metric: str) -> bool:
 
 
 def _judge_drop(q: Quality, metric: str, allowed: float, severity: Severity, baseline: str) -> Iterable[Finding]:
-    ours, theirs = q.value(metric), q.value(metric, "baseline")
-    if ours is None or theirs is None:
-        return
-    drop = ours - theirs if metric.partition("[")[0] in LOWER_IS_BETTER else theirs - ours
-    if drop > allowed:
+    measured = measure_drop(q, metric)
+    if measured is not None and measured[0] > allowed:
+        ours, theirs, drop = q.value(metric), q.value(metric, "baseline"), measured[0]
         message = f"{metric} is {theirs:.4g} in {baseline} and {ours:.4g} in onnxruntime: worse by {drop:.3g}, allowed is {allowed:.3g}"
         evidence = {"metric": metric, "baseline": theirs, "candidate": ours, "allowed": allowed}
         yield found("OX507", message, severity=severity, evidence=evidence)
+
+
+def measure_drop(q: Quality, metric: str) -> tuple[float, float, float] | None:
+    """By how much the candidate is worse than the baseline, with its 95 % interval; None where it was not measured."""
+    ours, theirs = q.value(metric), q.value(metric, "baseline")
+    if ours is None or theirs is None:
+        return None
+    sign = 1 if metric.partition("[")[0] in LOWER_IS_BETTER else -1
+    # No loss is not a negative zero.
+    interval, drop = q.intervals.get(metric), sign * (ours - theirs) + 0.0
+    ends = sorted(sign * end + 0.0 for end in (interval and interval.difference) or (sign * drop, sign * drop))
+    return drop, ends[0], ends[1]
 
 
 def _judge_thresholds(q: Quality, baseline: str) -> Iterable[Finding]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from onnxproof.proof.codec import Number
@@ -57,6 +58,8 @@ class Exactness:
 class PrecisionCost:
     """What a chosen lower precision changes: the file's exact meaning against the original."""
 
+    ADDED: ClassVar = ("kinds",)
+
     decibels: float
     """Signal to noise; 300 where nothing changes."""
     lost: int = 0
@@ -64,6 +67,8 @@ class PrecisionCost:
     changed: int = 0
     """Rows whose largest score is another one, where an output has a score for each class."""
     rows: int = 0
+    kinds: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Decision of the original → how many are others now, of how many; where there are any."""
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from onnxproof.errors import UserError
 from onnxproof.findings import Finding, Verdict, decide_verdict
 from onnxproof.findings.finding import SharedEvidence
 from onnxproof.proof import codec
-from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.artifact import Artifact, Precision
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment, Timing
 from onnxproof.proof.healing import Healing
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
+from onnxproof.proof.quantization import Quantization
 from onnxproof.proof.released import upgrade
 from onnxproof.proof.runtimes import RuntimeResult
 from onnxproof.proof.search import Counterexample, Coverage, Search
@@ -36,7 +37,7 @@ class Proof:
     """What was found out about an ONNX model that is to replace a PyTorch model."""
 
     PUBLISHED: ClassVar = ("schema", "verdict")
-    ADDED: ClassVar = ("runtimes", "trials")
+    ADDED: ClassVar = ("runtimes", "quantization", "trials")
 
     subject: SubjectFacts
     artifact: Artifact | None
@@ -63,6 +64,9 @@ class Proof:
     trials: Trials | None = None
     """The pieces of the graph, each on values of its own."""
 
+    quantization: Quantization | None = None
+    """What `quantize` tried; the rest of this proof is about the file that won."""
+
     @property
     def schema(self) -> Literal["onnxproof/1"]:
         """The form of this record."""
@@ -71,8 +75,13 @@ class Proof:
     @property
     def counterpart(self) -> str:
         """What the candidate's answers are held against, as messages call it: a file in a lower precision is against its own meaning."""
+        return "exact arithmetic" if self.chosen is not None else self.subject.baseline
+
+    @property
+    def chosen(self) -> Precision | None:
+        """The lower precision that the file is judged by."""
         precision = self.artifact.precision if self.artifact is not None else None
-        return "exact arithmetic" if precision is not None and precision.declared else self.subject.baseline
+        return precision if precision is not None and precision.declared else None
 
     @property
     def verdict(self) -> Verdict:

@@ -20,6 +20,7 @@ import altair as alt
 
 from onnxproof.proof.latency import Run, Speedup
 from onnxproof.proof.proof import Proof
+from onnxproof.proof.quantization import Quantization
 from onnxproof.report import points
 from onnxproof.report.groups import sort_naturally
 from onnxproof.report.points import FAINT, Judged, Row
@@ -284,6 +285,22 @@ def draw_confusion(cells: Sequence[Row], side: str) -> Chart:
     height = min(480, max(120, 28 * len(labels)))
     about = f"Confusion matrix of the {side}."
     return _layer(squares, *[texts] * (len(labels) <= 12), about=about, width=320, height=height)
+
+
+def draw_precisions(rows: Sequence[Row], record: Quantization) -> Chart:
+    """Size against time for each file in a lower precision, with the float file as the mark to beat."""
+    base = _chart(rows).encode(x=alt.X("size:Q", title="bytes"), y=alt.Y("time:Q", title="× the float file's time"))
+    marks = base.mark_point(filled=True, size=90).encode(
+        _encode_state(alt.Color, rows, COLORS, "verdict"),
+        _encode_state(alt.Shape, rows, SHAPES, "verdict"),
+        tooltip=_make_tips("name:N size:Q time:Q.3~g loss:N state:N", name="precision", state="verdict"),
+    )
+    bars = base.mark_rule().encode(y="low:Q", y2="high:Q")
+    names = base.mark_text(align="left", dx=9, dy=-7).encode(text="name:N")
+    own = _chart([{"size": record.original_bytes, "time": 1.0}])
+    lines = [own.mark_rule(style="contract").encode(x="size:Q"), own.mark_rule(style="contract").encode(y="time:Q")]
+    about = "Scatter chart: size in bytes against time as a multiple of the float file's, for each precision."
+    return _layer(*lines, bars, marks, names, about=about, height=260)
 
 
 def draw_precision_recall(curves: Sequence[Row], proof: Proof, slider: bool = True) -> Chart:

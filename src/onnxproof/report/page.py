@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from onnxproof.findings import Finding
 from onnxproof.proof.codec import to_plain
 from onnxproof.proof.proof import Proof
-from onnxproof.report import charts, points, quality_page, runtimes, wording
+from onnxproof.report import charts, points, quality_page, quantization, runtimes, wording
 from onnxproof.report.charts import Content, Figure
 from onnxproof.report.groups import group_cases
 from onnxproof.report.points import Judged, Row, find_top
@@ -44,6 +44,8 @@ def make_page(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FIND
         "parity": _draw_parity(proof, rows, content),
         "blames": list(proof.blame.items())[:8],
         "latency": _draw_latency(proof, content),
+        "quantization": quantization.make_section(proof.quantization),
+        "precisions": _precisions(proof, content),
         "runtimes": runtimes.make_section(proof.runtimes),
         "quality": quality_page.make_section(proof, content),
         "model": [(name, text) for name, text in _list_model_facts(proof) if text],
@@ -182,6 +184,14 @@ def _caption_speedup(proof: Proof) -> Figure:
     return Figure("speedup", "Speed-up", caption)
 
 
+def _precisions(proof: Proof, content: Content) -> list[Figure]:
+    caption = "Left and down is better. The bar is the interval of the time against the float file's; the line is that file's own."
+    figure = Figure("precisions", "Size against time", caption)
+    return content.draw(
+        figure, charts.draw_precisions, quantization.collect_points(proof.quantization), proof.quantization
+    )
+
+
 def _list_model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     artifact, subject, env = proof.artifact, proof.subject, proof.environment
     yield "class", subject.class_ or ""
@@ -190,6 +200,8 @@ def _list_model_facts(proof: Proof) -> Iterable[tuple[str, str]]:
     if artifact is not None:
         yield "file", artifact.path
         yield "size", wording.show_size(artifact.bytes) if artifact.bytes else ""
+        yield "precision", artifact.precision.text if artifact.precision is not None else ""
+        yield "held against", proof.counterpart if proof.chosen is not None else ""
         yield "nodes", f"{artifact.nodes:,}"
         yield "opset", str(artifact.opset)
         yield "exporter", artifact.exporter

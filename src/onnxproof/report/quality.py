@@ -20,10 +20,10 @@ LEADING = {
 NAMES = {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "f1": "F1", "ece": "ECE", "mae": "MAE", "rmse": "RMSE", "r2": "R²"}
 
 
-def tell_headline(q: Quality) -> str:
-    """One line where nothing is wrong."""
+def tell_headline(q: Quality, cause: str = "rounding") -> str:
+    """One line where nothing is wrong; `cause`: what changed decisions are explained by."""
     leading = [f"{_name_metric(name)} {q.candidate[name]:.4g}" for name in _choose_metrics(q)[:1]]
-    return ", ".join([_tell_examples(q), _tell_flips(q), *leading])
+    return ", ".join([_tell_examples(q), _tell_flips(q, cause), *leading])
 
 
 def tell_lines(q: Quality, baseline: str, *, short: bool = False) -> list[str]:
@@ -108,10 +108,10 @@ def _tell_confusions(c: Confusion) -> list[str]:
     return ["  most confused: " + ", ".join(f"{c.labels[i]} as {c.labels[j]} ({v})" for v, i, j in worst)]
 
 
-def _tell_flips(q: Quality) -> str:
+def _tell_flips(q: Quality, cause: str) -> str:
     if q.flip_rate is None:
         return f"scores differ by up to {q.score_difference.max_abs:.2g}"
-    return "no decision changed" if not q.flip_count else f"{q.flip_count} decisions changed by rounding"
+    return "no decision changed" if not q.flip_count else f"{q.flip_count} decisions changed by {cause}"
 
 
 def _tell_changed(q: Quality) -> list[str]:

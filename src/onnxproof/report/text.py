@@ -10,7 +10,7 @@ from onnxproof.findings import Finding
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.proof import Proof
-from onnxproof.report import latency, quality, runtimes, wording
+from onnxproof.report import latency, quality, quantization, runtimes, wording
 from onnxproof.report.groups import Group, group_cases
 
 SHOWN_FINDINGS = 3
@@ -28,8 +28,9 @@ def render(proof: Proof) -> str:
             head = f"{wording.WORDS[proof.verdict]}  {wording.name_subject(proof)}: {told}"
         body = [*latency.tell_setup(timed, baseline), *latency.make_table(timed), *latency.list_nodes(timed)]
     else:
-        body = [*_tell_groups(group_cases(proof), baseline), *_tell_search(proof)]
-        if proof.quality is not None:
+        compared = [] if proof.quantization is not None else _tell_groups(group_cases(proof), baseline)
+        body = [*quantization.tell_lines(proof.quantization), *compared, *_tell_search(proof)]
+        if proof.quality is not None and proof.quantization is None:
             body += quality.tell_lines(proof.quality, baseline, short=bool(proof.cases))
         body += [f"  latency: {told}"] * bool(told)
         body += runtimes.tell_lines(proof.runtimes)

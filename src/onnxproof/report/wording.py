@@ -46,7 +46,8 @@ def tell_reason(proof: Proof) -> str:
     if name_verdict(proof) == "EXPORTED":
         return ""
     told = [_tell_compared(proof)] if proof.cases else []
-    told += [quality.tell_headline(proof.quality)] if proof.quality is not None else []
+    cause = proof.chosen.kind if proof.chosen is not None else "rounding"
+    told += [quality.tell_headline(proof.quality, cause)] if proof.quality is not None else []
     return f": {'; '.join(told) or 'nothing gates'}"
 
 

@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # What only the command line does: it prints, writes and exits.
 ONLY_WRITTEN = frozenset(["in_process", "fix", "all", "jobs", *list_options(Delivery)])
 # Verbs that look at labels.
-EVALUATING = ("prove", "evaluate", "demo")
+EVALUATING = ("prove", "evaluate", "demo", "quantize")
 
 
 def show_options(verb: str) -> Callable[[F], F]:
@@ -62,6 +62,7 @@ def build_request(verb: str, values: Mapping[str, Any], *, cases: bool | None = 
         verb=verb,
         verify=replace(request.verify, labels=labels, ids=ids, counterexamples=kept),
         steps=replace(request.steps, cases=chosen.cases if cases is None else cases),
+        quantize=request.quantize if verb == "quantize" else None,
         **place,
     )
     return _decide_evaluation(_decide_times(request))

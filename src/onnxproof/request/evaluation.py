@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from onnxproof.errors import UserError
 from onnxproof.request.option import Expected, option
 from onnxproof.request.reading import each, flag, number, one_of, text, texts, whole, words
+from onnxproof.request.specs import Part
 
 TASKS = ("binary", "multiclass", "multilabel", "regression", "custom")
 GOAL_METRICS = ("recall", "precision", "f1", "accuracy", "specificity")
@@ -63,6 +64,8 @@ class EvaluateSettings:
     """How to evaluate."""
 
     data: str = ""
+    part: Part = "all"
+    """The rows that are read: those that calibrated a lower precision judge nothing."""
     labels: str | None = option(None, "The field (or file) with the labels. Default: labels, y, label, target.", text)
     """The column with the labels, or a file that holds them; None to look for the usual names."""
     ids: str | None = option(None, "The field with the examples' ids.", text)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from onnxproof.request import specs
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.evaluation import EvaluateSettings
+from onnxproof.request.lowering import QuantizeSettings
 from onnxproof.request.option import option
 from onnxproof.request.reading import each, flag, named, negated, one_of, seconds, size, sizes, text, texts, whole
 from onnxproof.request.session import SessionSettings
@@ -56,6 +57,8 @@ class VerifySettings:
         "Your data: npz, npy, pt, safetensors, csv, parquet, a saved Hugging Face data set, or file.py:name.",
         text,
     )
+    part: specs.Part = "all"
+    """The rows that are read."""
     labels: str | None = None
     """The field (or file) of the data with the labels, as for the evaluation: no input, and every label comes early."""
     ids: str | None = None
@@ -176,6 +179,9 @@ class Request:
     """What is to be timed; None for nothing."""
     evaluate: EvaluateSettings | None = None
     """What is asked about a data set with labels; None for nothing."""
+
+    quantize: QuantizeSettings | None = None
+    """Which lower precision is to be made; None for none."""
 
     def silence(self, *, exporting: bool = False) -> float:
         """Seconds without a word after which a stage counts as hung."""

@@ -13,6 +13,8 @@ from onnxproof.request.option import Expected
 # What an input means, which decides what is tried in it.
 Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "length"]
 ROLES: tuple[Role, ...] = get_args(Role)
+# Rows of the data: all of them, or those that calibrate a lower precision, or those that judge it.
+Part = Literal["all", "calibration", "judging"]
 
 
 def parse_target(target: str) -> tuple[str, str | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from onnxproof.errors import UserError
 from onnxproof.findings import CATALOGUE, Severity, look_up
@@ -130,6 +130,8 @@ class LatencyPolicy:
 class QualityPolicy:
     """The thresholds for task quality."""
 
+    ADDED: ClassVar = ("max_changed",)
+
     minimum: Mapping[str, float] = option(
         dict, "Gate: recall=0.8, 'recall[fraud]=0.8' (repeatable).", _gates, name="min", repeated=True
     )
@@ -144,6 +146,8 @@ class QualityPolicy:
     """Metric → by how much the candidate may be worse than the baseline."""
     accuracy: float = 0.8
     default_drop: float = 0.01
+    max_changed: float = 0.02
+    """Share of decisions that a lower precision may change where no labels say what that costs."""
     rare: float = 0.1
     """Share of the examples below which a class is rare, if it is also below three quarters of an equal share."""
     rare_recall: float = 0.5

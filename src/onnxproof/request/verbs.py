@@ -11,11 +11,12 @@ import msgspec
 
 from onnxproof.request.benchmark import BenchSettings
 from onnxproof.request.evaluation import EvaluateSettings
+from onnxproof.request.lowering import QuantizeSettings
 from onnxproof.request.option import Option, list_options, walk
 from onnxproof.request.request import Reports, Request
 
 # A request with every group there, so that every option can be found in it.
-EVERYTHING = Request(bench=BenchSettings(), evaluate=EvaluateSettings())
+EVERYTHING = Request(bench=BenchSettings(), evaluate=EvaluateSettings(), quantize=QuantizeSettings())
 
 
 class Verb(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -105,10 +105,14 @@ class GraphModule(torch.nn.Module):
         types = infer_types(infer(Graph.read(Path(self.path)).proto))
         return {name: onnx.helper.tensor_dtype_to_np_dtype(kind) for name, kind in types.items() if kind in LOSSY}
 
-    def evaluate(self, arrays: Arrays, onward: Pass = lambda stop, results: results) -> dict[str, Array]:
-        """What the graph means: real numbers, rounded where it declares half floats."""
+    def evaluate(
+        self, arrays: Arrays, onward: Pass = lambda stop, results: results, *, narrowed: bool = True
+    ) -> dict[str, Array]:
+        """What the graph means: real numbers, rounded where it declares half floats (by whoever looks on, if not `narrowed` here)."""
         feed = {name: widen_array(array) for name, array in arrays.items()}
-        return self._exact.run(feed, lambda stop, results: self._round_halves(stop, onward(stop, results)))
+        if not narrowed:
+            return self._exact.run(feed, onward)
+        return self._exact.run(feed, lambda stop, results: self.narrow(stop, onward(stop, results)))
 
     @property
     def unit(self) -> float:
@@ -116,11 +120,17 @@ class GraphModule(torch.nn.Module):
         return max((UNITS[dtype.name] for dtype in self._narrow.values()), default=2.0**-24)
 
     @property
+    def halves(self) -> dict[str, Array]:
+        """Those of its tensors that are half floats, widened."""
+        return {name: self.stored[name] for name in self._narrow if name in self.stored}
+
+    @property
     def stored(self) -> Mapping[str, Any]:
         """Its tensors, widened."""
         return self._exact.stored
 
-    def _round_halves(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+    def narrow(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
+        """Results as half floats where the graph declares them to be."""
         return [
             result.astype(self._narrow[name]).astype(np.float64)
             if name in self._narrow and getattr(result, "dtype", None) == np.float64
@@ -140,6 +150,8 @@ class GraphModule(torch.nn.Module):
             if stop.op in QUANTIZING:
                 scale = stop.arguments[1] if stop.op == "QuantizeLinear" else results[1]
                 return [_vary_borders(stop.arguments[0], scale, results[0], generator), *results[1:]]
+            if stop.taken and writers.get(stop.taken[0]) == "Whole":
+                return results  # products of integers are exact
             # A rounding to half floats is left out by kernels that compute in more.
             lossy = stop.op == "Cast" and any(name in self._narrow for name in stop.values)
             if stop.op in EXACT_OPS and not lossy:

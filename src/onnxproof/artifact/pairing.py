@@ -8,6 +8,7 @@ from itertools import permutations
 
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.proof.artifact import Port
+from onnxproof.subject.state import is_kept, read_stem
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,14 @@ def pair_inputs(
     names = [port.name for port in ports]
     findings: list[Finding] = []
     pairs = {name: name for name in expected if name in names}
+    meant = _by_meaning([n for n in expected if n not in pairs], [n for n in names if n not in pairs])
+    if meant:
+        told = ", ".join(f"{graph} ← {module}" for module, graph in meant.items())
+        message = f"the state has other names, which mean the same: {told}"
+        findings.append(found("OX217", message, severity="note", evidence={"pairs": meant}))
+    pairs |= meant
     lonely = [name for name in expected if name not in pairs]
-    unknown = [name for name in names if name not in pairs]
+    unknown = [name for name in names if name not in pairs.values()]
     if lonely and unknown:
         fitting = _by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
         by_place = fitting or dict(zip(lonely, unknown, strict=False))
@@ -54,6 +61,16 @@ def pair_inputs(
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_order("inputs", names, list(expected)))
     return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
+
+
+def _by_meaning(lonely: Sequence[str], unknown: Sequence[str]) -> dict[str, str]:
+    """States whose names differ only in the words that exporters choose: `past_key_values.0.key` and `past_key_values_key_cache_0`."""
+    ours, theirs = ([read_stem(name) for name in names] for names in (lonely, unknown))
+    return {
+        name: unknown[theirs.index(stem)]
+        for name, stem in zip(lonely, ours, strict=True)
+        if stem and is_kept(name) and ours.count(stem) == theirs.count(stem) == 1
+    }
 
 
 # Inputs up to which every order is tried.
@@ -111,6 +128,7 @@ def pair_outputs(
 
 def _outputs_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing:
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
+    pairs |= _by_meaning([n for n in wanted if n not in pairs], [n for n in names if n not in pairs.values()])
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):
@@ -143,4 +161,6 @@ def _order(what: str, names: Sequence[str], expected: Sequence[str]) -> Finding:
     message = (
         f"the {what} come in another order: {', '.join(names)} in the artifact, {', '.join(expected)} in the module"
     )
-    return found("OX213", message, evidence={"artifact": list(names), "module": list(expected)})
+    # Inputs are fed by name; outputs are often taken by their place.
+    severity: Severity | None = "note" if what == "inputs" else None
+    return found("OX213", message, severity=severity, evidence={"artifact": list(names), "module": list(expected)})

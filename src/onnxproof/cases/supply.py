@@ -12,7 +12,7 @@ from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.coverage import cover, sort_finite
 from onnxproof.cases.data_rows import DataRows
-from onnxproof.cases.domain import WIDE_INTEGERS, Domain, bind_lengths, infer_domain, observe_range
+from onnxproof.cases.domain import WIDE_INTEGERS, Domain, bind_lengths, infer_domain, observe_range, read_sizes
 from onnxproof.cases.plan import Case, Inputs, make_case, make_inputs, make_plan
 from onnxproof.cases.roles import Use, find_scalar_constants, find_uses
 from onnxproof.cases.values import FAIR_LIMIT, NONFINITE
@@ -183,4 +183,4 @@ class Supply:
 
     def sizes_of(self, inputs: Arrays) -> dict[str, int]:
         """The sizes of the dynamic dims in some inputs."""
-        return {name: inputs[d.name].shape[i] for d in self.domains for i, name in d.dims.items()}
+        return read_sizes(self.domains, inputs)

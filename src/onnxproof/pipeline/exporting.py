@@ -89,6 +89,10 @@ def _export(subject: Subject, request: Request, killed_by: str | None, report: C
 def _examine(subject: Subject, request: Request, report: Callable[[Finding], None]) -> None:
     if subject.cast is not None:
         report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
+    if subject.tied:
+        flags = " ".join(f"--dynamic {one}" for one in subject.tied)
+        message = f"the module takes other sizes only if more inputs have them: {flags} was taken along"
+        report(found("OX150", message, evidence={"taken": list(subject.tied)}))
     # The lint first: it sees a cache before a run fills it.
     for look in (lambda subject: lint_module(subject, request.target), examine):
         try:

@@ -11,7 +11,7 @@ import torch
 from onnxproof.errors import InputError, list_names
 from onnxproof.subject.mode import hold_at_rest
 from onnxproof.subject.sizes import measure_size
-from onnxproof.subject.state import find_growth, guess_state, is_kept, read_stem
+from onnxproof.subject.state import find_growth, guess_state, is_kept, list_members, read_stem
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Dims, Subject
 
@@ -41,7 +41,7 @@ def read_asked(dynamic: Dims, tensors: Mapping[str, torch.Tensor]) -> Dims:
     """What the user asked for, checked; a prefix stands for every input under it."""
     checked: dict[str, dict[int, str]] = {}
     for asked, dims in dynamic.items():
-        members = [asked] if asked in tensors else [n for n in tensors if n.startswith((f"{asked}.", f"{asked}["))]
+        members = list_members(asked, tensors)
         if not members:
             raise InputError(
                 f"--dynamic: the model has no input {list_names([asked])}; its inputs are {list_names(tensors)}"

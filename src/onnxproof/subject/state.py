@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-import torch
+from onnxproof.errors import InputError, list_names
 
-Tensors = Mapping[str, torch.Tensor]
+# Names → tensors or arrays: their forms are all that counts here.
+Formed = Mapping[str, Any]
 # What the two ends of one state are told apart by: no part of its own name.
 MARKS = frozenset(
     "past present previous prev last next new old in out input output inputs outputs updated cur current final initial init "
@@ -56,7 +58,7 @@ def is_kept(name: str) -> bool:
     return not KEPT.isdisjoint(_split_words(name))
 
 
-def guess_state(inputs: Tensors, outputs: Tensors) -> dict[str, str]:
+def guess_state(inputs: Formed, outputs: Formed) -> dict[str, str]:
     """Output → the input that it is in the next step, where names and shapes say so. Something must be left that drives the steps."""
     kept = [name for name in inputs if is_kept(name)]
     pairs = {out: name for name in kept if (out := _find_end(name, inputs[name], outputs)) is not None}
@@ -67,7 +69,7 @@ def guess_state(inputs: Tensors, outputs: Tensors) -> dict[str, str]:
     return pairs if len(set(pairs.values())) == len(pairs) < len(inputs) else {}
 
 
-def _find_end(name: str, value: torch.Tensor, outputs: Tensors) -> str | None:
+def _find_end(name: str, value: Any, outputs: Formed) -> str | None:
     """The one output that has the stem of an input and its form; `h0` ends in `hn`."""
     stem = read_stem(name)
     for wanted in dict.fromkeys((stem, tuple(word for word in stem if word != "0"))):
@@ -81,7 +83,40 @@ def _find_end(name: str, value: torch.Tensor, outputs: Tensors) -> str | None:
     return None
 
 
-def follows(before: torch.Tensor, after: torch.Tensor) -> bool:
+def read_state(asked: Sequence[str], inputs: Formed, outputs: Formed, others: Mapping[str, str]) -> dict[str, str]:
+    """Output → input as the user wrote it, `OUTPUT=INPUT` or the other way round, names or the beginnings of several.
+
+    `others`: what the file calls outputs → what the module calls them.
+    """
+    pairs: dict[str, str] = {}
+    for text in asked:
+        left, _, right = text.partition("=")
+        found = _read_pair(left, right, inputs, outputs, others) or _read_pair(right, left, inputs, outputs, others)
+        if not found:
+            raise InputError(
+                f"--state {text}: expected OUTPUT=INPUT of one form; the outputs are {list_names(outputs)}, "
+                f"the inputs {list_names(inputs)}"
+            )
+        pairs |= found
+    return pairs
+
+
+def _read_pair(out: str, into: str, inputs: Formed, outputs: Formed, others: Mapping[str, str]) -> dict[str, str]:
+    ends = [others.get(name, name) for name in list_members(out, [*outputs, *others])]
+    kept = list_members(into, inputs)
+    if len(set(ends)) == len(kept) == 1:
+        return {ends[0]: kept[0]} if follows(inputs[kept[0]], outputs[ends[0]]) else {}
+    fitting = {(o, i) for o in ends for i in kept if read_stem(o) == read_stem(i) and follows(inputs[i], outputs[o])}
+    return dict(sorted(fitting)) if kept and len(fitting) == len(kept) else {}
+
+
+def list_members(prefix: str, names: Iterable[str]) -> list[str]:
+    """The one of this name, or all that begin with it."""
+    known = list(names)
+    return [prefix] if prefix in known else [name for name in known if name.startswith((f"{prefix}.", f"{prefix}["))]
+
+
+def follows(before: Any, after: Any) -> bool:
     """Whether a value can take another's place: the same form, or longer in one dimension."""
     return before.dtype == after.dtype and find_growth(before.shape, after.shape) is not None
 

@@ -1,0 +1,108 @@
+"""The free run: every side carries its own state, and drift (rounding that grows) is told from a fault.
+
+The module in float32 and its legal roundings run as freely as the candidate does: what they reach by a step is what rounding
+makes of it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+
+from onnxproof.cases.plan import Inputs
+from onnxproof.cases.rollout import Rollouts, Run, Walk, carry
+from onnxproof.errors import Rejected
+from onnxproof.parity.comparison import compare
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.float64 import DoubleRunner, Unavailable
+from onnxproof.parity.truth import Outputs, Truth
+from onnxproof.proof.comparison import Comparison
+from onnxproof.proof.rollout import Rollout
+from onnxproof.request.request import Limits
+from onnxproof.tensors.arrays import Arrays
+
+
+class FreeRun:
+    """Both sides along one walk."""
+
+    def __init__(self, rollouts: Rollouts, walk: Walk, steps: int, truth: Truth, limits: Limits) -> None:
+        self._rollouts, self._truth, self._limits = rollouts, truth, limits
+        self._drives, self._begin = rollouts.drive(walk)[:steps], rollouts.begin(walk)
+        self._name = walk.name
+        self._samples: dict[tuple[int, bool], tuple[list[Arrays], Iterator[Arrays]]] = {}
+
+    def run(self, eager: EagerRunner, double: DoubleRunner | None, candidate: Run, *, guessed: bool) -> Rollout:
+        """Step by step, until something is beyond what rounding makes of it."""
+        exact = self._free(double.run) if double is not None else None
+        rows, message = list[Comparison](), ""
+        theirs, ours = self._free(eager.run), self._free(candidate)
+        for step in range(len(self._drives)):
+            baseline, truth = next(theirs), _next(exact)
+            try:
+                answer = next(ours)
+            except Rejected as error:
+                message = str(error)[:1000]
+                break
+            rows.append(self._judge(step, truth, baseline, answer))
+            if is_beyond(rows[-1]):
+                break
+        return Rollout(self._name, self._rollouts.state, guessed, tuple(rows), len(self._drives), message)
+
+    def _free(self, run: Run) -> Iterator[Arrays]:
+        return (made for _, made in carry(run, self._drives, self._begin, self._rollouts.state))
+
+    def _judge(self, step: int, truth: Arrays | None, baseline: Arrays, answer: Arrays) -> Comparison:
+        """The output that is farthest from what rounding makes of it."""
+        limits = self._limits
+        rows = [
+            compare(name, baseline[name], answer[name], atol=limits.atol, rtol=limits.rtol)
+            for name in baseline
+            if name in answer
+        ]
+        sample = partial(self._sample, step)
+        judged, _ = self._truth.judge_case({}, truth, baseline, answer, rows, f"step {step}", sample=sample)
+        return max(judged, key=lambda c: (is_beyond(c), c.noise_ratio or 0.0))
+
+    def _sample(self, step: int, seed: int, doubled: bool) -> Outputs | None:
+        """A legal rounding of everything up to a step."""
+        if (seed, doubled) not in self._samples:
+            self._samples[seed, doubled] = [], self._free(partial(self._rounded, seed, doubled))
+        made, rest = self._samples[seed, doubled]
+        with suppress(Rejected):
+            made += islice(rest, max(0, step + 1 - len(made)))
+        return made[step] if step < len(made) else None
+
+    def _rounded(self, seed: int, doubled: bool, inputs: Inputs) -> Arrays:
+        made = self._truth.sample(inputs, seed, doubled)
+        if made is None:
+            raise Rejected("there is no legal rounding of this step")
+        return made
+
+
+def _next(steps: Iterator[Arrays] | None) -> Arrays | None:
+    with suppress(Unavailable, StopIteration):
+        return next(steps) if steps is not None else None
+    return None
+
+
+def is_beyond(c: Comparison) -> bool:
+    """Whether numbers say that no rounding makes this of an output."""
+    unexplained = c.noise.unexplained if c.noise is not None else None
+    return (
+        not c.same_form
+        or bool(c.pattern.unexplained)
+        or bool(c.unexplained_mismatches)
+        or (unexplained is not None and unexplained > 1)
+    )
+
+
+def name_answers(run: Run, outputs: Mapping[str, str]) -> Run:
+    """A session that answers under the module's names."""
+
+    def answer(inputs: Inputs) -> Arrays:
+        raw = run(inputs)
+        return {name: raw[graph] for name, graph in outputs.items() if graph in raw}
+
+    return answer

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import permutations
+from typing import Any
+
+import numpy as np
 
 from onnxproof.findings import Finding, Severity, Where, found
-from onnxproof.proof.artifact import Port
+from onnxproof.proof.artifact import Artifact, Port
 from onnxproof.subject.state import is_kept, read_stem
 
 
@@ -61,6 +64,38 @@ def pair_inputs(
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_order("inputs", names, list(expected)))
     return Pairing(pairs, (*findings, *_dtypes(expected, ports, pairs)))
+
+
+def hide_state(artifact: Artifact, expected: Collection[str]) -> tuple[Artifact, dict[str, str]]:
+    """The file without the state that its module keeps inside, and that state: output → input."""
+    more = [p for p in artifact.inputs if p.name not in expected and is_kept(p.name)]
+    hidden: dict[str, str] = {}
+    for port in more[: max(0, len(artifact.inputs) - len(expected))]:
+        ends = [o.name for o in artifact.outputs if read_stem(o.name) == read_stem(port.name) and o.dtype == port.dtype]
+        hidden |= {ends[0]: port.name} if len(ends) == 1 else {}
+    shown = [
+        [p for p in ports if p.name not in (*hidden, *hidden.values())] for ports in (artifact.inputs, artifact.outputs)
+    ]
+    if not hidden or not all(shown):
+        return artifact, {}
+    return replace(artifact, inputs=tuple(shown[0]), outputs=tuple(shown[1])), hidden
+
+
+def begin_hidden(
+    ports: Sequence[Port], hidden: Collection[str], inputs: Mapping[str, Any], kept: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """The state that a module keeps inside, before the first step: what it keeps of that form, else zeros, as many as the batch."""
+    batch = next((array.shape[0] for array in inputs.values() if array.ndim), 1)
+    begun = {}
+    for port in (port for port in ports if port.name in hidden):
+        shape = [size if isinstance(size, int) and size > 0 else batch for size in port.shape or ()]
+        own = [
+            k
+            for k in kept
+            if k.size and k.dtype.name == port.dtype and _fits(k.shape, [s or None for s in port.shape or ()])
+        ]
+        begun[port.name] = own[0] if len(own) == 1 else np.zeros(shape, port.dtype)
+    return begun
 
 
 def _by_meaning(lonely: Sequence[str], unknown: Sequence[str]) -> dict[str, str]:

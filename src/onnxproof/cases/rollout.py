@@ -95,6 +95,8 @@ class Rollouts:
 
     def cases(self) -> list[Case]:
         """The steps that are cases, as far as the module goes."""
+        if not self.state:  # what the module keeps inside cannot be fed
+            return []
         planned = [(w, i) for w in self.walks for i in (range(len(w.chunks)) if w.warm else CASES)]
         return [self.name_step(walk, i) for walk, i in planned if i < len(self._walk(walk))]
 

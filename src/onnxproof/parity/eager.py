@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
@@ -20,15 +21,29 @@ class EagerRunner:
     def __init__(self, subject: Subject, *, stateful: bool = False) -> None:
         self._subject = subject
         self._stateful = stateful
+        self._remembers = False
         self.named = False
         """Whether the module itself names its outputs, as seen in the last run."""
+
+    @contextmanager
+    def remember(self) -> Iterator[None]:
+        """What the module keeps goes on from run to run, and is as it was after."""
+        with preserve_buffers(self._subject.module):
+            self._remembers = True
+            try:
+                yield
+            finally:
+                self._remembers = False
+
+    def _at_rest(self, module: torch.nn.Module) -> AbstractContextManager[None]:
+        return preserve_buffers(module) if self._stateful and not self._remembers else nullcontext()
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
         leaves = [to_torch(inputs[name]) for name in self._subject.inputs.tensors]
         module = self._subject.module
         try:
             # Buffers are copied only where a forward is known to change them: it would cost every case.
-            with enter_eval(module), preserve_buffers(module) if self._stateful else nullcontext(), torch.no_grad():
+            with enter_eval(module), self._at_rest(module), torch.no_grad():
                 value = self._subject.call(leaves)
                 # Copied here: an output may be a buffer that is about to be put back.
                 outputs = {name: to_numpy(tensor) for name, tensor in flatten(value).tensors.items()}

@@ -52,6 +52,7 @@ class DoubleRunner:
         self.believed = find_believed_dtype(subject)
         self._module = self._wide_module(subject.module)
         self._subject = subject
+        self._remembers = False
         self.called: set[str] = set()
         """Operations the module calls, as seen while it ran under the modes."""
         self._plain: bool | None = False if self._module is subject.module else None
@@ -82,6 +83,16 @@ class DoubleRunner:
     def unit(self) -> float:
         """The unit roundoff of the narrowest dtype the module computes in."""
         return torch.finfo(self.narrowest).eps / 2
+
+    @contextmanager
+    def remember(self) -> Iterator[None]:
+        """What the copy keeps goes on from run to run, and is as it was after."""
+        with preserve_buffers(self._module):
+            self._remembers = True
+            try:
+                yield
+            finally:
+                self._remembers = False
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
         if self._plain:
@@ -139,7 +150,8 @@ class DoubleRunner:
 
     def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
         try:
-            with enter_eval(self._module), preserve_buffers(self._module), torch.no_grad():
+            rest = nullcontext() if self._remembers else preserve_buffers(self._module)
+            with enter_eval(self._module), rest, torch.no_grad():
                 with modes:
                     flat = flatten(self._subject.call(leaves, self._module)).tensors
                 outputs = {name: to_numpy(tensor) for name, tensor in flat.items()}

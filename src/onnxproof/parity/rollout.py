@@ -6,10 +6,10 @@ makes of it there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.rollout import Rollouts, Run, Walk, carry
@@ -24,6 +24,14 @@ from onnxproof.request.request import Limits
 from onnxproof.tensors.arrays import Arrays
 
 
+@dataclass(frozen=True)
+class Sides:
+    """What answers for the module."""
+
+    eager: EagerRunner
+    double: DoubleRunner | None
+
+
 class FreeRun:
     """Both sides along one walk."""
 
@@ -31,27 +39,35 @@ class FreeRun:
         self._rollouts, self._truth, self._limits = rollouts, truth, limits
         self._drives, self._begin = rollouts.drive(walk)[:steps], rollouts.begin(walk)
         self._name = walk.name
-        self._samples: dict[tuple[int, bool], tuple[list[Arrays], Iterator[Arrays]]] = {}
+        self._samples: dict[tuple[int, bool], list[Arrays]] = {}
 
-    def run(self, eager: EagerRunner, double: DoubleRunner | None, candidate: Run, *, guessed: bool) -> Rollout:
-        """Step by step, until something is beyond what rounding makes of it."""
-        exact = self._free(double.run) if double is not None else None
+    def run(self, sides: Sides, candidate: Run, hidden: Mapping[str, str], begin: Inputs, *, guessed: bool) -> Rollout:
+        """Step by step, until something is beyond what rounding makes of it.
+
+        `hidden`: what only the candidate has as outputs and inputs, because the module keeps it inside, and `begin` its beginning.
+        """
+        self._sides, state = sides, {**self._rollouts.state, **hidden}
+        theirs = self._walk(sides.eager.run, sides.eager)
+        exact = self._walk(sides.double.run, sides.double) if sides.double is not None else []
+        ours = (made for _, made in carry(candidate, self._drives, {**self._begin, **begin}, state))
         rows, message = list[Comparison](), ""
-        theirs, ours = self._free(eager.run), self._free(candidate)
-        for step in range(len(self._drives)):
-            baseline, truth = next(theirs), _next(exact)
+        for step, baseline in enumerate(theirs):
             try:
                 answer = next(ours)
             except Rejected as error:
                 message = str(error)[:1000]
                 break
-            rows.append(self._judge(step, truth, baseline, answer))
+            rows.append(self._judge(step, exact[step] if step < len(exact) else None, baseline, answer))
             if is_beyond(rows[-1]):
                 break
-        return Rollout(self._name, self._rollouts.state, guessed, tuple(rows), len(self._drives), message)
+        return Rollout(self._name, state, guessed, tuple(rows), len(theirs), message)
 
-    def _free(self, run: Run) -> Iterator[Arrays]:
-        return (made for _, made in carry(run, self._drives, self._begin, self._rollouts.state))
+    def _walk(self, run: Run, side: EagerRunner | DoubleRunner) -> list[Arrays]:
+        """All steps of a side that keeps what it keeps, as far as it goes."""
+        made = list[Arrays]()
+        with suppress(Rejected, Unavailable), side.remember():
+            made += (one for _, one in carry(run, self._drives, self._begin, self._rollouts.state))
+        return made
 
     def _judge(self, step: int, truth: Arrays | None, baseline: Arrays, answer: Arrays) -> Comparison:
         """The output that is farthest from what rounding makes of it."""
@@ -67,11 +83,10 @@ class FreeRun:
 
     def _sample(self, step: int, seed: int, doubled: bool) -> Outputs | None:
         """A legal rounding of everything up to a step."""
-        if (seed, doubled) not in self._samples:
-            self._samples[seed, doubled] = [], self._free(partial(self._rounded, seed, doubled))
-        made, rest = self._samples[seed, doubled]
-        with suppress(Rejected):
-            made += islice(rest, max(0, step + 1 - len(made)))
+        side = self._sides.double if doubled else self._sides.eager
+        if (seed, doubled) not in self._samples and side is not None:
+            self._samples[seed, doubled] = self._walk(partial(self._rounded, seed, doubled), side)
+        made = self._samples.get((seed, doubled), [])
         return made[step] if step < len(made) else None
 
     def _rounded(self, seed: int, doubled: bool, inputs: Inputs) -> Arrays:
@@ -79,12 +94,6 @@ class FreeRun:
         if made is None:
             raise Rejected("there is no legal rounding of this step")
         return made
-
-
-def _next(steps: Iterator[Arrays] | None) -> Arrays | None:
-    with suppress(Unavailable, StopIteration):
-        return next(steps) if steps is not None else None
-    return None
 
 
 def is_beyond(c: Comparison) -> bool:
@@ -98,11 +107,12 @@ def is_beyond(c: Comparison) -> bool:
     )
 
 
-def name_answers(run: Run, outputs: Mapping[str, str]) -> Run:
-    """A session that answers under the module's names."""
+def name_answers(run: Run, outputs: Mapping[str, str], hidden: Collection[str] = ()) -> Run:
+    """A session that answers under the module's names; what is hidden has the file's."""
 
     def answer(inputs: Inputs) -> Arrays:
         raw = run(inputs)
-        return {name: raw[graph] for name, graph in outputs.items() if graph in raw}
+        named = {name: raw[graph] for name, graph in outputs.items() if graph in raw}
+        return {**named, **{name: raw[name] for name in hidden}}
 
     return answer

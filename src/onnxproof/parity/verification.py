@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
+from onnxproof.artifact.pairing import Pairing, begin_hidden, hide_state, pair_inputs, pair_outputs
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Candidate, Session
 from onnxproof.candidates.roles import BASELINE, CANDIDATE, TRUTH, name_stage
@@ -33,7 +33,7 @@ from onnxproof.parity.declared import Meaning, declare_subject, list_originals, 
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.memo import Memo
-from onnxproof.parity.rollout import FreeRun, is_beyond, name_answers
+from onnxproof.parity.rollout import FreeRun, Sides, is_beyond, name_answers
 from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Outputs, Truth
 from onnxproof.parity.work import PATIENCE, Work
 from onnxproof.proof.artifact import Artifact
@@ -43,9 +43,11 @@ from onnxproof.proof.rollout import Rollout
 from onnxproof.proof.search import Coverage
 from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import VerifySettings
+from onnxproof.subject.mode import read_kept
 from onnxproof.subject.state import guess_state, is_kept, read_state
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
+from onnxproof.tensors.conversion import to_numpy
 
 T = TypeVar("T")
 # How many times the budget the core of the plan may take: without it there is no answer.
@@ -121,6 +123,10 @@ class Verifier:
     ) -> None:
         self.candidate = candidate or choose_candidate(settings.session)
         self._effort = effort
+        self._ports = artifact.inputs
+        artifact, self._hidden = hide_state(artifact, list(subject.inputs.tensors))
+        """What the module keeps inside and the file takes and gives: output → input."""
+        self._kept = [to_numpy(tensor) for tensor in read_kept(subject.module).values()] if self._hidden else []
         precision = artifact.precision
         self._original = EagerRunner(subject, stateful=stateful) if precision and precision.declared else None
         """What the file in a lower precision was made of; held against its own meaning, it is compared with this by the way."""
@@ -242,6 +248,9 @@ class Verifier:
     def _find_rollouts(self) -> Rollouts | None:
         """The steps of the module, where it carries state from one to the next."""
         asked, inputs = self._settings.state, self.supply.example()
+        how: dict[str, Any] = {"batch": self.subject.batch, "seed": self._settings.seed}
+        if self._hidden:
+            return Rollouts(self.supply.domains, {}, self.eager.run, {}, **how)
         if asked == ("none",) or not (asked or any(map(is_kept, inputs))):
             return None
         try:
@@ -252,7 +261,6 @@ class Verifier:
         state = read_state(asked, inputs, outputs, others) if asked else guess_state(inputs, outputs)
         if not state:
             return None
-        how: dict[str, Any] = {"batch": self.subject.batch, "seed": self._settings.seed}
         return Rollouts(self.supply.domains, state, self.eager.run, outputs, **how)
 
     def roll_out(self, done: Collection[str] = ()) -> Rollout | None:
@@ -261,13 +269,17 @@ class Verifier:
         walk = rollouts.walks[0] if rollouts is not None and rollouts.walks else None
         if rollouts is None or walk is None or walk.name in done or not self.output_pairs:
             return None
-        cost = self.work.case(_elements(rollouts.begin(walk)))
+        cost = self.work.case(_elements({**rollouts.begin(walk), **rollouts.drive(walk)[0]}))
         steps = min(rollouts.count(walk), int(FREE * self._settings.budget / cost))
         free = FreeRun(rollouts, walk, steps, self._truth, self._settings.limits)
         self._listener.stage(walk.name, CANDIDATE)
-        answers = name_answers(self.session.run, self.output_pairs)
+        answers = name_answers(self.session.run, self.output_pairs, self._hidden)
+        sides, begin = Sides(self.eager, self.double), self._begin_hidden(rollouts.drive(walk)[0])
         with self.work.threads(0):
-            return free.run(self.eager, self.double, answers, guessed=not self._settings.state)
+            return free.run(sides, answers, self._hidden, begin, guessed=not self._settings.state)
+
+    def _begin_hidden(self, inputs: Inputs) -> Inputs:
+        return begin_hidden(self._ports, self._hidden.values(), inputs, self._kept) if self._hidden else {}
 
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
@@ -294,6 +306,7 @@ class Verifier:
         self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, Array]] | None, glance: bool
     ) -> CaseResult:
         elements, seconds = _elements(inputs), dict[str, float]()
+        fed = {**inputs, **self._begin_hidden(inputs)}
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
@@ -309,7 +322,7 @@ class Verifier:
         # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
         truth = self._timed(TRUTH, case, seconds, lambda: self._once(case, "truth", lambda: self._truth.of(inputs)))
         try:
-            raw = self._timed(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
+            raw = self._timed(CANDIDATE, case, seconds, answer or (lambda: self.session.run(fed)))
         except Rejected as error:
             where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
             return replace(result, status="failed", message=str(error)[:1000], where=where)
@@ -347,7 +360,7 @@ class Verifier:
                 "reference",
                 case,
                 seconds,
-                lambda: self._with_exactness(case, inputs, truth, outputs.pairs, comparisons, glance),
+                lambda: self._with_exactness(case, fed, truth, outputs.pairs, comparisons, glance),
             )
         comparisons = [_with_swap(c, baseline, candidate) for c in comparisons]
         if self._original is not None and case.fair:
@@ -478,7 +491,9 @@ def _walk_freely(verifier: Verifier, listener: Listener, known: set[str]) -> Non
     last = len(rollout.steps) - (not rollout.message)
     case = Case(f"{rollout.name}/step={last}", profile="rollout")
     parted = bool(rollout.message) or (bool(rollout.steps) and is_beyond(rollout.steps[-1]))
-    result = verifier.run(case) if parted and case.name not in known else None
+    rollouts = verifier.supply.rollouts
+    feedable = rollouts is not None and bool(rollouts.state)
+    result = verifier.run(case) if parted and feedable and case.name not in known else None
     if result is not None:
         listener.case(result)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnxproof.artifact.earlier import export_once
 from onnxproof.artifact.file import read_artifact
+from onnxproof.artifact.pairing import hide_state
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import require_timed
 from onnxproof.errors import FindingError
@@ -44,7 +45,14 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
         emit(Entered("examine"))
         # A file that cannot be read is told before the module is run.
         artifact = _given(request) if request.onnx is not None else None
-        _examine(subject, request, report)
+        hidden = hide_state(artifact, list(subject.inputs.tensors))[1] if artifact is not None else {}
+
+        def report_module(finding: Finding) -> None:
+            carried = bool(hidden) and finding.entry.stateful
+            message = f"{finding.message}; the file carries it: {', '.join(f'{o} → {i}' for o, i in hidden.items())}"
+            report(replace(finding, severity="note", message=message) if carried else finding)
+
+        _examine(subject, request, report_module)
         if artifact is None:
             emit(Entered("export"))
             artifact = _export(subject, request, killed_by, report)

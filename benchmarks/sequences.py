@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -299,33 +298,31 @@ def judge(planted: Planted, right: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def run(chosen: list[str], notes: Path) -> Iterator[str]:
-    """Every model and every fault; what is in the notes already is taken from there."""
+def run(chosen: list[str], work: Path) -> Iterator[str]:
+    """Every model and every fault; what is noted already is not done again."""
+    notes = work / "notes.json"
     known = json.loads(notes.read_text()) if notes.is_file() else {}
     for name, zoo in ZOO.items():
-        faults = [planted for planted in FAULTS if planted.model == name]
         if zoo.family != "caches" or (chosen and name not in chosen):
             continue
-        with tempfile.TemporaryDirectory() as given:
-            folder = Path(given)
-            began = time.perf_counter()
-            right = folder / "right" / "model.onnx"
-            if name not in known or any(f"{name}: {p.name}" not in known for p in faults):
-                proof = onnxproof.prove(*zoo.make(), out=folder / "right", **zoo.options)
-                steps = len(proof.rollout.steps) if proof.rollout is not None else 0
-                known[name] = {
-                    "verdict": proof.verdict,
-                    "codes": [f.code for f in proof.findings if f.weight],
-                    "steps": steps,
-                }
-                yield f"{name}: {known[name]} {time.perf_counter() - began:.0f} s"
-            for planted in faults:
-                key = f"{name}: {planted.name}"
-                if key not in known:
-                    known[key] = judge(planted, right, folder)
-                    yield f"{key}: {known[key]}"
-                notes.write_text(json.dumps(known, indent=1))
+        right = work / name / "model.onnx"
+        if name not in known or not right.is_file():
+            proof = onnxproof.prove(*zoo.make(), out=work / name, **zoo.options)
+            steps = len(proof.rollout.steps) if proof.rollout is not None else 0
+            known[name] = {
+                "verdict": proof.verdict,
+                "codes": [f.code for f in proof.findings if f.weight],
+                "steps": steps,
+            }
             notes.write_text(json.dumps(known, indent=1))
+            yield f"{name}: {known[name]}"
+        for planted in FAULTS:
+            key = f"{name}: {planted.name}"
+            if planted.model == name and key not in known:
+                with tempfile.TemporaryDirectory() as folder:
+                    known[key] = judge(planted, right, Path(folder))
+                notes.write_text(json.dumps(known, indent=1))
+                yield f"{key}: {known[key]}"
 
 
 def write_page(known: dict[str, Any]) -> str:
@@ -358,10 +355,11 @@ def _show(step: int | None) -> str:
 
 
 def main() -> None:
-    notes = Path(tempfile.gettempdir()) / "onnxproof-sequences.json"
-    for line in run(sys.argv[1:], notes):
+    work = Path(tempfile.gettempdir()) / "onnxproof-sequences"
+    work.mkdir(exist_ok=True)
+    for line in run(sys.argv[1:], work):
         print(line, flush=True)
-    PAGE.write_text(write_page(json.loads(notes.read_text())), encoding="utf-8")
+    PAGE.write_text(write_page(json.loads((work / "notes.json").read_text())), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -123,3 +123,31 @@ def test_ox231_it_is_the_state_where_the_step_agrees(folder):
     (finding,) = judge_rollout(seen[0], heard.cases, Policy(), "PyTorch")
     assert finding.evidence["step"] == 3
     assert "it is the state that is wrong, not the step" in finding.message
+
+
+class Inside(nn.Module):
+    """The same cell with its state in a buffer."""
+
+    def __init__(self, gain: float) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner = nn.Linear(4, 4)
+        self.gain = gain
+        self.register_buffer("kept", torch.zeros(2, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept = torch.tanh(self.inner(x) + self.gain * self.kept)
+        return self.kept.sum(-1)
+
+
+@pytest.mark.parametrize("wrap", [lambda module: module, torch.jit.script])
+def test_ox231_a_state_inside_the_module_is_rolled_out_with_the_files(folder, wrap):
+    path = export(Cell(0.9), folder, f"outside{wrap.__name__}")
+    options = {"onnx": path, "dynamic": {}, "fast": True}
+    right = onnxproof.verify(wrap(Inside(0.9).eval()), INPUTS[:1], out=folder / "g", **options)
+    assert right.verdict == "ship", right.findings
+    assert right.rollout is not None
+    assert right.rollout.state == {"state_out": "state"}
+    assert len(right.rollout.steps) == 12
+    wrong = onnxproof.verify(wrap(Inside(0.7).eval()), INPUTS[:1], out=folder / "h", **options)
+    assert told(wrong) == [("OX231", 1, None)]

@@ -49,7 +49,9 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
 
         def report_module(finding: Finding) -> None:
             carried = bool(hidden) and finding.entry.stateful
-            message = f"{finding.message}; the file carries it: {', '.join(f'{o} → {i}' for o, i in hidden.items())}"
+            message = (
+                f"{finding.message}; the file carries {', '.join(f'{o} → {i}' for o, i in hidden.items())} instead"
+            )
             report(replace(finding, severity="note", message=message) if carried else finding)
 
         _examine(subject, request, report_module)

@@ -169,7 +169,8 @@ def _mode_matters(subject: Subject) -> bool:
         other = copy_module(subject.module)
         # Dropout draws: what comes after must see the same numbers as without this look.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            trained = flatten(subject.call(subject.copies(), other)).tensors
+            with preserve_buffers(other):
+                trained = flatten(subject.call(subject.copies(), other)).tensors
             with enter_eval(other):
                 calm = flatten(subject.call(subject.copies(), other)).tensors
     except Exception:

@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from onnxproof.graph.widening import widen_array
 from onnxproof.parity.rounding import Injector, count_operations
 from onnxproof.parity.work import UNKNOWN, Work
-from onnxproof.subject.mode import enter_eval, preserve_buffers
+from onnxproof.subject.mode import Rest, enter_eval
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.structure import flatten
@@ -52,7 +52,7 @@ class DoubleRunner:
         self.believed = find_believed_dtype(subject)
         self._module = self._wide_module(subject.module)
         self._subject = subject
-        self._remembers = False
+        self.rest = Rest(self._module)
         self.called: set[str] = set()
         """Operations the module calls, as seen while it ran under the modes."""
         self._plain: bool | None = False if self._module is subject.module else None
@@ -83,16 +83,6 @@ class DoubleRunner:
     def unit(self) -> float:
         """The unit roundoff of the narrowest dtype the module computes in."""
         return torch.finfo(self.narrowest).eps / 2
-
-    @contextmanager
-    def remember(self) -> Iterator[None]:
-        """What the copy keeps goes on from run to run, and is as it was after."""
-        with preserve_buffers(self._module):
-            self._remembers = True
-            try:
-                yield
-            finally:
-                self._remembers = False
 
     def run(self, inputs: Arrays) -> dict[str, Array]:
         if self._plain:
@@ -150,8 +140,7 @@ class DoubleRunner:
 
     def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
         try:
-            rest = nullcontext() if self._remembers else preserve_buffers(self._module)
-            with enter_eval(self._module), rest, torch.no_grad():
+            with enter_eval(self._module), self.rest.after_run(), torch.no_grad():
                 with modes:
                     flat = flatten(self._subject.call(leaves, self._module)).tensors
                 outputs = {name: to_numpy(tensor) for name, tensor in flat.items()}

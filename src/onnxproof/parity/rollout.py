@@ -65,7 +65,7 @@ class FreeRun:
     def _walk(self, run: Run, side: EagerRunner | DoubleRunner) -> list[Arrays]:
         """All steps of a side that keeps what it keeps, as far as it goes."""
         made = list[Arrays]()
-        with suppress(Rejected, Unavailable), side.remember():
+        with suppress(Rejected, Unavailable), side.rest.remember():
             made += (one for _, one in carry(run, self._drives, self._begin, self._rollouts.state))
         return made
 

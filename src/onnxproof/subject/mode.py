@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -64,6 +64,27 @@ def preserve_buffers(module: nn.Module) -> Iterator[None]:
                 # A forward may have bound another tensor to the name; a script's own tensors are never the same object.
                 if not isinstance(child, torch.jit.ScriptModule) and getattr(child, name, None) is not buffer:
                     setattr(child, name, buffer)
+
+
+class Rest:
+    """A module is as it was after every run, or after several through which it remembers."""
+
+    def __init__(self, module: nn.Module, *, needed: bool = True) -> None:
+        self._module, self._needed, self._remembers = module, needed, False
+
+    def after_run(self) -> AbstractContextManager[None]:
+        """What the module keeps is put back after the block, unless it is to remember."""
+        return preserve_buffers(self._module) if self._needed and not self._remembers else nullcontext()
+
+    @contextmanager
+    def remember(self) -> Iterator[None]:
+        """What the module keeps goes on from run to run inside the block, and is put back after it."""
+        with preserve_buffers(self._module):
+            self._remembers = True
+            try:
+                yield
+            finally:
+                self._remembers = False
 
 
 def list_set(module: nn.Module) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from onnxproof.cases.domain import infer_domain
@@ -32,10 +34,10 @@ def test_a_step_has_the_modules_own_state_and_its_name_is_enough():
     long, mixed = rollouts.walks
     assert (long.name, mixed.name) == ("rollout=zero/steps=1x12", "rollout=example/steps=4,1,2")
     steps = [rollouts.make(rollouts.name_step(long, i)) for i in range(3)]
-    assert steps[0]["state"].tolist() == [0, 0]
+    assert steps[0]["state"].tolist() == [0, 0, 0]
     assert np.array_equal(steps[2]["state"], steps[0]["x"][:, 0] + steps[1]["x"][:, 0])
-    assert [rollouts.make(rollouts.name_step(mixed, i))["x"].shape for i in range(3)] == [(2, 4), (2, 1), (2, 2)]
-    assert rollouts.make(rollouts.name_step(mixed, 0))["state"].tolist() == [5, 5]
+    assert [rollouts.make(rollouts.name_step(mixed, i))["x"].shape for i in range(3)] == [(3, 4), (3, 1), (3, 2)]
+    assert rollouts.make(rollouts.name_step(mixed, 0))["state"].tolist() == [5, 5, 5]
     for case in rollouts.cases():
         assert all(np.array_equal(a, again.make(case)[n]) for n, a in rollouts.make(case).items())
     assert not np.array_equal(make(1).make(rollouts.cases()[0])["x"], steps[0]["x"])
@@ -73,9 +75,9 @@ def test_masks_and_positions_go_on_with_a_state_that_grows():
     assert rollouts.count(long) == STEPS, "the module takes every step"
     assert rollouts.count(mixed) == 3
     last = rollouts.make(rollouts.name_step(mixed, 2))
-    assert last["past"].shape == (2, 9, 1)
-    assert last["position_ids"].tolist() == [[9, 10], [9, 10]]
-    assert last["mask"].tolist() == [[0] + [1] * 10, [1] * 11], "padding on the left, where there was a past"
+    assert last["past"].shape == (3, 9, 1)
+    assert last["position_ids"].tolist() == [[9, 10]] * 3
+    assert last["mask"].tolist() == [[0] + [1] * 10, [1] * 11, [1] * 11], "padding on the left, where there was a past"
     assert rollouts.make(rollouts.name_step(long, 4))["mask"].all()
 
 
@@ -96,3 +98,13 @@ def test_what_the_module_refuses_ends_a_walk():
         domains, {"state": "state"}, fill, fill({"x": 0, "state": np.zeros((2, 1))}), batch=None, seed=0
     )
     assert rollouts.count(rollouts.walks[0]) == 0 or rollouts.count(rollouts.walks[0]) < STEPS
+
+
+def test_nothing_outside_the_declared_sizes_is_tried():
+    x, state = np.ones((3, 4), np.float32), np.full(3, 5, np.float32)
+    limits = {"time": (2, 9), "batch": (5, 6)}
+    domains = [replace(domain("x", x, {0: "batch", 1: "time"}), limits=limits), domain("state", state, {0: "batch"})]
+    rollouts = Rollouts(domains, {"state_out": "state"}, sum_up, sum_up({"x": x, "state": state}), batch="batch")
+    made = [rollouts.make(case)["x"].shape for case in rollouts.cases()]
+    assert {shape[0] for shape in made} == {5}
+    assert {shape[1] for shape in made} == {2, 4}

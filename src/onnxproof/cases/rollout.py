@@ -10,6 +10,7 @@ import numpy as np
 
 from onnxproof.cases.domain import Domain, read_sizes
 from onnxproof.cases.plan import Case, Inputs, make_inputs, resize_example
+from onnxproof.cases.shapes import clamp_sizes, is_served, shrink_batch
 from onnxproof.cases.values import fill
 from onnxproof.errors import Rejected
 from onnxproof.subject.state import find_growth
@@ -19,8 +20,6 @@ Run = Callable[[Inputs], Arrays]
 # Steps of a walk in the smallest chunks, and those of them that are cases.
 STEPS = 12
 CASES = (0, 1, 2, 5, STEPS - 1)
-# Rows of each step, where their number is free.
-ROWS = 2
 
 
 @dataclass(frozen=True)
@@ -57,14 +56,16 @@ class Rollouts:
         outputs: Arrays,
         *,
         batch: str | None,
-        seed: int,
+        batch_sizes: Sequence[int] | None = None,
+        seed: int = 0,
     ) -> None:
         """`state`: output → input; `run`: the module, which answers a step; `outputs`: what it answers to the example."""
+        self._limits = domains[0].limits
         self.state, self._run, self._seed = dict(state), run, seed
         self._kept = [d for d in domains if d.name in state.values()]
         self._driving = [d for d in domains if d.name not in state.values()]
         self._example = read_sizes(domains, {d.name: d.example for d in domains})
-        self._sizes = {**self._example, **({batch: ROWS} if batch in self._example else {})}
+        self._sizes = clamp_sizes(shrink_batch(self._example, batch_sizes, batch or ""), self._limits)
         self.grows = {d.name: g for d in self._kept for g in [self._growth(d, outputs)] if g is not None}
         """State → the name of the dimension in which it grows, empty where that is fixed."""
         self._past = next(iter(self.grows.values()), None)
@@ -85,13 +86,16 @@ class Rollouts:
     @property
     def walks(self) -> list[Walk]:
         """The long one in the smallest chunks comes first; none where a state grows whose size is fixed."""
-        own = self._example[self._time] if self._time is not None else 1
-        mixed = (own, 1, 2) if self._time is not None else (1, 1, 1)
+        own, one, two = (self._served(self._time, size) for size in (self._example.get(self._time or "", 1), 1, 2))
+        mixed = (own, one, two) if self._time is not None else (1, 1, 1)
         walks = [
-            Walk(f"rollout={'zero' if self._past is None else 'short'}/steps=1x{STEPS}", False, (1,) * STEPS),
+            Walk(f"rollout={'zero' if self._past is None else 'short'}/steps={one}x{STEPS}", False, (one,) * STEPS),
             Walk(f"rollout=example/steps={','.join(map(str, mixed))}", True, mixed),
         ]
         return [] if "" in self.grows.values() else walks
+
+    def _served(self, name: str | None, size: int) -> int:
+        return clamp_sizes({name: size}, self._limits)[name] if name is not None else size
 
     def cases(self) -> list[Case]:
         """The steps that are cases, as far as the module goes."""
@@ -123,7 +127,9 @@ class Rollouts:
 
     def begin(self, walk: Walk) -> Inputs:
         """The state before the first step."""
-        sizes = {**self._sizes, **({self._past: 1} if self._past is not None and not walk.warm else {})}
+        sizes = dict(self._sizes)
+        if self._past is not None and not walk.warm:
+            sizes[self._past] = self._served(self._past, 1)
         made = {d.name: resize_example(d, d.sized(sizes)) for d in self._kept}
         zero = not walk.warm and self._past is None
         return {name: np.zeros_like(array) if zero else array for name, array in made.items()}
@@ -135,7 +141,9 @@ class Rollouts:
         for i, chunk in enumerate(walk.chunks):
             sizes = {**self._sizes, **({self._time: chunk} if self._time is not None else {})}
             if self._past is not None:
-                sizes[self._past] = done + (own if walk.warm else 1)
+                sizes[self._past] = done + (own if walk.warm else self._served(self._past, 1))
+            if not is_served(sizes, self._limits):
+                break
             # How much farther it is than the example; a state of zeros has seen nothing.
             ahead = sizes[self._past] - own if self._past is not None else done if walk.warm else None
             step = make_inputs(Case(f"{walk.name}/{i}/seed={self._seed}", sizes), self._driving)

@@ -248,7 +248,8 @@ class Verifier:
     def _find_rollouts(self) -> Rollouts | None:
         """The steps of the module, where it carries state from one to the next."""
         asked, inputs = self._settings.state, self.supply.example()
-        how: dict[str, Any] = {"batch": self.subject.batch, "seed": self._settings.seed}
+        settings = self._settings
+        how: dict[str, Any] = {"batch": self.subject.batch, "batch_sizes": settings.batch_sizes, "seed": settings.seed}
         if self._hidden:
             return Rollouts(self.supply.domains, {}, self.eager.run, {}, **how)
         if asked == ("none",) or not (asked or any(map(is_kept, inputs))):

@@ -10,12 +10,15 @@ import torch
 
 from onnxproof.errors import InputError, list_names
 from onnxproof.subject.mode import hold_at_rest
+from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.sizes import measure_size
 from onnxproof.subject.state import find_growth, guess_state, is_kept, list_members, read_stem
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Dims, Subject
 
 Place = tuple[str, int]
+# Bytes of weights up to which sizes are tried on a copy.
+COPIED = 200_000_000
 
 
 def resize_examples(subject: Subject, changed: Mapping[str, int]) -> list[torch.Tensor]:
@@ -55,18 +58,28 @@ def read_asked(dynamic: Dims, tensors: Mapping[str, torch.Tensor]) -> Dims:
     return checked
 
 
+def _try_out(subject: Subject) -> Subject:
+    """The subject with a module of its own to try sizes on: a forward may change whatever hangs on it. A large one is not copied."""
+    if sum(p.numel() * p.element_size() for p in subject.module.parameters()) > COPIED:
+        return subject
+    with suppress(Exception):  # what cannot be copied is tried itself
+        return replace(subject, module=copy_module(subject.module))
+    return subject
+
+
 def choose_default(subject: Subject) -> Subject:
     """The batch, and the lengths of a cache where the module takes others."""
     tensors = subject.inputs.tensors
     firsts = {name: tensor.shape[0] for name, tensor in tensors.items() if tensor.ndim}
     plain = {name: {0: "batch"} for name, size in firsts.items() if size == next(iter(firsts.values()))}
     batched = replace(subject, dynamic=plain)
-    for lengths in _list_lengths(subject):
+    trial = _try_out(subject) if any(is_kept(name) for name in tensors) else subject
+    for lengths in _list_lengths(trial):
         merged = {n: {**plain.get(n, {}), **lengths.get(n, {})} for n in tensors if n in plain or n in lengths}
-        longer = replace(subject, dynamic=merged)
+        longer = replace(trial, dynamic=merged)
         names = [name for name in longer.sizes() if name != "batch"]
         if all(accepts_sizes(longer, name) for name in names) and accepts_sizes(longer, *names):
-            return longer
+            return replace(subject, dynamic=merged)
     return batched
 
 
@@ -115,7 +128,7 @@ def _named(dims: Dims, more: Mapping[str, Sequence[Place]]) -> Dims:
 
 def take_along(subject: Subject) -> tuple[Subject, list[str]]:
     """Dimensions that were not asked for and must follow one that was: the module refuses the one without the other."""
-    tied = list[str]()
+    tied, module, subject = list[str](), subject.module, _try_out(subject)
     for size, have in subject.sizes().items():
         if accepts_sizes(subject, size) or not subject.accepts(list(subject.inputs.tensors.values())):
             continue
@@ -125,7 +138,7 @@ def take_along(subject: Subject) -> tuple[Subject, list[str]]:
                 subject = other
                 tied += [f"{leaf}:{dim}={name}" for leaf, dim in places]
                 break
-    return subject, tied
+    return replace(subject, module=module), tied
 
 
 def _list_ties(subject: Subject, size: str, have: int) -> Iterator[tuple[list[Place], str]]:

@@ -35,7 +35,7 @@ HEAD = """# Models that remember
 Made by `make sequences`, one run. Right models with their caches and states are proved as they are: every alarm is a false one. Then a fault is
 planted in the file, and the file is proved against the module that it was made of. The first wrong step is the one at which the right file and the
 wrong one part in free run, run one after the other; what the finding says is beside it. The node is named if the first suspect is the node that was
-changed or one that it feeds or is fed by.
+changed or one that it feeds or is fed by, or where the two outputs are named that were exchanged.
 """
 # Farther than this, relative to the largest value, two files part.
 APART = 1e-3
@@ -294,7 +294,7 @@ def judge(planted: Planted, right: Path, folder: Path) -> dict[str, Any]:
         "step": freely.evidence["step"] if freely is not None else None,
         "culprit": culprit,
         "node": nodes[0] if nodes else None,
-        "located": any(is_near(model, culprit, node) for node in nodes),
+        "located": any(is_near(model, culprit, node) for node in nodes) or any(f.code == "OX220" for f in gating),
     }
 
 

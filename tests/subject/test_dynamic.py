@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+import onnxproof
 from onnxproof.errors import InputError
 from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.dynamic import read_asked
@@ -77,6 +78,15 @@ def test_ox150_what_must_follow_is_taken_along():
     assert subject.tied == ("mask:1=seq",)
     both = make_subject(Masked(), inputs, dynamic={"x": {1: "seq"}, "mask": {1: "seq"}})
     assert both.tied == (), "all of it was asked for"
+
+
+def test_ox150_is_told(tmp_path):
+    def codes(**dynamic):
+        proof = onnxproof.export(Masked().eval(), (torch.ones(2, 5), torch.ones(2, 5)), dynamic=dynamic, out=tmp_path)
+        return {finding.code for finding in proof.findings}
+
+    assert "OX150" in codes(x={1: "seq"})
+    assert "OX150" not in codes(x={1: "seq"}, mask={1: "seq"})
 
 
 def test_a_sum_is_taken_along_too():

@@ -17,6 +17,7 @@ from onnxproof.proof.codec import read_number
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
+from onnxproof.proof.rollout import Rollout
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
 
@@ -63,6 +64,12 @@ class Compared(Event, frozen=True):
     """A case was run."""
 
     result: CaseResult
+
+
+class RolledOut(Event, frozen=True):
+    """Both sides were run freely, step by step."""
+
+    rollout: Rollout
 
 
 class Paired(Event, frozen=True):

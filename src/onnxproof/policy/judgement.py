@@ -15,6 +15,7 @@ from onnxproof.policy.parity import find_nothing_finite, find_objection, list_re
 from onnxproof.policy.precision import judge_precision
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import judge_refusals
+from onnxproof.policy.rollout import judge_rollout
 from onnxproof.policy.runtimes import judge_runtimes
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
@@ -35,6 +36,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *observed,
         *_judge_cases(proof.cases, policy, proof.counterpart, random),
         *find_nothing_finite(proof.cases),
+        *judge_rollout(proof.rollout, proof.cases, policy, proof.counterpart),
         *judge_precision(proof),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
         *judge_runtimes(proof.runtimes),

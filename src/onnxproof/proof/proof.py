@@ -21,6 +21,7 @@ from onnxproof.proof.healing import Healing
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.released import upgrade
+from onnxproof.proof.rollout import Rollout
 from onnxproof.proof.runtimes import RuntimeResult
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
@@ -35,7 +36,7 @@ class Proof:
     """What was found out about an ONNX model that is to replace a PyTorch model."""
 
     PUBLISHED: ClassVar = ("schema", "verdict")
-    ADDED: ClassVar = ("runtimes",)
+    ADDED: ClassVar = ("runtimes", "rollout")
 
     subject: SubjectFacts
     artifact: Artifact | None
@@ -59,6 +60,8 @@ class Proof:
     """What `--heal` tried, and what passed."""
     runtimes: tuple[RuntimeResult, ...] = ()
     """The same file on each of several runtimes, this proof's own among them."""
+    rollout: Rollout | None = None
+    """Both sides in free run, where the model carries state."""
 
     @property
     def schema(self) -> Literal["onnxproof/1"]:

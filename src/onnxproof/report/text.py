@@ -86,6 +86,8 @@ def _tell_search(proof: Proof) -> list[str]:
         f"  data: {cover.share:.0%} of {name} lies where generated cases have been too"
         for name, cover in list(proof.coverage.items())[:3]
     ]
+    if proof.rollout is not None:
+        lines.append(wording.tell_state(proof.rollout))
     if proof.search is not None:
         s = proof.search
         lines.append(

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -60,6 +60,10 @@ large: setup
 # Right and wrong conversions to int8, float16 and four bits, judged.
 precision: setup
 	$(BIN)/python -m benchmarks.precision
+
+# Right models that carry state, and faults that a sequence shows.
+sequences: setup
+	$(BIN)/python -m benchmarks.sequences
 
 .venv-polygraphy/.installed:
 	$(PYTHON) -m venv .venv-polygraphy

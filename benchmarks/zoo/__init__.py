@@ -2,6 +2,7 @@
 
 from benchmarks.zoo import (
     audio,
+    caches,
     convnets,
     decoders,
     numerics,
@@ -22,6 +23,7 @@ __all__ = [
     "ZOO",
     "Model",
     "audio",
+    "caches",
     "convnets",
     "decoders",
     "numerics",

@@ -64,3 +64,13 @@ def test_outputs(expected, names, promised, named, pairs, codes):
     pairing = pair_outputs(expected, ports(*names), promised, named=named)
     assert pairing.pairs == pairs
     assert [code for code, _ in told(pairing)] == codes
+
+
+def test_a_state_under_the_names_of_another_exporter():
+    expected = {"ids": "float32", "past_key_values.0.key": "float32", "past_key_values.0.value": "float32"}
+    pairing = pair_inputs(expected, ports("ids", "past_key_values_value_cache_0", "past_key_values_key_cache_0"))
+    assert pairing.pairs["past_key_values.0.key"] == "past_key_values_key_cache_0"
+    assert told(pairing) == [("OX217", "note")]
+    outputs = pair_outputs(["logits", "past_key_values.0.key"], ports("present.0.key", "logits"), None, named=True)
+    assert outputs.pairs == {"logits": "logits", "past_key_values.0.key": "present.0.key"}
+    assert outputs.findings == ()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from onnxproof.artifact.wrapper import FlatModule, resize_examples
+from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.subject.assembly import make_subject
+from onnxproof.subject.dynamic import resize_examples
 from onnxproof.subject.subject import Subject
 
 

@@ -79,3 +79,13 @@ def test_integers_reach_powers_of_two_and_the_largest():
     assert min(seen) > -(2**63)
     declared = domain(np.zeros((2, 3), np.int64), Range(0, 5))
     assert fill(declared, "exponents", (200, 9), np.random.default_rng(0)).max() <= 5
+
+
+def test_a_mask_over_past_and_new_leaves_the_new_ones_on():
+    mask = infer_domain("mask", np.ones((2, 8), np.int64), {0: "batch", 1: "past+seq"}, None, Use())
+    sizes = {"batch": 3, "past": 4, "seq": 2}
+    for profile in PROFILES:
+        made = fill(mask, profile, mask.sized(sizes), np.random.default_rng(0), sizes)
+        assert made.shape == (3, 6)
+        assert made[:, 4:].all(), profile
+    assert not fill(mask, "zeros", (3, 6), np.random.default_rng(0), sizes)[:, :4].any()

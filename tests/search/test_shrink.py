@@ -65,3 +65,17 @@ def test_inputs_that_do_not_fit_one_line_are_not_shown():
     sparse[1, 7] = 2.5
     assert show_in_full({"x": sparse}) == "x = 0 in [2, 100] but 2.5 at [1, 7]"
     assert show_in_full({"ids": np.array([[3, 4]]), "x": np.float32([0.1])}) == "ids = [[3, 4]], x = [0.1]"
+
+
+def test_what_is_as_long_as_two_lengths_together_follows_both():
+    past, mask = (
+        infer_domain(name, np.arange(size, dtype=np.float32), {0: dim}, None, Use())
+        for name, size, dim in (("past", 4, "past"), ("mask", 6, "past+seq"))
+    )
+    new = infer_domain("new", np.zeros(2, np.float32), {0: "seq"}, None, Use())
+    inputs = {"past": past.example, "mask": mask.example, "new": new.example}
+    small = Shrinker(
+        [past, mask, new], lambda i: 3.0 in i["past"] and len(i["mask"]) == sum(map(len, (i["past"], i["new"])))
+    )
+    made = small.shrink(inputs)
+    assert [len(made[name]) for name in ("past", "new", "mask")] == [1, 1, 2]

@@ -13,7 +13,6 @@ from onnxproof.artifact.exporter_output import catch_output
 from onnxproof.artifact.exporters import Attempt, Order, explain_capture, run
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.specialised import Place, listen
-from onnxproof.artifact.wrapper import resize_examples
 from onnxproof.diagnosis.chain import (
     blames_dimensions,
     blames_optimiser,
@@ -26,7 +25,9 @@ from onnxproof.errors import FindingError, InputError, condense
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import ExportOptions
+from onnxproof.subject.dynamic import accepts_sizes, resize_examples
 from onnxproof.subject.mode import hold_at_rest
+from onnxproof.subject.state import name_after
 from onnxproof.subject.structure import Flat, flatten
 from onnxproof.subject.subject import Subject
 
@@ -42,7 +43,7 @@ def export(subject: Subject, path: Path, options: ExportOptions, report: Report)
     _report_oddities(subject.inputs, outputs, report)
     leaves = _enlarge_inputs(subject)
     # An output that is called like an input (a state that goes round) gets a name of its own: ONNX has one namespace.
-    names = [f"{name}_out" if name in subject.inputs.tensors else name for name in outputs.tensors]
+    names = [name_after(name) if name in subject.inputs.tensors else name for name in outputs.tensors]
     with catch_output() as log, hold_at_rest(subject.module):
         attempt = _try_exports(Order(subject, tuple(leaves), names, path, options.keep_metadata), options, report)
     printed = "".join(line for line in log.getvalue().splitlines(keepends=True) if line.strip())
@@ -241,10 +242,6 @@ def _report_baked(
         message = f"the dimension {size!r} was wished dynamic and is baked in: {', '.join(places)}"
         evidence = {"dimension": size, "places": places, **also}
         finding = found("OX104", message, where=lines.get(size, said), evidence=evidence)
-        wanted = subject.asked_dynamic or _accepts_other(subject, size)
+        # What the module itself refuses, no export needs to offer.
+        wanted = subject.asked_dynamic or accepts_sizes(subject, size)
         report(finding if wanted else replace(finding, severity="note"))
-
-
-def _accepts_other(subject: Subject, size: str) -> bool:
-    """Whether the module itself takes another size of this dimension: what it refuses, no export needs to offer."""
-    return subject.accepts(resize_examples(subject, {size: subject.sizes()[size] + 1}))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import permutations
+from typing import Any
+
+import numpy as np
 
 from onnxproof.findings import Finding, Severity, Where, found
-from onnxproof.proof.artifact import Port
+from onnxproof.proof.artifact import Artifact, Port
+from onnxproof.subject.state import is_kept, read_stem
 
 
 @dataclass(frozen=True)
@@ -36,8 +40,14 @@ def pair_inputs(
     names = [port.name for port in ports]
     findings: list[Finding] = []
     pairs = {name: name for name in expected if name in names}
+    meant = _pair_by_meaning([n for n in expected if n not in pairs], [n for n in names if n not in pairs])
+    if meant:
+        told = ", ".join(f"{graph} ← {module}" for module, graph in meant.items())
+        message = f"the state has other names, which mean the same: {told}"
+        findings.append(found("OX217", message, severity="note", evidence={"pairs": meant}))
+    pairs |= meant
     lonely = [name for name in expected if name not in pairs]
-    unknown = [name for name in names if name not in pairs]
+    unknown = [name for name in names if name not in pairs.values()]
     if lonely and unknown:
         fitting = _pair_by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
         by_place = fitting or dict(zip(lonely, unknown, strict=False))
@@ -54,6 +64,48 @@ def pair_inputs(
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_tell_order("inputs", names, list(expected)))
     return Pairing(pairs, (*findings, *_compare_dtypes(expected, ports, pairs)))
+
+
+def hide_state(artifact: Artifact, expected: Collection[str]) -> tuple[Artifact, dict[str, str]]:
+    """The file without the state that its module keeps inside, and that state: output → input."""
+    more = [p for p in artifact.inputs if p.name not in expected and is_kept(p.name)]
+    hidden: dict[str, str] = {}
+    for port in more[: max(0, len(artifact.inputs) - len(expected))]:
+        ends = [o.name for o in artifact.outputs if read_stem(o.name) == read_stem(port.name) and o.dtype == port.dtype]
+        hidden |= {ends[0]: port.name} if len(ends) == 1 else {}
+    shown = [
+        [p for p in ports if p.name not in (*hidden, *hidden.values())] for ports in (artifact.inputs, artifact.outputs)
+    ]
+    if not hidden or not all(shown):
+        return artifact, {}
+    return replace(artifact, inputs=tuple(shown[0]), outputs=tuple(shown[1])), hidden
+
+
+def begin_hidden(
+    ports: Sequence[Port], hidden: Collection[str], inputs: Mapping[str, Any], kept: Sequence[Any] = ()
+) -> dict[str, Any]:
+    """The state that a module keeps inside, before the first step: what it keeps of that form, else zeros, as many as the batch."""
+    batch = next((array.shape[0] for array in inputs.values() if array.ndim), 1)
+    begun = {}
+    for port in (port for port in ports if port.name in hidden):
+        shape = [size if isinstance(size, int) and size > 0 else batch for size in port.shape or ()]
+        own = [
+            k
+            for k in kept
+            if k.size and k.dtype.name == port.dtype and _fits(k.shape, [s or None for s in port.shape or ()])
+        ]
+        begun[port.name] = own[0] if len(own) == 1 else np.zeros(shape, port.dtype)
+    return begun
+
+
+def _pair_by_meaning(lonely: Sequence[str], unknown: Sequence[str]) -> dict[str, str]:
+    """States whose names differ only in the words that exporters choose: `past_key_values.0.key` and `past_key_values_key_cache_0`."""
+    ours, theirs = ([read_stem(name) for name in names] for names in (lonely, unknown))
+    return {
+        name: unknown[theirs.index(stem)]
+        for name, stem in zip(lonely, ours, strict=True)
+        if stem and is_kept(name) and ours.count(stem) == theirs.count(stem) == 1
+    }
 
 
 # Inputs up to which every order is tried.
@@ -111,6 +163,7 @@ def pair_outputs(
 
 def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing:
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
+    pairs |= _pair_by_meaning([n for n in wanted if n not in pairs], [n for n in names if n not in pairs.values()])
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):
@@ -143,4 +196,6 @@ def _tell_order(what: str, names: Sequence[str], expected: Sequence[str]) -> Fin
     message = (
         f"the {what} come in another order: {', '.join(names)} in the artifact, {', '.join(expected)} in the module"
     )
-    return found("OX213", message, evidence={"artifact": list(names), "module": list(expected)})
+    # Inputs are fed by name; outputs are often taken by their place.
+    severity: Severity | None = "note" if what == "inputs" else None
+    return found("OX213", message, severity=severity, evidence={"artifact": list(names), "module": list(expected)})

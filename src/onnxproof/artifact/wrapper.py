@@ -6,8 +6,6 @@ outside the captured program, none of that reaches them, and every name is ours 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import torch
 from torch import nn
 
@@ -29,15 +27,3 @@ class FlatModule(nn.Module):
     def forward(self, *leaves: torch.Tensor) -> tuple[torch.Tensor, ...]:
         args, kwargs = self._rebuild(leaves)
         return tuple(flatten(self.model(*args, **kwargs)).tensors.values())
-
-
-def resize_examples(subject: Subject, sizes: Mapping[str, int]) -> list[torch.Tensor]:
-    """The example inputs with some dynamic dimensions grown or shrunk by repeating what is there."""
-    result = []
-    for name, tensor in subject.inputs.tensors.items():
-        for dim, size in subject.dynamic.get(name, {}).items():
-            have = tensor.shape[dim]
-            if have and sizes.get(size, have) != have:
-                tensor = tensor.index_select(dim, torch.arange(sizes[size]) % have)
-        result.append(tensor)
-    return result

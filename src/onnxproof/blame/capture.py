@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from onnxproof.artifact.exporter_output import catch_output
-from onnxproof.artifact.wrapper import FlatModule, resize_examples
+from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.findings.frames import find_user_frame, unwrap_scope
 from onnxproof.graph.sourcemap import Origin
 from onnxproof.graph.view import Graph
 from onnxproof.parity.float64 import Unavailable, widen_inside
+from onnxproof.subject.dynamic import resize_examples
 from onnxproof.subject.mode import enter_eval, preserve_buffers
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays

@@ -10,6 +10,7 @@ import numpy as np
 
 from onnxproof.cases.roles import Use
 from onnxproof.request.specs import Range, Role
+from onnxproof.subject.sizes import is_free, list_free, measure_size, split_sum
 from onnxproof.tensors.arrays import Array, is_narrow_float
 
 # Tried first for integers of unknown meaning; PyTorch says whether it accepts them.
@@ -50,14 +51,19 @@ class Domain:
 
     def sized(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape at these sizes of the dynamic dims."""
-        return tuple(sizes.get(self.dims.get(i, ""), size) for i, size in enumerate(self.shape))
+        return tuple(measure_size(self.dims.get(i, ""), sizes, size) for i, size in enumerate(self.shape))
+
+    def newest(self, sizes: Mapping[str, int]) -> int:
+        """For a mask over what is past and what is new: how many at its end are new."""
+        last = self.dims.get(len(self.shape) - 1, "")
+        return 0 if is_free(last, sizes) else measure_size(split_sum(last)[-1], sizes, 0)
 
     def within(self, sizes: Mapping[str, int]) -> Range | None:
         """The valid range at these sizes: a length cannot exceed what it counts."""
         if self.role != "length" or self.declared:
             return self.valid
-        size = self.measures if isinstance(self.measures, int) else sizes.get(str(self.measures))
-        return Range(0.0, float(size)) if size is not None else self.valid
+        size = self.measures if isinstance(self.measures, int) else measure_size(str(self.measures), sizes, -1)
+        return Range(0.0, float(size)) if size >= 0 else self.valid
 
 
 def infer_domain(
@@ -133,6 +139,12 @@ def _match_length(domain: Domain, others: Sequence[Domain]) -> Domain:
         return domain if domain.declared else replace(domain, role="integer")
     size, dim = min(counted, key=lambda one: one[0])
     return replace(domain, measures=dim if dim is not None else size)
+
+
+def read_sizes(domains: Sequence[Domain], inputs: Mapping[str, Array]) -> dict[str, int]:
+    """The sizes of the dynamic dims in some inputs."""
+    sizes = {name: inputs[d.name].shape[i] for d in domains for i, name in d.dims.items()}
+    return {name: sizes[name] for name in list_free(sizes)}
 
 
 def observe_range(domain: Domain) -> Range:

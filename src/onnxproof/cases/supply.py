@@ -12,9 +12,10 @@ from onnxproof.artifact.pairing import pair_inputs
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.coverage import cover, sort_finite
 from onnxproof.cases.data_rows import DataRows
-from onnxproof.cases.domain import WIDE_INTEGERS, Domain, bind_lengths, infer_domain, observe_range
+from onnxproof.cases.domain import WIDE_INTEGERS, Domain, bind_lengths, infer_domain, observe_range, read_sizes
 from onnxproof.cases.plan import Case, Inputs, make_case, make_inputs, make_plan
 from onnxproof.cases.roles import Use, find_scalar_constants, find_uses
+from onnxproof.cases.rollout import Rollouts
 from onnxproof.cases.values import FAIR_LIMIT, NONFINITE
 from onnxproof.data.examples import Examples
 from onnxproof.data.opening import open_source
@@ -43,6 +44,8 @@ class Supply:
         self._handles_nonfinite = any(node.op_type in ("IsNaN", "IsInf") for node in graph.nodes)
         """Whether the model itself deals with NaN or infinities."""
         self.domains = self._infer(artifact, graph)
+        self.rollouts: Rollouts | None = None
+        """The steps of a model that carries state, once it is known to."""
         self._data = self._open_data()
         if self._data is not None:
             sample = self._data.sample
@@ -147,7 +150,11 @@ class Supply:
                 "there is no case to verify: --batch-sizes is empty. Give at least one size, such as --batch-sizes 1,2"
             )
         nonfinite = any(case.fair for case in cases if case.profile in NONFINITE)
-        return [*self._read_kept(nonfinite), *(self._data.cases() if self._data is not None else ()), *cases]
+        steps = self.rollouts.cases() if self.rollouts is not None else []
+        rows = self._data.cases() if self._data is not None else []
+        # Steps before what a child may die of, which comes last.
+        core = sum(case.core for case in cases)
+        return [*self._read_kept(nonfinite), *rows, *cases[:core], *steps, *cases[core:]]
 
     def _read_kept(self, nonfinite: bool) -> list[Case]:
         """Counterexamples of earlier runs that fit this subject and its declared ranges; fair as any other input is."""
@@ -178,6 +185,9 @@ class Supply:
         """The inputs of a planned case."""
         if case.file is not None:
             return keep.cast_to_domains(keep.read(Path(case.file)), self.domains)
+        if case.profile == "rollout":
+            assert self.rollouts is not None  # steps are planned only with a state
+            return self.rollouts.make(case)
         if case.rows is not None:
             assert self._data is not None  # data cases are planned only with data
             return self._data.read(case.rows)
@@ -185,4 +195,4 @@ class Supply:
 
     def sizes_of(self, inputs: Arrays) -> dict[str, int]:
         """The sizes of the dynamic dims in some inputs."""
-        return {name: inputs[d.name].shape[i] for d in self.domains for i, name in d.dims.items()}
+        return read_sizes(self.domains, inputs)

@@ -151,6 +151,9 @@ def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mappin
         values = _fill_float(domain, profile, shape, g)
     elif "mask" in domain.role:
         values = MASKS.get(profile, _draw_ragged)(g, shape)
+        # A token that may look at nothing, not even at itself, has no answer that anybody could use.
+        if new := domain.newest(sizes or {}):
+            values[..., -new:] = 1
         if domain.role == "additive-mask":  # 0 where it is on, the example's lowest value (or −1e9) where it is off
             low = float(domain.example.min(initial=0.0))
             values = np.where(values > 0, 0.0, low if low < 0 else FULLY_MASKED)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import torch
 
 from onnxproof.errors import Rejected
-from onnxproof.subject.mode import enter_eval, preserve_buffers
+from onnxproof.subject.mode import Rest, enter_eval
 from onnxproof.subject.structure import flatten, is_named
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
@@ -19,7 +17,8 @@ class EagerRunner:
 
     def __init__(self, subject: Subject, *, stateful: bool = False) -> None:
         self._subject = subject
-        self._stateful = stateful
+        # Buffers are copied only where a forward is known to change them: it would cost every case.
+        self.rest = Rest(subject.module, needed=stateful)
         self.named = False
         """Whether the module itself names its outputs, as seen in the last run."""
 
@@ -27,8 +26,7 @@ class EagerRunner:
         leaves = [to_torch(inputs[name]) for name in self._subject.inputs.tensors]
         module = self._subject.module
         try:
-            # Buffers are copied only where a forward is known to change them: it would cost every case.
-            with enter_eval(module), preserve_buffers(module) if self._stateful else nullcontext(), torch.no_grad():
+            with enter_eval(module), self.rest.after_run(), torch.no_grad():
                 value = self._subject.call(leaves)
                 # Copied here: an output may be a buffer that is about to be put back.
                 outputs = {name: to_numpy(tensor) for name, tensor in flatten(value).tensors.items()}

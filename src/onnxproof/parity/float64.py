@@ -20,7 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from onnxproof.graph.widening import widen_array
 from onnxproof.parity.rounding import Injector, count_operations
 from onnxproof.parity.work import UNKNOWN, Work
-from onnxproof.subject.mode import enter_eval, preserve_buffers
+from onnxproof.subject.mode import Rest, enter_eval
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.structure import flatten
@@ -54,6 +54,7 @@ class DoubleRunner:
         self.believed = find_believed_dtype(subject)
         self._module = self._copy_wide(subject.module)
         self._subject = subject
+        self.rest = Rest(self._module)
         self.called: set[str] = set()
         """Operations the module calls, as seen while it ran under the modes."""
         self._plain: bool | None = False if self._module is subject.module else None
@@ -147,7 +148,7 @@ class DoubleRunner:
 
     def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
         try:
-            with enter_eval(self._module), preserve_buffers(self._module), torch.no_grad():
+            with enter_eval(self._module), self.rest.after_run(), torch.no_grad():
                 with modes:
                     flat = flatten(self._subject.call(leaves, self._module)).tensors
                 outputs = {name: to_numpy(tensor) for name, tensor in flat.items()}

@@ -6,7 +6,7 @@ import copy
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,11 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
+from onnxproof.artifact.pairing import Pairing, begin_hidden, hide_state, pair_inputs, pair_outputs
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Candidate, Session
 from onnxproof.candidates.roles import BASELINE, CANDIDATE, TRUTH, name_stage
 from onnxproof.cases.plan import Case, Inputs
+from onnxproof.cases.rollout import Rollouts
 from onnxproof.cases.supply import Supply
 from onnxproof.diagnosis.failures import find_named_node
 from onnxproof.errors import FindingError, Rejected, list_names
@@ -34,20 +35,27 @@ from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.ranking import Ranking, place_cost, tell_costs
+from onnxproof.parity.rollout import FreeRun, Sides, is_beyond, name_answers
 from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Outputs, Truth
 from onnxproof.parity.work import PATIENCE, Work
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison, Exactness
+from onnxproof.proof.rollout import Rollout
 from onnxproof.proof.search import Coverage
 from onnxproof.proof.subject import TensorFacts
 from onnxproof.request.request import VerifySettings
+from onnxproof.subject.mode import read_kept
+from onnxproof.subject.state import guess_state, is_kept, read_state
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
+from onnxproof.tensors.conversion import to_numpy
 
 T = TypeVar("T")
 # How many times the budget the core of the plan may take: without it there is no answer.
 CORE = 4.0
+# The share of the budget that a free run of steps may take.
+FREE = 0.25
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,7 @@ class Listener:
     stage: Callable[[str, str], None]
     """A case and the stage it enters, a role where one of the sides computes: what to blame if the process dies."""
     case: Callable[[CaseResult], None]
+    rollout: Callable[[Rollout], None] = lambda rollout: None
     outputs: Callable[[Mapping[str, str]], None] = lambda pairs: None
     """Module's output → graph's output, as soon as it is known."""
 
@@ -116,6 +125,10 @@ class Verifier:
     ) -> None:
         self.candidate = candidate or choose_candidate(settings.session)
         self._effort = effort
+        self._ports = artifact.inputs
+        artifact, self._hidden = hide_state(artifact, list(subject.inputs.tensors))
+        """What the module keeps inside and the file takes and gives: output → input."""
+        self._kept = [to_numpy(tensor) for tensor in read_kept(subject.module).values()] if self._hidden else []
         precision = artifact.precision
         self._original = EagerRunner(subject, stateful=stateful) if precision and precision.declared else None
         """What the file in a lower precision was made of; held against its own meaning, it is compared with this by the way."""
@@ -236,7 +249,45 @@ class Verifier:
         """Cases in the order they are run."""
         # Whether the module itself deals with NaN: a file that lost the guard must not be the judge of it.
         names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
+        self.supply.rollouts = self._find_rollouts()
         return self.supply.plan(asks_for_nan=bool(self.double is not None and self.double.called & names))
+
+    def _find_rollouts(self) -> Rollouts | None:
+        """The steps of the module, where it carries state from one to the next."""
+        asked, inputs = self._settings.state, self.supply.example()
+        settings = self._settings
+        how: dict[str, Any] = {"batch": self.subject.batch, "batch_sizes": settings.batch_sizes, "seed": settings.seed}
+        if self._hidden:
+            return Rollouts(self.supply.domains, {}, self.eager.run, {}, **how)
+        if asked == ("none",) or not (asked or any(map(is_kept, inputs))):
+            return None
+        try:
+            outputs = self.eager.run(inputs)
+        except (Rejected, MemoryError):
+            return None  # its case says so
+        others = self._pair_outputs(outputs).reverse
+        state = read_state(asked, inputs, outputs, others) if asked else guess_state(inputs, outputs)
+        if not state:
+            return None
+        return Rollouts(self.supply.domains, state, self.eager.run, outputs, **how)
+
+    def roll_out(self, done: Collection[str] = ()) -> Rollout | None:
+        """Both sides in free run, as many steps as a part of the budget has work for."""
+        rollouts = self.supply.rollouts
+        walk = rollouts.walks[0] if rollouts is not None and rollouts.walks else None
+        if rollouts is None or walk is None or walk.name in done or not self.output_pairs:
+            return None
+        cost = self.work.case(_count_elements({**rollouts.begin(walk), **rollouts.drive(walk)[0]}))
+        steps = min(rollouts.count(walk), int(FREE * self._settings.budget / cost))
+        free = FreeRun(rollouts, walk, steps, self._truth, self._settings.limits)
+        self._listener.stage(walk.name, CANDIDATE)
+        answers = name_answers(self.session.run, self.output_pairs, self._hidden)
+        sides, begin = Sides(self.eager, self.double), self._begin_hidden(rollouts.drive(walk)[0])
+        with self.work.threads(0):
+            return free.run(sides, answers, self._hidden, begin, guessed=not self._settings.state)
+
+    def _begin_hidden(self, inputs: Inputs) -> Inputs:
+        return begin_hidden(self._ports, self._hidden.values(), inputs, self._kept) if self._hidden else {}
 
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""
@@ -263,6 +314,7 @@ class Verifier:
         self, case: Case, inputs: Inputs, answer: Callable[[], dict[str, Array]] | None, glance: bool
     ) -> CaseResult:
         elements, seconds = _count_elements(inputs), dict[str, float]()
+        fed = {**inputs, **self._begin_hidden(inputs)}
         facts = {name: TensorFacts(array.shape, array.dtype.name) for name, array in inputs.items()}
         result = CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=seconds, sizes=case.sizes)
         try:
@@ -278,7 +330,7 @@ class Verifier:
         # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
         truth = self._time(TRUTH, case, seconds, lambda: self._ask_once(case, "truth", lambda: self._truth.of(inputs)))
         try:
-            raw = self._time(CANDIDATE, case, seconds, answer or (lambda: self.session.run(inputs)))
+            raw = self._time(CANDIDATE, case, seconds, answer or (lambda: self.session.run(fed)))
         except Rejected as error:
             where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
             return replace(result, status="failed", message=str(error)[:1000], where=where)
@@ -316,7 +368,7 @@ class Verifier:
                 "reference",
                 case,
                 seconds,
-                lambda: self._attach_exactness(case, inputs, truth, outputs.pairs, comparisons, glance),
+                lambda: self._attach_exactness(case, fed, truth, outputs.pairs, comparisons, glance),
             )
         comparisons = [_mark_swap(c, baseline, candidate) for c in comparisons]
         if self._original is not None and case.fair:
@@ -444,8 +496,25 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         listener.case(result)
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
+    _walk_freely(verifier, listener, {*done, *(case.name for case in cases)})
     for finding in (*verifier.find_faults(), *_tell_left_out(cases, left_out, cut, budget)):
         listener.finding(finding)
+
+
+def _walk_freely(verifier: Verifier, listener: Listener, known: set[str]) -> None:
+    """Both sides in free run; the step that goes wrong first is also run with the state that the module has there."""
+    rollout = verifier.roll_out(known)
+    if rollout is None:
+        return
+    listener.rollout(rollout)
+    last = len(rollout.steps) - (not rollout.message)
+    case = Case(f"{rollout.name}/step={last}", profile="rollout")
+    parted = bool(rollout.message) or (bool(rollout.steps) and is_beyond(rollout.steps[-1]))
+    rollouts = verifier.supply.rollouts
+    feedable = rollouts is not None and bool(rollouts.state)
+    result = verifier.run(case) if parted and feedable and case.name not in known else None
+    if result is not None:
+        listener.case(result)
 
 
 def _tell_left_out(

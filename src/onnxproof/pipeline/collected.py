@@ -87,6 +87,8 @@ class Collected:
             case events.Compared(result):
                 self.cases[result.name] = result
                 self.progress.case(len(self.cases), len(self.known.planned), result.name)
+            case events.RolledOut(rollout):
+                self.known = replace(self.known, rollout=rollout)
             case events.Paired(outputs):
                 self.outputs = outputs
             case events.Paced(version, p50_ms):

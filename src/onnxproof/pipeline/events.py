@@ -18,6 +18,7 @@ from onnxproof.proof.environment import Environment
 from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.quantization import Quantization
+from onnxproof.proof.rollout import Rollout
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
 from onnxproof.proof.trials import Trials
@@ -71,6 +72,12 @@ class Compared(Event, frozen=True):
     """A case was run."""
 
     result: CaseResult
+
+
+class RolledOut(Event, frozen=True):
+    """Both sides were run freely, step by step."""
+
+    rollout: Rollout
 
 
 class Paired(Event, frozen=True):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnxproof.artifact.earlier import export_once
 from onnxproof.artifact.file import read_artifact
+from onnxproof.artifact.pairing import hide_state
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import require_timed
 from onnxproof.errors import FindingError
@@ -44,7 +45,16 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
         emit(Entered("examine"))
         # A file that cannot be read is told before the module is run.
         artifact = _read_given(request) if request.onnx is not None else None
-        _examine(subject, request, report)
+        hidden = hide_state(artifact, list(subject.inputs.tensors))[1] if artifact is not None else {}
+
+        def report_module(finding: Finding) -> None:
+            carried = bool(hidden) and finding.entry.stateful
+            message = (
+                f"{finding.message}; the file carries {', '.join(f'{o} → {i}' for o, i in hidden.items())} instead"
+            )
+            report(replace(finding, severity="note", message=message) if carried else finding)
+
+        _examine(subject, request, report_module)
         if artifact is None:
             emit(Entered("export"))
             artifact = _export(subject, request, killed_by, report)
@@ -89,6 +99,10 @@ def _export(subject: Subject, request: Request, killed_by: str | None, report: C
 def _examine(subject: Subject, request: Request, report: Callable[[Finding], None]) -> None:
     if subject.cast is not None:
         report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
+    if subject.tied:
+        flags = " ".join(f"--dynamic {one}" for one in subject.tied)
+        message = f"the module takes other sizes only if more inputs have them: {flags} was taken along"
+        report(found("OX150", message, evidence={"taken": list(subject.tied)}))
     # The lint first: it sees a cache before a run fills it.
     for look in (lambda subject: lint_module(subject, request.target), examine):
         try:

@@ -55,6 +55,8 @@ def run_locate(emit: Emit, request: Request, artifact: Artifact, look: Look, *, 
 def _find_case(name: str, planned: Mapping[str, Case], files: Mapping[str, str]) -> Case | None:
     if name in files:
         return Case(name, profile="search", file=files[name])
+    if name.startswith("rollout="):
+        return Case(name, profile="rollout")
     # Verification tries the example where a normal case is rejected; only the normal one is planned.
     case = planned.get(name) or planned.get(name.replace("/example/", "/normal/"))
     if case is not None and "/example/" in name:

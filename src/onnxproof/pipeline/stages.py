@@ -287,7 +287,18 @@ class Weigh(Stage):
 
 
 # The run, in order.
-STAGES: tuple[Stage, ...] = (Export(), Lower(), Verify(), Screen(), Trial(), Search(), Locate(), Evaluate(), Bench(), Weigh())
+STAGES: tuple[Stage, ...] = (
+    Export(),
+    Lower(),
+    Verify(),
+    Screen(),
+    Trial(),
+    Search(),
+    Locate(),
+    Evaluate(),
+    Bench(),
+    Weigh(),
+)
 
 
 def list_stages(request: Request) -> tuple[Stage, ...]:

@@ -14,7 +14,7 @@ from onnxproof.graph.file import hold_against
 from onnxproof.lints.refusal import explain_refusal
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.pipeline.bug_report import add_bundle
-from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paced, Paired, Planned
+from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paced, Paired, Planned, RolledOut
 from onnxproof.pipeline.loading import describe_environment
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
@@ -68,5 +68,6 @@ def make_listener(emit: Emit) -> Listener:
         ),
         stage=lambda case, stage: emit(Entered(stage, case)),
         case=lambda result: emit(Compared(result)),
+        rollout=lambda rollout: emit(RolledOut(rollout)),
         outputs=lambda pairs: emit(Paired(dict(pairs))),
     )

@@ -15,6 +15,7 @@ from onnxproof.policy.parity import find_nothing_finite, find_objection, list_re
 from onnxproof.policy.precision import judge_precision
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import judge_refusals
+from onnxproof.policy.rollout import judge_rollout
 from onnxproof.policy.runtimes import judge_runtimes
 from onnxproof.policy.trials import judge_trials
 from onnxproof.proof.case_result import CaseResult
@@ -37,6 +38,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
         *find_nothing_finite(proof.cases),
         *judge_precision(proof, policy.quality),
         *judge_trials(proof.trials),
+        *judge_rollout(proof.rollout, proof.cases, policy, proof.counterpart),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),
         *judge_runtimes(proof.runtimes),
         *(judge_quality(proof.quality, policy.quality, baseline, chosen) if proof.quality is not None else ()),

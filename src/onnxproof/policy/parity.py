@@ -16,8 +16,14 @@ from onnxproof.request.thresholds import Policy, Tolerance
 
 def find_objection(comparison: Comparison, policy: Policy, baseline: str) -> str | None:
     """What is wrong with an output, if it would gate the verdict in a case of its own."""
+    grave = weigh_output(comparison, policy, baseline)
+    return grave.message if grave is not None else None
+
+
+def weigh_output(comparison: Comparison, policy: Policy, baseline: str) -> Finding | None:
+    """What would gate the verdict, if anything would."""
     remarks = _judge_output(comparison, policy, baseline)
-    return next((remark.finding.message for remark in remarks if remark.finding.weight), None)
+    return next((remark.finding for remark in remarks if remark.finding.weight), None)
 
 
 def list_remarks(case: CaseResult, c: Comparison, policy: Policy, baseline: str) -> Iterable[Remark]:

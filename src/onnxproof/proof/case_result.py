@@ -12,7 +12,7 @@ from onnxproof.proof.subject import TensorFacts
 
 Status = Literal["compared", "rejected", "failed"]
 # Profiles of inputs that come as they are: nobody chose a size for them.
-ORIGINS = ("data", "kept", "search")
+ORIGINS = ("data", "kept", "search", "rollout")
 
 
 @dataclass(frozen=True)

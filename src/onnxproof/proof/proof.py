@@ -22,6 +22,7 @@ from onnxproof.proof.latency import Latency
 from onnxproof.proof.quality import Quality
 from onnxproof.proof.quantization import Quantization
 from onnxproof.proof.released import upgrade
+from onnxproof.proof.rollout import Rollout
 from onnxproof.proof.runtimes import RuntimeResult
 from onnxproof.proof.search import Counterexample, Coverage, Search
 from onnxproof.proof.subject import SubjectFacts
@@ -37,7 +38,7 @@ class Proof:
     """What was found out about an ONNX model that is to replace a PyTorch model."""
 
     PUBLISHED: ClassVar = ("schema", "verdict")
-    ADDED: ClassVar = ("runtimes", "quantization", "trials")
+    ADDED: ClassVar = ("runtimes", "rollout", "quantization", "trials")
 
     subject: SubjectFacts
     artifact: Artifact | None
@@ -63,9 +64,10 @@ class Proof:
     """The same file on each of several runtimes, this proof's own among them."""
     trials: Trials | None = None
     """The pieces of the graph, each on values of its own."""
-
     quantization: Quantization | None = None
     """What `quantize` tried; the rest of this proof is about the file that won."""
+    rollout: Rollout | None = None
+    """Both sides in free run, where the model carries state."""
 
     @property
     def schema(self) -> Literal["onnxproof/1"]:

@@ -93,6 +93,8 @@ def _tell_search(proof: Proof) -> list[str]:
         lines.append(
             f"  operators: {t.tried} of {t.pieces} pieces tried by themselves on {t.values} inputs of their own{agreed}"
         )
+    if proof.rollout is not None:
+        lines.append(wording.tell_state(proof.rollout))
     if proof.search is not None:
         s = proof.search
         lines.append(

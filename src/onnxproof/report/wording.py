@@ -10,6 +10,7 @@ from onnxproof.errors import show_line
 from onnxproof.findings import Finding
 from onnxproof.proof.latency import Speedup
 from onnxproof.proof.proof import Proof
+from onnxproof.proof.rollout import Rollout
 from onnxproof.report import quality
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
@@ -17,6 +18,8 @@ WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
 BORN = 1e299
 # Characters of one text in a table.
 CELLS = 240
+# Pairs of a state that are named.
+SHOWN_PAIRS = 2
 
 
 def choose_grave(proof: Proof) -> list[Finding]:
@@ -160,3 +163,12 @@ def name_standing(finding: Finding) -> str:
     if finding.accepted is not None:
         return "accepted"
     return "known" if finding.known is not None else finding.severity
+
+
+def tell_state(rollout: Rollout) -> str:
+    """What goes round, and how far both sides went with it."""
+    pairs = [into if out == into else f"{out} → {into}" for out, into in rollout.state.items()]
+    more = f" and {len(pairs) - SHOWN_PAIRS} more" if len(pairs) > SHOWN_PAIRS else ""
+    how = "guessed by names and shapes, --state none turns it off" if rollout.guessed else "as asked"
+    ran = f"{len(rollout.steps)} of {rollout.planned} steps in free run, noise ratio up to {rollout.worst:.2g}"
+    return f"  state: {', '.join(pairs[:SHOWN_PAIRS])}{more} ({how}); {ran}"

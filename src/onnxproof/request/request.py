@@ -80,6 +80,13 @@ class VerifySettings:
         name="role",
         repeated=True,
     )
+    state: tuple[str, ...] = option(
+        (),
+        "What is carried from step to step: OUTPUT=INPUT, names or the beginnings of several (repeatable); 'none' for nothing. "
+        "Default: what names and shapes say.",
+        texts,
+        repeated=True,
+    )
     memory: int | None = option(None, "Memory for inner values while locating: 512MB. Default 2GB.", size)
     """Bytes for inner values while locating; None for the default."""
     search: float = option(0.0, "Look for an input that breaks it, this long: 30s, 5m.", seconds)

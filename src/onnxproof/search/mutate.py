@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from onnxproof.cases.domain import Domain
+from onnxproof.cases.domain import Domain, read_sizes
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.values import FAIR_LIMIT, PROFILES, fill
 from onnxproof.request.specs import Range
@@ -25,7 +25,7 @@ def bound(domain: Domain, values: Array) -> Array:
 
 def mutate(inputs: Inputs, domains: Sequence[Domain], g: Generator) -> Inputs:
     """Every input changed a little, most rows differently."""
-    sizes = {name: inputs[d.name].shape[i] for d in domains for i, name in d.dims.items()}
+    sizes = read_sizes(domains, inputs)
     changed = dict(inputs)
     for domain in domains:
         if g.random() < 0.8 or len(domains) == 1:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.cases.domain import Domain
+from onnxproof.cases.domain import Domain, read_sizes
 from onnxproof.cases.plan import Inputs
+from onnxproof.subject.sizes import is_free, split_sum
 from onnxproof.tensors.arrays import Array, Arrays
 
 Change = Callable[[Array], Array]
@@ -29,7 +30,7 @@ class Shrinker:
 
     def shrink(self, inputs: Inputs) -> Inputs:
         """The smallest failing input found: shape, then values that are not trivial, then magnitude and digits."""
-        for name in dict.fromkeys(size for d in self._domains for size in d.dims.values()):
+        for name in self._read_sizes(inputs):
             inputs = self._shorten(inputs, name)
         for domain in self._domains:
             inputs = self._replace_values(inputs, domain, partial(np.full_like, fill_value=_find_trivial(domain)))
@@ -62,14 +63,15 @@ class Shrinker:
         return inputs
 
     def _read_sizes(self, inputs: Inputs) -> dict[str, int]:
-        return {name: inputs[d.name].shape[i] for d in self._domains for i, name in d.dims.items()}
+        return read_sizes(self._domains, inputs)
 
     def _take_rows(self, inputs: Inputs, dim: str, kept: NDArray[np.intp]) -> Inputs:
-        taken = dict(inputs)
+        taken, before = dict(inputs), self._read_sizes(inputs)
         for domain in self._domains:
             for axis, name in domain.dims.items():
-                if name == dim:
-                    taken[domain.name] = np.ascontiguousarray(np.take(taken[domain.name], kept, axis=axis))
+                places = _list_kept(name, dim, kept, before)
+                if places is not None:
+                    taken[domain.name] = np.ascontiguousarray(np.take(taken[domain.name], places, axis=axis))
         sizes = self._read_sizes(taken)
         for domain in self._domains:
             if domain.role == "length" and (valid := domain.within(sizes)) is not None:
@@ -102,6 +104,19 @@ class Shrinker:
             elif len(group) > 1:
                 waiting += reversed(np.array_split(group, [len(group) // 2]))
         return inputs
+
+
+def _list_kept(name: str, dim: str, kept: NDArray[np.intp], sizes: Mapping[str, int]) -> NDArray[np.intp] | None:
+    """The places that stay in a dimension of this name; None where it is left alone."""
+    if name == dim:
+        return kept
+    terms = [] if is_free(name, sizes) else split_sum(name)
+    if dim not in terms:
+        return None
+    lengths = [int(term) if term.isdecimal() else sizes[term] for term in terms]
+    starts = np.cumsum([0, *lengths])
+    places = [s + (kept if t == dim else np.arange(n)) for t, n, s in zip(terms, lengths, starts, strict=False)]
+    return np.concatenate(places).astype(np.intp)
 
 
 def _find_trivial(domain: Domain) -> Any:

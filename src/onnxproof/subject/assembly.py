@@ -13,8 +13,9 @@ from torch.nn.parameter import UninitializedParameter
 
 from onnxproof.errors import InputError, TargetError, list_names
 from onnxproof.request.specs import InputSpec, Range
+from onnxproof.subject.dynamic import choose_default, read_asked, take_along
 from onnxproof.subject.module_copy import copy_module
-from onnxproof.subject.subject import Dims, Subject, read_parameters, read_script_names
+from onnxproof.subject.subject import Subject, read_parameters, read_script_names
 from onnxproof.subject.target import split_inputs
 
 
@@ -43,16 +44,13 @@ def make_subject(
         raise InputError(f"{name} has no tensor among its example inputs: there is nothing to feed")
     _check_dense(known)
     _check_shaped(module, name)
-    unknown = set(dynamic or {}) - set(known)
-    if unknown:
-        raise InputError(
-            f"--dynamic: the model has no input {list_names(sorted(unknown))}; its inputs are {list_names(known)}"
-        )
-    subject = replace(
-        _cast(subject),
-        asked_dynamic=dynamic is not None,
-        dynamic=_check_dims(dynamic, known) if dynamic is not None else _guess_dynamic(known),
-    )
+    subject = _cast(subject)
+    if dynamic is None:
+        subject = choose_default(subject)
+    else:
+        asked = replace(subject, asked_dynamic=True, dynamic=read_asked(dynamic, known))
+        subject, tied = take_along(asked)
+        subject = replace(subject, tied=tuple(tied))
     return _add_ranges(subject, ranges or {})
 
 
@@ -120,23 +118,6 @@ def _arrange_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any,
     if order and set(values) == set(order[: len(values)]):
         return tuple(values[name] for name in order[: len(values)]), {}
     return (), values
-
-
-def _check_dims(dynamic: Mapping[str, Mapping[int, str]], known: Mapping[str, torch.Tensor]) -> Dims:
-    checked: dict[str, dict[int, str]] = {}
-    for name, dims in dynamic.items():
-        rank = known[name].ndim
-        for dim in dims:
-            if not -rank <= dim < rank:
-                raise InputError(f"--dynamic {name}:{dim}: expected a dimension below {rank}, the rank of {name}")
-        checked[name] = {dim % rank: size for dim, size in dims.items()}
-    return checked
-
-
-def _guess_dynamic(tensors: Mapping[str, torch.Tensor]) -> Dims:
-    """The first dimension of every input that shares the first input's size there."""
-    sizes = {name: tensor.shape[0] for name, tensor in tensors.items() if tensor.ndim}
-    return {name: {0: "batch"} for name, size in sizes.items() if size == next(iter(sizes.values()))}
 
 
 def _make_inputs(module: nn.Module, specs: Sequence[InputSpec], ranges: Mapping[str, Range]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from onnxproof.findings import Finding, Where, found
 from onnxproof.findings.frames import find_running_line
 from onnxproof.subject.determinism import HIGH, LOW, read_generators, watch_draws
-from onnxproof.subject.mode import enter_eval, find_trained, hold_at_rest, preserve_buffers
+from onnxproof.subject.mode import enter_eval, find_trained, hold_at_rest, preserve_buffers, read_kept
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
@@ -23,7 +23,7 @@ def examine(subject: Subject) -> list[Finding]:
     """What is wrong with the module itself, whatever the exporter does."""
     findings = _examine_mode(subject)
     with enter_eval(subject.module), torch.no_grad():
-        before = {name: tensor.detach().clone() for name, tensor in subject.module.named_buffers()}
+        before = read_kept(subject.module)
         fed = subject.copies()
         chance = read_generators()
         with preserve_buffers(subject.module):
@@ -68,7 +68,7 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 
 def _examine_mutation(subject: Subject, before: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]) -> list[Finding]:
-    given, now = subject.inputs.tensors, dict(subject.module.named_buffers())
+    given, now = subject.inputs.tensors, read_kept(subject.module)
     changed = [name for (name, tensor), after in zip(given.items(), fed, strict=True) if not _same(tensor, after)]
     buffers = [name for name, tensor in before.items() if name not in now or not _same(tensor, now[name])]
     if not changed and not buffers:
@@ -169,7 +169,8 @@ def _mode_matters(subject: Subject) -> bool:
         other = copy_module(subject.module)
         # Dropout draws: what comes after must see the same numbers as without this look.
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
-            trained = flatten(subject.call(subject.copies(), other)).tensors
+            with preserve_buffers(other):
+                trained = flatten(subject.call(subject.copies(), other)).tensors
             with enter_eval(other):
                 calm = flatten(subject.call(subject.copies(), other)).tensors
     except Exception:

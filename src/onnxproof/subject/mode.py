@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy
 import torch
@@ -12,6 +15,9 @@ from torch import nn
 
 # Its functions by name; types are left out, which old code gives other names (`numpy.bool = bool`).
 NUMPY = {name: value for name, value in vars(numpy).items() if callable(value) and not isinstance(value, type)}
+
+SETS = re.compile(r'prim::SetAttr\[name="(\w+)"\]')
+_SET: WeakKeyDictionary[nn.Module, list[str]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -39,7 +45,8 @@ def hold_at_rest(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def preserve_buffers(module: nn.Module) -> Iterator[None]:
-    """The module's buffers as they were, whatever a forward does to them."""
+    """The module's buffers, and what a script keeps, as they were, whatever a forward does to them."""
+    kept = [(child, name, _own(getattr(child, name))) for child in module.modules() for name in list_set(child)]
     before = [
         (child, name, buffer, buffer.detach().clone())
         for child in module.modules()
@@ -48,6 +55,8 @@ def preserve_buffers(module: nn.Module) -> Iterator[None]:
     try:
         yield
     finally:
+        for child, name, held in kept:
+            setattr(child, name, held)
         with torch.no_grad():
             for child, name, buffer, value in before:
                 if buffer.shape == value.shape:
@@ -55,6 +64,49 @@ def preserve_buffers(module: nn.Module) -> Iterator[None]:
                 # A forward may have bound another tensor to the name; a script's own tensors are never the same object.
                 if not isinstance(child, torch.jit.ScriptModule) and getattr(child, name, None) is not buffer:
                     setattr(child, name, buffer)
+
+
+class Rest:
+    """A module is as it was after every run, or after several through which it remembers."""
+
+    def __init__(self, module: nn.Module, *, needed: bool = True) -> None:
+        self._module, self._needed, self._remembers = module, needed, False
+
+    def after_run(self) -> AbstractContextManager[None]:
+        """What the module keeps is put back after the block, unless it is to remember."""
+        return preserve_buffers(self._module) if self._needed and not self._remembers else nullcontext()
+
+    @contextmanager
+    def remember(self) -> Iterator[None]:
+        """What the module keeps goes on from run to run inside the block, and is put back after it."""
+        with preserve_buffers(self._module):
+            self._remembers = True
+            try:
+                yield
+            finally:
+                self._remembers = False
+
+
+def list_set(module: nn.Module) -> list[str]:
+    """The attributes that the forward of a script sets: it has no buffers for what it keeps."""
+    if not isinstance(module, torch.jit.ScriptModule) or not hasattr(module, "forward"):
+        return []
+    if module not in _SET:
+        _SET[module] = sorted({*SETS.findall(str(module.inlined_graph))})
+    return [name for name in _SET[module] if hasattr(module, name)]
+
+
+def read_kept(module: nn.Module) -> dict[str, torch.Tensor]:
+    """What a module keeps from call to call where a forward changes it: buffers, and tensors that a script sets."""
+    kept = {name: tensor.detach().clone() for name, tensor in module.named_buffers()}
+    for path, child in module.named_modules():
+        held = {name: getattr(child, name) for name in list_set(child)}
+        kept |= {f"{path}.{n}" if path else n: t.clone() for n, t in held.items() if isinstance(t, torch.Tensor)}
+    return kept
+
+
+def _own(value: Any) -> Any:
+    return value.clone() if isinstance(value, torch.Tensor) else value
 
 
 @contextmanager

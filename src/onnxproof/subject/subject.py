@@ -13,6 +13,7 @@ from torch import nn
 from onnxproof.errors import InputError, list_names
 from onnxproof.request.specs import Range
 from onnxproof.subject.mode import hold_at_rest, keep_surroundings
+from onnxproof.subject.sizes import list_free
 from onnxproof.subject.structure import Flat, flatten
 
 Dims = Mapping[str, Mapping[int, str]]
@@ -30,6 +31,8 @@ class Subject:
     """Per input: dimension → the name of its size. Equal names mean equal sizes."""
     asked_dynamic: bool = False
     """Whether the user asked for these dims; otherwise it is the batch dimension by default."""
+    tied: tuple[str, ...] = ()
+    """Dimensions that were taken along, because the module refuses the asked ones without them: `mask:1=seq`."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
     limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Name of a size → the smallest and the largest that is served."""
@@ -79,9 +82,10 @@ class Subject:
         }
 
     def sizes(self) -> dict[str, int]:
-        """The example's size of each dynamic dimension."""
+        """The example's size of each dynamic dimension; sums of others follow from them."""
         tensors = self.inputs.tensors
-        return {name: tensors[leaf].shape[dim] for leaf, dims in self.dynamic.items() for dim, name in dims.items()}
+        sizes = {name: tensors[leaf].shape[dim] for leaf, dims in self.dynamic.items() for dim, name in dims.items()}
+        return {name: sizes[name] for name in list_free(sizes)}
 
 
 def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Flat:

@@ -1,0 +1,110 @@
+"""Steps as cases."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from onnxproof.cases.domain import infer_domain
+from onnxproof.cases.roles import Use
+from onnxproof.cases.rollout import STEPS, Rollouts
+from onnxproof.errors import Rejected
+
+
+def domain(name, example, dims):
+    return infer_domain(name, np.asarray(example), dims, None, Use())
+
+
+def sum_up(inputs):
+    """A state that keeps its form: what was seen so far."""
+    state = inputs["state"] + inputs["x"].sum(axis=1)
+    return {"y": state * 2, "state_out": state}
+
+
+def make(seed: int = 0) -> Rollouts:
+    x, state = np.ones((3, 4), np.float32), np.full(3, 5, np.float32)
+    domains = [domain("x", x, {0: "batch", 1: "time"}), domain("state", state, {0: "batch"})]
+    outputs = sum_up({"x": x, "state": state})
+    return Rollouts(domains, {"state_out": "state"}, sum_up, outputs, batch="batch", seed=seed)
+
+
+def test_a_step_has_the_modules_own_state_and_its_name_is_enough():
+    rollouts, again = make(), make()
+    long, mixed = rollouts.walks
+    assert (long.name, mixed.name) == ("rollout=zero/steps=1x12", "rollout=example/steps=4,1,2")
+    steps = [rollouts.make(rollouts.name_step(long, i)) for i in range(3)]
+    assert steps[0]["state"].tolist() == [0, 0, 0]
+    assert np.array_equal(steps[2]["state"], steps[0]["x"][:, 0] + steps[1]["x"][:, 0])
+    assert [rollouts.make(rollouts.name_step(mixed, i))["x"].shape for i in range(3)] == [(3, 4), (3, 1), (3, 2)]
+    assert rollouts.make(rollouts.name_step(mixed, 0))["state"].tolist() == [5, 5, 5]
+    for case in rollouts.cases():
+        assert all(np.array_equal(a, again.make(case)[n]) for n, a in rollouts.make(case).items())
+    assert not np.array_equal(make(1).make(rollouts.cases()[0])["x"], steps[0]["x"])
+
+
+def attend(inputs):
+    """A state that grows; positions and mask have to fit."""
+    past = inputs["past"]
+    key = np.concatenate([past, inputs["ids"][..., None].astype(np.float32)], axis=1)
+    if inputs["mask"].shape[1] != key.shape[1] or inputs["position_ids"][0, 0] != past.shape[1]:
+        raise Rejected("the lengths do not fit")
+    return {"key": key}
+
+
+def grow(dims=None) -> Rollouts:
+    given = {
+        "ids": np.zeros((2, 3), np.int64),
+        "mask": np.ones((2, 8), np.int64),
+        "position_ids": np.broadcast_to(np.arange(5, 8), (2, 3)),
+        "past": np.ones((2, 5, 1), np.float32),
+    }
+    dims = dims or {
+        "ids": {0: "batch", 1: "seq"},
+        "mask": {0: "batch", 1: "past+seq"},
+        "position_ids": {0: "batch", 1: "seq"},
+        "past": {0: "batch", 1: "past"},
+    }
+    domains = [domain(name, array, dims[name]) for name, array in given.items()]
+    return Rollouts(domains, {"key": "past"}, attend, attend(given), batch="batch", seed=0)
+
+
+def test_masks_and_positions_go_on_with_a_state_that_grows():
+    rollouts = grow()
+    long, mixed = rollouts.walks
+    assert rollouts.count(long) == STEPS, "the module takes every step"
+    assert rollouts.count(mixed) == 3
+    last = rollouts.make(rollouts.name_step(mixed, 2))
+    assert last["past"].shape == (3, 9, 1)
+    assert last["position_ids"].tolist() == [[9, 10]] * 3
+    assert last["mask"].tolist() == [[0] + [1] * 10, [1] * 11, [1] * 11], "padding on the left, where there was a past"
+    assert rollouts.make(rollouts.name_step(long, 4))["mask"].all()
+
+
+def test_a_state_that_grows_and_is_fixed_cannot_be_rolled_out():
+    fixed = {name: {0: "batch"} for name in ("ids", "mask", "position_ids", "past")}
+    assert grow(fixed).walks == []
+    assert grow(fixed).cases() == []
+
+
+def test_what_the_module_refuses_ends_a_walk():
+    def fill(inputs):
+        if inputs["state"].max() > 3:
+            raise Rejected("full")
+        return {"state": inputs["state"] + 1, "y": inputs["x"]}
+
+    domains = [domain("x", np.ones((2, 2), np.float32), {}), domain("state", np.zeros((2, 1), np.float32), {})]
+    rollouts = Rollouts(
+        domains, {"state": "state"}, fill, fill({"x": 0, "state": np.zeros((2, 1))}), batch=None, seed=0
+    )
+    assert rollouts.count(rollouts.walks[0]) == 0 or rollouts.count(rollouts.walks[0]) < STEPS
+
+
+def test_nothing_outside_the_declared_sizes_is_tried():
+    x, state = np.ones((3, 4), np.float32), np.full(3, 5, np.float32)
+    limits = {"time": (2, 9), "batch": (5, 6)}
+    domains = [replace(domain("x", x, {0: "batch", 1: "time"}), limits=limits), domain("state", state, {0: "batch"})]
+    rollouts = Rollouts(domains, {"state_out": "state"}, sum_up, sum_up({"x": x, "state": state}), batch="batch")
+    made = [rollouts.make(case)["x"].shape for case in rollouts.cases()]
+    assert {shape[0] for shape in made} == {5}
+    assert {shape[1] for shape in made} == {2, 4}

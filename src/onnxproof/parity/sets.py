@@ -1,0 +1,96 @@
+"""Sets of boxes in one order: two sides that list the same boxes differently are compared box by box."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxproof.parity.boxes import MOST_BOXES, Boxes, BoxNames, find_boxes, match_boxes
+from onnxproof.proof.comparison import SetMatch
+from onnxproof.tensors.arrays import Array, Arrays
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Boxes of the baseline, their partners on the other side, and those that have none."""
+
+    names: BoxNames
+    baseline: Arrays
+    boxes: tuple[Boxes, ...]
+    """The baseline's, image by image."""
+    theirs: tuple[Boxes, ...]
+    partners: tuple[Places, ...]
+
+    @property
+    def kept(self) -> list[Places]:
+        """Boxes of the baseline with a partner, image by image."""
+        return [np.flatnonzero(mine >= 0) for mine in self.partners]
+
+    def align(self, outputs: Arrays) -> dict[str, Array]:
+        """The members of a legal answer in the baseline's order; where it lacks a box, the baseline's own."""
+        own, aligned = self._take(self.baseline, self.kept), {}
+        partners = [
+            match_boxes(*pair)[at] for *pair, at in zip(self.boxes, self.names.read(outputs), self.kept, strict=True)
+        ]
+        there = np.concatenate([places >= 0 for places in partners])
+        found = self._take(outputs, [places[places >= 0] for places in partners])
+        for name, values in own.items():
+            aligned[name] = values.astype(outputs[name].dtype)
+            aligned[name][there] = found[name]
+        return aligned
+
+    def both(self, candidate: Arrays) -> tuple[dict[str, Array], dict[str, Array]]:
+        """The members on both sides, in one order."""
+        theirs = [mine[at] for mine, at in zip(self.partners, self.kept, strict=True)]
+        return self._take(self.baseline, self.kept), self._take(candidate, theirs)
+
+    def _take(self, outputs: Arrays, places: list[Places]) -> dict[str, Array]:
+        images = {name: outputs[name] if self.names.batched else outputs[name][None] for name in self.names.members}
+        return {n: np.concatenate([a[i][at] for i, at in enumerate(places)]) for n, a in images.items()}
+
+    def judge(self, legal: Iterable[Arrays]) -> SetMatch:
+        """How the sets differ, and how many boxes that only one side has no legal rounding adds or takes away."""
+        missing = [(i, at) for i, mine in enumerate(self.partners) for at in np.flatnonzero(mine < 0).tolist()]
+        extra = [
+            (i, at)
+            for i, (mine, boxes) in enumerate(zip(self.partners, self.theirs, strict=True))
+            for at in np.setdiff1d(np.arange(len(boxes.scores)), mine).tolist()
+        ]
+        moved = sum(int((mine[at] != at).sum()) for mine, at in zip(self.partners, self.kept, strict=True))
+        gone, new = set(missing), set(extra)
+        for answer in legal:
+            if not gone and not new:
+                break
+            sets = list(self.names.read(answer))
+            absent = [match_boxes(*pair) < 0 for pair in zip(self.boxes, sets, strict=True)]
+            present = [match_boxes(*pair) >= 0 for pair in zip(self.theirs, sets, strict=True)]
+            gone = {(i, at) for i, at in gone if not absent[i][at]}
+            new = {(i, at) for i, at in new if not present[i][at]}
+        pairs = sum(map(len, self.kept))
+        return SetMatch(pairs, moved, len(missing), len(extra), len(gone) + len(new))
+
+
+def match_sets(baseline: Arrays, candidate: Arrays, doubtful: Collection[str], batch: int | None) -> Matched | None:
+    """The boxes of both sides side by side, where `doubtful` outputs are of boxes."""
+    names = find_boxes(baseline, batch)
+    if names is None or not {*doubtful} & {*names.members}:
+        return None
+    if not all(name in candidate and _like(baseline[name], candidate[name], names) for name in names.members):
+        return None
+    boxes, theirs = (tuple(names.read(side)) for side in (baseline, candidate))
+    if max((len(b.scores) for b in (*boxes, *theirs)), default=0) > MOST_BOXES:
+        return None
+    partners = tuple(match_boxes(*pair) for pair in zip(boxes, theirs, strict=True))
+    return Matched(names, baseline, boxes, theirs, partners)
+
+
+def _like(baseline: Array, candidate: Array, names: BoxNames) -> bool:
+    """Whether two members differ in the number of boxes at most."""
+    at = int(names.batched)
+    rest = [array.shape[:at] + array.shape[at + 1 :] for array in (baseline, candidate)]
+    return baseline.dtype == candidate.dtype and rest[0] == rest[1]

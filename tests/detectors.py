@@ -63,3 +63,53 @@ def thresholded():
 def best():
     torch.manual_seed(0)
     return Best().eval(), (torch.randn(2, 3, 32, 32),)
+
+
+class Masks(nn.Module):
+    """Logits of four classes for each place of a map, a quarter of the image's size."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.net = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.GELU(), nn.Conv2d(8, 4, 3, padding=1, stride=2)
+        )
+
+    def forward(self, image):
+        return {"logits": self.net(image)}
+
+
+class Tags(nn.Module):
+    """Logits of five tags for each token."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(4)
+        self.embedding, self.mix, self.head = nn.Embedding(50, 16), nn.GRU(16, 16, batch_first=True), nn.Linear(16, 5)
+
+    def forward(self, ids):
+        return self.head(self.mix(self.embedding(ids))[0])
+
+
+class Embedder(nn.Module):
+    """A vector for each row."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(5)
+        self.net = nn.Sequential(nn.Linear(12, 32), nn.Tanh(), nn.Linear(32, 8))
+
+    def forward(self, x):
+        return {"embedding": nn.functional.normalize(self.net(x), dim=-1)}
+
+
+def masks():
+    return Masks().eval(), (torch.randn(2, 3, 32, 32),)
+
+
+def tags():
+    return Tags().eval(), (torch.randint(0, 50, (2, 9)),)
+
+
+def embedder():
+    return Embedder().eval(), (torch.randn(4, 12),)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.parity.boxes import MOST_BOXES, Boxes, BoxNames, find_boxes, match_boxes
+from onnxproof.parity.boxes import MOST_BOXES, Boxes, BoxNames, match_boxes
 from onnxproof.proof.comparison import SetMatch
 from onnxproof.tensors.arrays import Array, Arrays
 
 Places = NDArray[np.int64]
+# A side, an image of the batch, and a box of it.
+Alone = tuple[str, int, int]
 
 
 @dataclass(frozen=True)
@@ -53,33 +55,38 @@ class Matched:
         images = {name: outputs[name] if self.names.batched else outputs[name][None] for name in self.names.members}
         return {n: np.concatenate([a[i][at] for i, at in enumerate(places)]) for n, a in images.items()}
 
-    def judge(self, legal: Iterable[Arrays]) -> SetMatch:
-        """How the sets differ, and how many boxes that only one side has no legal rounding adds or takes away."""
-        missing = [(i, at) for i, mine in enumerate(self.partners) for at in np.flatnonzero(mine < 0).tolist()]
-        extra = [
-            (i, at)
-            for i, (mine, boxes) in enumerate(zip(self.partners, self.theirs, strict=True))
-            for at in np.setdiff1d(np.arange(len(boxes.scores)), mine).tolist()
+    def list_alone(self) -> list[Alone]:
+        """Boxes without a partner."""
+        missing = [
+            ("baseline", i, at) for i, mine in enumerate(self.partners) for at in np.flatnonzero(mine < 0).tolist()
         ]
-        moved = sum(int((mine[at] != at).sum()) for mine, at in zip(self.partners, self.kept, strict=True))
-        gone, new = set(missing), set(extra)
-        for answer in legal:
-            if not gone and not new:
-                break
+        left = (
+            np.setdiff1d(np.arange(len(b.scores)), mine) for mine, b in zip(self.partners, self.theirs, strict=True)
+        )
+        return missing + [("candidate", i, at) for i, places in enumerate(left) for at in places.tolist()]
+
+    def find_unexplained(self, legal: Iterable[Arrays]) -> set[Alone]:
+        """Boxes on one side only that no legal rounding adds or takes away."""
+        open_still = set(self.list_alone())
+        answers = iter(legal)
+        while open_still and (answer := next(answers, None)) is not None:
             sets = list(self.names.read(answer))
             absent = [match_boxes(*pair) < 0 for pair in zip(self.boxes, sets, strict=True)]
             present = [match_boxes(*pair) >= 0 for pair in zip(self.theirs, sets, strict=True)]
-            gone = {(i, at) for i, at in gone if not absent[i][at]}
-            new = {(i, at) for i, at in new if not present[i][at]}
-        pairs = sum(map(len, self.kept))
-        return SetMatch(pairs, moved, len(missing), len(extra), len(gone) + len(new))
+            shown = {"baseline": absent, "candidate": present}
+            open_still = {(side, i, at) for side, i, at in open_still if not shown[side][i][at]}
+        return open_still
+
+    def judge(self, legal: Iterable[Arrays]) -> SetMatch:
+        """How the sets differ, and what of it rounding does not decide."""
+        sides = [side for side, *_ in self.list_alone()]
+        moved = sum(int((mine[at] != at).sum()) for mine, at in zip(self.partners, self.kept, strict=True))
+        pairs, unexplained = sum(map(len, self.kept)), len(self.find_unexplained(legal))
+        return SetMatch(pairs, moved, sides.count("baseline"), sides.count("candidate"), unexplained)
 
 
-def match_sets(baseline: Arrays, candidate: Arrays, doubtful: Collection[str], batch: int | None) -> Matched | None:
-    """The boxes of both sides side by side, where `doubtful` outputs are of boxes."""
-    names = find_boxes(baseline, batch)
-    if names is None or not {*doubtful} & {*names.members}:
-        return None
+def match_sets(baseline: Arrays, candidate: Arrays, names: BoxNames) -> Matched | None:
+    """The boxes of both sides side by side; None where they have different forms, or there are too many."""
     if not all(name in candidate and _like(baseline[name], candidate[name], names) for name in names.members):
         return None
     boxes, theirs = (tuple(names.read(side)) for side in (baseline, candidate))

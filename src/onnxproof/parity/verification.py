@@ -26,6 +26,7 @@ from onnxproof.errors import FindingError, Rejected, list_names
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
+from onnxproof.parity.boxes import find_boxes
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.conversion import find_faults
 from onnxproof.parity.declared import Meaning, declare_subject, list_originals, measure_cost
@@ -330,9 +331,10 @@ class Verifier:
         group: str,
     ) -> list[Comparison]:
         """Sets of boxes that differ in order, or in a box that rounding adds or takes away, are compared box by box."""
-        doubtful = [c.output for c in comparisons if self._truth.leaves_open(c)]
-        batch = next((len(array) for array in inputs.values() if array.ndim), None)
-        matched = match_sets(baseline, candidate, doubtful, batch) if doubtful else None
+        doubtful = {c.output for c in comparisons if self._truth.leaves_open(c)}
+        names = find_boxes(baseline, next((len(a) for a in inputs.values() if a.ndim), None)) if doubtful else None
+        alike = names is not None and doubtful & {*names.members}
+        matched = match_sets(baseline, candidate, names) if names is not None and alike else None
         if matched is None:
             return comparisons
         match = matched.judge(self._truth.wide_samples(inputs, truth))

@@ -73,6 +73,10 @@ def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> N
         )
     preprocessing = _compare_preprocessing(engine, rows)
     plan = engine.plan(rows, rows.all_labels())
+    if not plan.by_row and (settings.metrics or settings.train_data):
+        raise InputError(f"--metric and --train-data are for one answer per example; the task is {plan.task}")
+    if plan.boxes is not None and not plan.boxes.batched:
+        request, engine.batch = replace(request, evaluate=replace(settings, batch_size=1)), 1
     scores, lost, shared = collect_scores(request, engine, rows, plan, stateful, emit)
     if any(s.scores is not None and contradicts(s.scores, plan) for n, s in scores.sides.items() if n == "baseline"):
         plan = replace(plan, scale="logit")  # the first rows looked like probabilities, later ones are none

@@ -13,7 +13,10 @@ from onnxproof.proof.codec import to_plain
 from onnxproof.proof.quality import Quality
 from onnxproof.request.thresholds import QualityPolicy
 
-LOWER_IS_BETTER = frozenset({"log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
+LOWER_IS_BETTER = frozenset({"perplexity", "log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
+
+# Metrics of which some loss is told without being asked.
+SHARES = ("accuracy", "hamming_accuracy", "miou", "token_accuracy", "map", "recall_at_1")
 
 
 def check_gates(policy: QualityPolicy, quality: Quality | None) -> None:
@@ -81,14 +84,16 @@ def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
 def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
     unexplained, where = q.unexplained, Where(output=q.output)
     seen = sum(1 for f in q.flips if f.explained is not None)
-    changed = f"{q.flip_count} of {q.n} decisions changed"
+    changed = f"{q.flip_count} of {q.decisions or q.n} {'boxes' if q.task == 'detection' else 'decisions'} changed"
     if unexplained:
         worst = unexplained[0]
         more = f" of {seen} that were examined" if seen < q.flip_count else ""
-        margin = "unknown" if worst.margin is None else f"{worst.margin:.3g}"
+        margin = "" if worst.margin is None else f" (margin {worst.margin:.3g})"
+        nothing = "nothing" if q.task == "detection" else "nothing (NaN)"
+        place = "" if worst.place is None else f" at {list(worst.place)}"
         message = (
-            f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id} is "
-            f"{_told(worst.baseline)} in {baseline} and {_told(worst.candidate)} in onnxruntime (margin {margin})"
+            f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id}{place} is "
+            f"{_told(worst.baseline, nothing)} in {baseline} and {_told(worst.candidate, nothing)} in onnxruntime{margin}"
         )
         evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": to_plain(unexplained[:5])}
         yield found("OX502", message, where=where, evidence=evidence)
@@ -109,10 +114,10 @@ def _priced_flips(q: Quality, precision: str) -> Iterable[Finding]:
     yield found("OX519", message, where=Where(output=q.output), evidence=evidence)
 
 
-def _told(decision: Any) -> str:
+def _told(decision: Any, nothing: str) -> str:
     if isinstance(decision, list):
         return f"[{', '.join(map(str, decision))}]"
-    return "nothing (NaN)" if decision is None else str(decision)
+    return nothing if decision is None else str(decision)
 
 
 def _gates(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
@@ -182,7 +187,7 @@ def _drops(q: Quality, policy: QualityPolicy, baseline: str, default: Severity) 
         yield from _drop(q, metric, allowed, "block", baseline)
     if not policy.max_drop:
         little = policy.default_drop
-        defaults = {"accuracy": little, "hamming_accuracy": little, "mae": little * q.baseline.get("mae", 0.0)}
+        defaults = {**dict.fromkeys(SHARES, little), "mae": little * q.baseline.get("mae", 0.0)}
         for metric in (metric for metric in defaults if _surely(q, metric)):
             yield from _drop(q, metric, defaults[metric], default, baseline)
 

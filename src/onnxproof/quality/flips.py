@@ -48,7 +48,7 @@ def measure_margin(scores: Array, plan: Plan, decided: Array, other: Array) -> F
     wide = np.asarray(scores, np.float64)
     if plan.scale == "decision":
         return np.where(wide == decided, 1.0, -1.0)
-    if plan.task == "multiclass":
+    if plan.exclusive:
         rows = np.arange(len(wide))
         return np.asarray(wide[rows, decided] - wide[rows, other])
     distance = measure_margins(scores, plan)
@@ -57,10 +57,12 @@ def measure_margin(scores: Array, plan: Plan, decided: Array, other: Array) -> F
 
 
 class Explainer:
-    """Asks the float64 truth and its legal roundings about rows whose decision changed."""
+    """Asks the float64 truth and its legal roundings about rows whose decision changed, or about some places of them."""
 
-    def __init__(self, eager: EagerRunner, double: DoubleRunner | None, plan: Plan) -> None:
-        self._eager, self._double, self._plan = eager, double, plan
+    def __init__(
+        self, eager: EagerRunner, double: DoubleRunner | None, plan: Plan, places: Array | None = None
+    ) -> None:
+        self._eager, self._double, self._plan, self._places = eager, double, plan, places
 
     def explain(self, inputs: Arrays, sides: Mapping[str, Array], decisions: Mapping[str, Array]) -> Explained:
         """Some rows: the inputs, kept scores and decisions of both sides."""
@@ -126,7 +128,7 @@ class Explainer:
         if self._double is None:
             return None
         try:
-            return select_scores(self._double.run(inputs)[self._plan.output], self._plan)
+            return self._select(self._double.run(inputs))
         except (Unavailable, KeyError):
             return None
 
@@ -140,5 +142,9 @@ class Explainer:
             except (Unavailable, Rejected):
                 break
             if outputs is not None:
-                made.append(select_scores(outputs[self._plan.output], self._plan))
+                made.append(self._select(outputs))
         return made
+
+    def _select(self, outputs: Arrays) -> Array:
+        scores = select_scores(outputs[self._plan.output], self._plan)
+        return scores if self._places is None else scores[self._places]

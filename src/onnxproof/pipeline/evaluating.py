@@ -15,6 +15,7 @@ from onnxproof.errors import FindingError, InputError, UserError
 from onnxproof.findings import found
 from onnxproof.lints.refusal import explain_refusal
 from onnxproof.pipeline.events import Emit, Entered, Measured, Observed
+from onnxproof.pipeline.generating import generate
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
@@ -39,6 +40,9 @@ def run_evaluate(emit: Emit, request: Request, artifact: Artifact, *, stateful: 
     assert settings is not None  # the stage is wanted only then
     subject = shop.load(request)
     try:
+        if settings.task == "generate":
+            emit(Measured(settle(generate(request, subject, artifact))))
+            return
         engine = Engine(subject, artifact, request.verify.session, settings, stateful=stateful)
         placement = engine.session.placement()
         if placement is not None:

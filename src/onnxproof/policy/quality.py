@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onnxproof.errors import UserError, list_names
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.data import judge_data
 from onnxproof.proof.codec import to_plain
-from onnxproof.proof.quality import Quality
+from onnxproof.proof.quality import FarExample, Quality
 from onnxproof.request.thresholds import QualityPolicy
 
 LOWER_IS_BETTER = frozenset({"perplexity", "log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
@@ -78,6 +78,7 @@ def _scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
         f"the scores differ by up to {q.score_difference.max_abs:.3g}, which rounding does not explain: example {worst.id} by "
         f"{worst.difference:.3g}, {worst.times_rounding:.3g} times what rounding may do"
     )
+    message += _tell_step(worst)
     yield found("OX517", message, where=Where(output=q.output), evidence={"examples": to_plain(far)})
 
 
@@ -90,12 +91,16 @@ def _flips(q: Quality, baseline: str) -> Iterable[Finding]:
         more = f" of {seen} that were examined" if seen < q.flip_count else ""
         margin = "" if worst.margin is None else f" (margin {worst.margin:.3g})"
         nothing = "nothing" if q.task == "detection" else "nothing (NaN)"
-        place = "" if worst.place is None else f" at {list(worst.place)}"
+        place = "" if worst.place is None else f" at {_place(q, worst.place)}"
         message = (
             f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id}{place} is "
             f"{_told(worst.baseline, nothing)} in {baseline} and {_told(worst.candidate, nothing)} in onnxruntime{margin}"
         )
         evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": to_plain(unexplained[:5])}
+        shown = [one for one in q.score_difference.farthest if one.step is not None]
+        if shown:
+            message += _tell_step(shown[0])
+            evidence |= {"step": shown[0].step, "file": shown[0].file}
         yield found("OX502", message, where=where, evidence=evidence)
     elif q.flip_count:
         more = f" ({seen} of them were examined)" if seen < q.flip_count else ""
@@ -112,6 +117,15 @@ def _priced_flips(q: Quality, precision: str) -> Iterable[Finding]:
     message = f"{precision} changes {q.flip_count} of {q.n} decisions{bound}"
     evidence = {"flips": q.flip_count, "n": q.n, "examples": to_plain(q.flips[:5])}
     yield found("OX519", message, where=Where(output=q.output), evidence=evidence)
+
+
+def _tell_step(far: FarExample) -> str:
+    shows = f"; the first step of example {far.id} that shows it is {far.step}, whose inputs are in {far.file}"
+    return shows if far.step is not None else ""
+
+
+def _place(q: Quality, place: Sequence[float]) -> str:
+    return f"step {place[0]}" if q.task == "generate" else str(list(place))
 
 
 def _told(decision: Any, nothing: str) -> str:

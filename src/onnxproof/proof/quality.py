@@ -153,10 +153,16 @@ class Unanswered(Sparse):
 class FarExample:
     """An example whose scores differ much, and how many times what rounding may do that is."""
 
+    ADDED: ClassVar = ("step", "file")
+
     row: int
     id: Any
     difference: float
     times_rounding: float | None = None
+    step: int | None = None
+    """Of a generation: the first step that rounding does not explain."""
+    file: str | None = None
+    """The inputs of that step."""
 
 
 @dataclass(frozen=True)

@@ -93,8 +93,17 @@ class Explainer:
             explained = (np.abs(theirs - centre) <= allowed) & ~lost
         return Explained(own, centre, allowed, explained)
 
+    def at(self, places: Array) -> Explainer:
+        """The same, asked about some places only."""
+        return Explainer(self._eager, self._double, self._plan, places)
+
     def times_rounding(self, inputs: Arrays, sides: Mapping[str, Array]) -> float | None:
         """The candidate's distance from the truth in units of what legal rounding may do; None where that is not known."""
+        times = self.times_each(inputs, sides)
+        return None if times is None else float(times.max())
+
+    def times_each(self, inputs: Arrays, sides: Mapping[str, Array]) -> Floats | None:
+        """The same for every row of the sides."""
         own, theirs = (np.asarray(sides[side], np.float64).reshape(len(sides[side]), -1) for side in SIDES)
         for centre in (self._scores(inputs), None):
             doubled = centre is not None
@@ -110,7 +119,7 @@ class Explainer:
             allowed = np.maximum(allowed, FARTHEST * baseline_error)
             error = np.abs(theirs - middle).max(axis=1)
             times = error / np.maximum(allowed, np.finfo(np.float64).tiny)
-            return float(times.max()) if np.isfinite(times).all() else None
+            return times if np.isfinite(times).all() else None
         return None
 
     def _allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> Floats:

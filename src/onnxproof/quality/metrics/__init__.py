@@ -10,6 +10,7 @@ from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.metrics.neighbours import measure_neighbours
 from onnxproof.quality.metrics.numbers import measure_numbers
 from onnxproof.quality.metrics.places import measure_places
+from onnxproof.quality.metrics.texts import measure_texts
 
 MEASURES = {
     "regression": measure_numbers,
@@ -17,6 +18,7 @@ MEASURES = {
     "tokens": measure_places,
     "detection": measure_boxes,
     "embedding": measure_neighbours,
+    "generate": measure_texts,
 }
 
 

@@ -61,6 +61,7 @@ class Speaker:
         self._mask = MASK if MASK in known else None
         self._positions = POSITIONS if POSITIONS in known else None
         self._settings: dict[str, Any] = {"use_cache": False} if "use_cache" in known else {}
+        self._runners: dict[tuple[str, ...], tuple[EagerRunner, DoubleRunner | None]] = {}
         config = getattr(module, "config", None)
         self.start = getattr(config, "decoder_start_token_id", None) or 0
         ends = getattr(config, "eos_token_id", None)
@@ -85,13 +86,16 @@ class Speaker:
         return first, first + count
 
     def runners(self, inputs: Arrays) -> tuple[EagerRunner, DoubleRunner | None]:
-        """The module as it is, and in float64, for inputs of this form."""
+        """The module as it is, and in float64, for inputs of these names."""
+        if tuple(inputs) in self._runners:
+            return self._runners[tuple(inputs)]
         tensors = {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in inputs.items()}
         subject = Subject(self._subject.module, (), {**tensors, **self._settings}, self._subject.name)
         try:
-            return EagerRunner(subject), DoubleRunner(subject)
+            double = DoubleRunner(subject)
         except Unavailable:
-            return EagerRunner(subject), None
+            double = None
+        return self._runners.setdefault(tuple(inputs), (EagerRunner(subject), double))
 
     def encode(self, prompts: Prompts) -> Array:
         """What the module's own encoder makes of a prompt."""

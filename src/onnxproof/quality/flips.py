@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from onnxproof.quality.accumulate import SIDES
 from onnxproof.quality.task import Plan, measure_margins, select_scores
 from onnxproof.tensors.arrays import Array, Arrays, Floats
 
+T = TypeVar("T")
 SAMPLES = 8
 # Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed.
 FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
@@ -63,6 +64,8 @@ class Explainer:
         self, eager: EagerRunner, double: DoubleRunner | None, plan: Plan, places: Array | None = None
     ) -> None:
         self._eager, self._double, self._plan, self._places = eager, double, plan, places
+        self._known: dict[str, Any] | None = None
+        """What was answered, where all questions are about the same inputs."""
 
     def explain(self, inputs: Arrays, sides: Mapping[str, Array], decisions: Mapping[str, Array]) -> Explained:
         """Some rows: the inputs, kept scores and decisions of both sides."""
@@ -93,9 +96,24 @@ class Explainer:
             explained = (np.abs(theirs - centre) <= allowed) & ~lost
         return Explained(own, centre, allowed, explained)
 
+    def remember(self) -> Explainer:
+        """The same, for questions that are all about the same inputs."""
+        self._known = {}
+        return self
+
     def at(self, places: Array) -> Explainer:
         """The same, asked about some places only."""
-        return Explainer(self._eager, self._double, self._plan, places)
+        other = Explainer(self._eager, self._double, self._plan, places)
+        other._known = self._known
+        return other
+
+    def _once(self, what: str, answer: Callable[[], T]) -> T:
+        if self._known is None:
+            return answer()
+        if what not in self._known:
+            self._known[what] = answer()
+        known: T = self._known[what]
+        return known
 
     def times_rounding(self, inputs: Arrays, sides: Mapping[str, Array]) -> float | None:
         """The candidate's distance from the truth in units of what legal rounding may do; None where that is not known."""
@@ -134,14 +152,22 @@ class Explainer:
         return np.asarray(np.maximum(floor, np.maximum(FARTHEST * np.abs(finite).max(axis=0), POOLED * pooled)))
 
     def _scores(self, inputs: Arrays) -> Array | None:
+        scores = self._once("truth", lambda: self._ask(inputs))
+        return scores if scores is None or self._places is None else scores[self._places]
+
+    def _ask(self, inputs: Arrays) -> Array | None:
         if self._double is None:
             return None
         try:
-            return self._select(self._double.run(inputs))
+            return select_scores(self._double.run(inputs)[self._plan.output], self._plan)
         except (Unavailable, KeyError):
             return None
 
     def _samples(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
+        samples = self._once(f"samples {doubled}", lambda: self._sample(inputs, doubled=doubled))
+        return samples if self._places is None else [scores[self._places] for scores in samples]
+
+    def _sample(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
         made, double = [], self._double if doubled else None
         for seed in range(1, SAMPLES + 1):
             try:
@@ -151,9 +177,5 @@ class Explainer:
             except (Unavailable, Rejected):
                 break
             if outputs is not None:
-                made.append(self._select(outputs))
+                made.append(select_scores(outputs[self._plan.output], self._plan))
         return made
-
-    def _select(self, outputs: Arrays) -> Array:
-        scores = select_scores(outputs[self._plan.output], self._plan)
-        return scores if self._places is None else scores[self._places]

@@ -22,6 +22,8 @@ from onnxproof.tensors.arrays import Array, Floats
 BATCH, EXAMINED = 16, 4
 # Units in the last place of a score below which a difference is rounding, whatever the model.
 NOTABLE = 64.0
+# Scores that the float64 truth is asked about at once.
+MOST_SCORES = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -117,46 +119,29 @@ class Generation:
         self, inputs: Table, plan: Plan, sides: dict[str, Array], alive: Array, start: int, spoken: Spoken
     ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         """Changed tokens with their margins, and the steps whose scores no rounding explains."""
-        decided = {side: scores.argmax(axis=2) for side, scores in sides.items()}
         apart = np.where(alive, np.abs(sides["candidate"] - sides["baseline"]).max(axis=2), 0.0)
         least = NOTABLE * float(np.finfo(np.float32).eps) * float(np.abs(sides["baseline"]).max())
-        changed = ((decided["baseline"] != decided["candidate"]) & alive).any(axis=1)
+        changed = ((sides["baseline"].argmax(axis=2) != sides["candidate"].argmax(axis=2)) & alive).any(axis=1)
         notable = [row for row in np.argsort(-apart.max(axis=1))[:EXAMINED].tolist() if apart[row].max() > least]
-        flips, far = list[dict[str, Any]](), dict[str, Any]()
-        for row in sorted({*np.flatnonzero(changed).tolist(), *notable}):
-            mine = {name: array[row : row + 1] for name, array in inputs.items()}
-            explainer = Explainer(*self._speaker.runners(mine), plan)
-            steps = np.flatnonzero(alive[row])
-            flips += self._explain_row(explainer, mine, {s: a[row] for s, a in sides.items()}, steps, start + row)
-            times = explainer.times_each(mine, {side: scores[row] for side, scores in sides.items()})
-            if times is None:
-                continue
-            beyond = np.flatnonzero((times > 1) & alive[row])
-            step = int(beyond[0]) if len(beyond) else None
-            worst = float(times[steps].max())
-            far[str(start + row)] = {"id": start + row, "difference": float(apart[row].max()), "times_rounding": worst}
-            far[str(start + row)] |= {
-                "step": step,
-                "file": None if step is None else self._keep(spoken.steps[step], start, row),
-            }
-        return flips, far
-
-    def _explain_row(
-        self, explainer: Explainer, inputs: Table, sides: dict[str, Array], steps: Array, row: int
-    ) -> list[dict[str, Any]]:
-        decided = {side: scores.argmax(axis=1) for side, scores in sides.items()}
-        changed = [step for step in steps.tolist() if decided["baseline"][step] != decided["candidate"][step]]
-        if not changed:
-            return []
-        explained = explainer.at(np.array(changed)).explain(
-            inputs, {s: sides[s][changed] for s in SIDES}, {s: decided[s][changed] for s in SIDES}
+        rows = np.array(sorted({*np.flatnonzero(changed).tolist(), *notable}), np.int64)
+        flips, far, together = (
+            list[dict[str, Any]](),
+            dict[str, Any](),
+            max(1, MOST_SCORES // sides["baseline"][0].size),
         )
-        return [
-            {"id": row, "row": row, "label": None, "place": [step], **explained.of(i)}
-            | {side: str(decided[side][step]) for side in SIDES}
-            | {f"{side}_score": float(sides[side][step, decided[side][step]]) for side in SIDES}
-            for i, step in enumerate(changed)
-        ]
+        for some in (rows[at : at + together] for at in range(0, len(rows), together)):
+            mine = {name: array[some] for name, array in inputs.items()}
+            explainer = Explainer(*self._speaker.runners(mine), plan).remember()
+            told = {side: scores[some].reshape(-1, scores.shape[2]) for side, scores in sides.items()}
+            flips += _explain_changed(explainer, mine, told, alive[some], start + some)
+            times = explainer.times_each(mine, told)
+            for row, each in zip(some.tolist(), [] if times is None else times.reshape(len(some), -1), strict=False):
+                each = np.where(alive[row], each, 0.0)
+                step = int((each > 1).argmax()) if (each > 1).any() else None
+                file = None if step is None else self._keep(spoken.steps[step], start, row)
+                entry = {"id": start + row, "difference": float(apart[row].max()), "times_rounding": float(each.max())}
+                far[str(start + row)] = {**entry, "step": step, "file": file}
+        return flips, far
 
     def _keep(self, step: Step, start: int, row: int) -> str:
         """The inputs of a step, as data for `prove` and `locate`."""
@@ -165,6 +150,25 @@ class Generation:
         arrays: dict[str, Any] = {n: a[row : row + 1] if a.ndim > 1 else a for n, a in step.inputs.items()}
         np.savez(path, **arrays)
         return str(path)
+
+
+def _explain_changed(
+    explainer: Explainer, inputs: Table, sides: dict[str, Array], alive: Array, rows: Array
+) -> list[dict[str, Any]]:
+    """Tokens that changed; `sides` have a row of scores for every step of every prompt."""
+    decided = {side: scores.argmax(axis=1) for side, scores in sides.items()}
+    places = np.flatnonzero((decided["baseline"] != decided["candidate"]) & alive.reshape(-1))
+    if not len(places):
+        return []
+    chosen = {side: decided[side][places] for side in SIDES}
+    explained = explainer.at(places).explain(inputs, {s: sides[s][places] for s in SIDES}, chosen)
+    flips = []
+    for i, place in enumerate(places.tolist()):
+        row, step = divmod(place, alive.shape[1])
+        about = {"id": int(rows[row]), "row": int(rows[row]), "label": None, "place": [step], **explained.of(i)}
+        about |= {side: str(chosen[side][i]) for side in SIDES}
+        flips.append(about | {f"{side}_score": float(sides[side][place, chosen[side][i]]) for side in SIDES})
+    return flips
 
 
 def find_alive(tokens: Array, ends: list[int]) -> Array:

@@ -181,6 +181,7 @@ def evaluate(family: str, model: nn.Module, file: Path, prompts: Path, tokens: i
         tokens=tokens,
         out=out,
         in_process=True,
+        threads=1,
     )
 
 
@@ -291,6 +292,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("right", "faults"), help="one half of it")
     parser.add_argument("--seeds", type=int, default=2, help="models of each kind")
     asked = parser.parse_args()
+    torch.set_num_threads(1)  # the models are small
     each = -(-asked.count // (len(RIGHT) * asked.seeds))
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     with tempfile.TemporaryDirectory() as made:

@@ -125,7 +125,7 @@ def _tell_step(far: FarExample) -> str:
 
 
 def _place(q: Quality, place: Sequence[float]) -> str:
-    return f"step {place[0]}" if q.task == "generate" else str(list(place))
+    return f"step {place[0]:.0f}" if q.task == "generate" else str(list(place))
 
 
 def _told(decision: Any, nothing: str) -> str:

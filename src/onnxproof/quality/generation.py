@@ -19,7 +19,7 @@ from onnxproof.quality.task import Plan, select_scores
 from onnxproof.tensors.arrays import Array, Floats
 
 # Prompts at once, and prompts of a batch without a changed token whose scores are held against the float64 truth.
-BATCH, EXAMINED = 16, 4
+BATCH, EXAMINED = 32, 4
 # Units in the last place of a score below which a difference is rounding, whatever the model.
 NOTABLE = 64.0
 # Scores that the float64 truth is asked about at once.

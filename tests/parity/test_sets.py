@@ -9,7 +9,7 @@ import torch
 import detectors
 import onnxproof
 from conftest import codes
-from onnxproof.parity.boxes import BoxNames, find_boxes, guess_layout, measure_overlaps, to_corners
+from onnxproof.parity.boxes import Boxes, BoxNames, find_boxes, guess_layout, match_boxes, measure_overlaps, to_corners
 from onnxproof.parity.sets import match_sets
 
 
@@ -126,3 +126,11 @@ def test_sides_of_another_form_are_not_matched():
     names = find_boxes(outputs, 1)
     assert match_sets(outputs, other, names) is None
     assert match_sets(outputs, outputs, names).judge([]).pairs == 3
+
+
+def test_a_sliver_that_moves_by_an_ulp_is_the_same_box():
+    corners = np.array([[0.1, 0.5, 0.9, 0.5 + 1e-7], [0.1, 0.7, 0.9, 0.7 + 1e-7]])
+    a = Boxes(corners, np.array([0.9, 0.8]), np.array([1, 1]))
+    b = Boxes(corners[::-1] + 2e-7, np.array([0.8, 0.9]), np.array([1, 1]))
+    assert match_boxes(a, b).tolist() == [1, 0]
+    assert match_boxes(a, Boxes(b.corners, b.scores, np.array([1, 2]))).tolist() == [-1, 0]

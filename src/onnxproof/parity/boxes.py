@@ -12,6 +12,8 @@ from onnxproof.tensors.arrays import Array, Arrays, Floats
 
 # Overlap from which two boxes with one label may be the same.
 SAME = 0.5
+# Share of the image within which corners are at the same place.
+NEAR = 1e-3
 # More boxes than this are a grid, whose order is fixed, and matching them would take minutes.
 MOST_BOXES = 1024
 # A label weighs more than any overlap; a score decides between boxes that overlap alike.
@@ -55,7 +57,9 @@ class BoxNames:
 
     def _read_image(self, corners: Floats, scores: Floats, labels: Array | None) -> Boxes:
         if scores.ndim == 2:  # one score for each class: the best of them decides
-            scores = scores[:, :-1] if self.background else scores
+            if self.background:
+                odds = np.exp(scores - scores.max(axis=1, keepdims=True, initial=-np.inf))
+                scores = (odds / odds.sum(axis=1, keepdims=True))[:, :-1]
             labels, scores = (
                 (scores.argmax(axis=1), scores.max(axis=1)) if len(scores) else (None, scores[:, :0].sum(axis=1))
             )
@@ -117,6 +121,9 @@ def match_boxes(a: Boxes, b: Boxes) -> NDArray[np.int64]:
     if not len(a.scores) or not len(b.scores):
         return partners
     overlap, alike = measure_overlaps(a.corners, b.corners), a.labels[:, None] == b.labels[None]
+    # A sliver of a box that moves by a rounding error overlaps no longer.
+    least = NEAR * max(float(np.abs(box.corners).max(initial=0.0)) for box in (a, b))
+    overlap = np.where(np.abs(a.corners[:, None] - b.corners[None]).max(axis=2) <= least, 1.0, overlap)
     apart = np.minimum(np.abs(a.scores[:, None] - b.scores[None]), 1.0)
     cost = np.nan_to_num(1.0 - overlap + LABEL_COST * ~alike + SCORE_COST * apart, nan=LABEL_COST + 2.0)
     rows, columns = linear_sum_assignment(cost)

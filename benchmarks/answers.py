@@ -374,4 +374,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import answers  # children find its classes by this name
+
+    answers.main()

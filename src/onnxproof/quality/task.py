@@ -80,7 +80,8 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     """The plan from the baseline's outputs on some rows and as many labels as are known."""
     if settings.task is not None and settings.task not in TASKS:
         raise InputError(f"--task {settings.task!r}: expected one of {', '.join(TASKS)}")
-    if labels.ndim == 3 and labels.shape[2] == 5 and settings.task in (None, "detection"):
+    boxed = labels.ndim == 3 and labels.shape[2] == 5
+    if settings.task == "detection" or (boxed and settings.task is None and find_boxes(outputs, None) is not None):
         return _boxes_plan(outputs, labels, settings)
     if (placed := _find_places(outputs, labels, settings)) is not None:
         return _places_plan(placed, outputs[placed], labels, settings)
@@ -112,11 +113,11 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
 def _boxes_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> Plan:
     """Sets of boxes; `labels`: rows of corners and class, with a class below zero where there is none."""
     names = find_boxes(outputs, None)
-    if names is None:
+    if names is None or labels.ndim != 3 or labels.shape[2] != 5:
         told = ", ".join(f"{name} {list(v.shape)} {v.dtype}" for name, v in outputs.items())
         raise InputError(
-            "the data have boxes, and no outputs of the model look like them: expected boxes (N, 4) or (batch, N, 4) with scores (and "
-            f"labels) for each; its outputs are {told}"
+            "--task detection: expected data with boxes (images, most, 4) and labels (images, most), and outputs with boxes (N, 4) or "
+            f"(batch, N, 4), scores (and labels) for each; the labels have the shape {list(labels.shape)} and the outputs are {told}"
         )
     columns = outputs[names.scores].shape[-1] if outputs[names.scores].ndim > outputs[names.boxes].ndim - 1 else 0
     highest = int(labels[..., 4].max(initial=-1))
@@ -129,19 +130,17 @@ def _boxes_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateS
 
 def _find_places(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str | None:
     """The output with scores, or class numbers, for every place that has a label; None where labels are of examples."""
-    if settings.task not in (None, "segmentation", "tokens") or labels.ndim < 2 or not _whole(labels):
+    asked = settings.task in ("segmentation", "tokens")
+    if labels.ndim < 2 or not _whole(labels) or not (asked or (settings.task is None and not settings.metrics)):
         return None
-    for name, array in outputs.items():
-        if settings.output not in (None, name):
-            continue
-        if array.dtype.kind == "f" and array.ndim == labels.ndim + 1 and labels.shape[1] > 1:
+    mine = {name: array for name, array in outputs.items() if settings.output in (None, name)}
+    if not asked and any(a.shape[1:] == labels.shape[1:] and a.dtype.kind == "f" for a in mine.values()):
+        return None  # a score for each label
+    for name, array in mine.items():
+        scores = array.dtype.kind == "f" and array.ndim == labels.ndim + 1
+        if scores and labels.shape[1] > 1 and (labels.ndim > 2 or array.shape[1] == labels.shape[1]):
             return name
-        if (
-            array.dtype.kind in "iu"
-            and array.ndim == labels.ndim
-            and array.shape[1:] == labels.shape[1:]
-            and labels.ndim > 2
-        ):
+        if array.dtype.kind in "iu" and array.shape[1:] == labels.shape[1:] and labels.ndim > 2:
             return name
     return None
 
@@ -152,7 +151,7 @@ def _places_plan(name: str, scores: Array, labels: Array, settings: EvaluateSett
     known = labels[~np.isin(labels, IGNORED)]
     axis = 1 if task == "segmentation" else scores.ndim - 1
     count = scores.shape[axis] if scale == "logit" else int(max(scores.max(), known.max(initial=0))) + 1
-    _refuse(known[(known < 0) | (known >= count)], Plan(task, name, scale, count, labels=tuple(range(count))))
+    _refuse(known[(known < 0) | (known >= count)].tolist(), Plan(task, name, scale, count, labels=tuple(range(count))))
     places = scores.shape[1:] if scale == "decision" else tuple(np.delete(scores.shape, (0, axis)).tolist())
     size = () if places == labels.shape[1:] else labels.shape[1:]
     if size and (task != "segmentation" or scale == "decision" or len(size) != 2):
@@ -398,7 +397,7 @@ def encode_places(labels: Array, plan: Plan) -> Array:
     """Labels of places as class numbers, one row for each example; −1 where they do not count."""
     flat = labels.reshape(len(labels), -1)
     codes = np.where(np.isin(flat, IGNORED), -1, flat).astype(np.int32)
-    _refuse(flat[(codes >= plan.columns) | (codes < -1)], plan)
+    _refuse(flat[(codes >= plan.columns) | (codes < -1)].tolist(), plan)
     return codes
 
 

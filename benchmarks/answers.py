@@ -24,7 +24,7 @@ IMAGES, SIDE = 24, 32
 Outputs = dict[str, torch.Tensor]
 HEAD = """# Answers that are not one tensor
 
-Made by `make answers`, one run: small configurations with random weights, labels made of the model's own answers with some of them changed.
+Made by `make answers`: small configurations with random weights, labels made of the model's own answers with some of them changed.
 `verify` holds every output against rounding, boxes as sets; `evaluate` runs data with labels, or prompts, through both sides.
 """
 

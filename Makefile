@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean answers
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -102,6 +102,11 @@ failures: setup
 
 evaluate: setup
 	$(BIN)/python -m benchmarks.evaluate
+
+# Sets, maps and texts: right exports, planted faults, a thousand generations. Twenty minutes.
+answers: setup
+	$(BIN)/python -m benchmarks.generations
+	$(BIN)/python -m benchmarks.answers
 
 # Broken files by the thousand: nothing that reads them may fail without a sentence of its own.
 fuzz: setup

@@ -11,7 +11,7 @@ from onnxproof.data.arrays import ArraySource
 from onnxproof.errors import FindingError
 from onnxproof.quality.accumulate import merge
 from onnxproof.quality.engine import Engine
-from onnxproof.quality.shardrun import ShardRun
+from onnxproof.quality.shardrun import RowRun
 from onnxproof.quality.shards import Piece, Work
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request
@@ -47,7 +47,7 @@ def opened(mlp, answer, **settings):
 
 def test_pieces_together_are_the_whole(mlp):
     engine, rows, plan = opened(mlp, lambda array: array)
-    whole = ShardRun(engine, plan, 0).run(rows.batches(0, 8), None, lambda n: None)
+    whole = RowRun(engine, plan, 0).run(rows.batches(0, 8), None, lambda n: None)
     work = Work(Request(evaluate=engine.settings), mlp.artifact, plan, False, "mark")
     told = []
     pieces = [work.run(engine, rows, Piece(i, *ends), told.append) for i, ends in enumerate([(0, 16), (16, 50)])]
@@ -63,7 +63,7 @@ def test_pieces_together_are_the_whole(mlp):
 
 def test_flips_are_named_scored_and_examined(mlp):
     engine, rows, plan = opened(mlp, lambda array: -array)
-    shard = ShardRun(engine, plan, 0).run(rows.batches(0, 8), None, lambda n: None)
+    shard = RowRun(engine, plan, 0).run(rows.batches(0, 8), None, lambda n: None)
     assert shard.flipped == len(shard.flips) == 50
     flip = shard.flips[9]
     scores = shard.columns["baseline"][9]
@@ -79,7 +79,7 @@ def test_flips_are_named_scored_and_examined(mlp):
 def test_scores_of_another_shape_are_a_finding(mlp):
     engine, rows, plan = opened(mlp, lambda array: array[:, :2])
     with pytest.raises(FindingError, match="the scores have different shapes") as error:
-        ShardRun(engine, plan, 0).run(rows.batches(0, 8), None, lambda n: None)
+        RowRun(engine, plan, 0).run(rows.batches(0, 8), None, lambda n: None)
     assert error.value.finding.code == "OX518"
 
 

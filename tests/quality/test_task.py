@@ -79,3 +79,26 @@ def test_nan_decides_for_nothing():
     plan = Plan("multiclass", "y", "logit", 3, ("a", "b", "c"), (0, 1, 2))
     scores = np.array([[1, 2, 3], [np.nan, 1, 2]], np.float32)
     assert decide(scores, plan).tolist() == [2, -1]
+
+
+def test_what_an_example_of_many_places_is_taken_for():
+    ids, labels = np.zeros((4, 6, 5), np.float32), np.ones((4, 6), np.int64)
+    assert make_plan({"y": ids}, labels, EvaluateSettings("none")).task == "tokens"
+    scores = np.zeros((4, 6), np.float32)
+    assert make_plan({"hidden": ids, "y": scores}, labels, EvaluateSettings("none")).task == "multilabel"
+    assert make_plan({"y": ids}, labels, EvaluateSettings("none", metrics=("a.py:f",))).task == "custom"
+    masks = np.zeros((4, 8, 8), np.int64)
+    plan = make_plan({"y": np.zeros((4, 3, 2, 2), np.float32)}, masks, EvaluateSettings("none"))
+    assert (plan.task, plan.size, plan.columns) == ("segmentation", (8, 8), 3)
+    assert make_plan({"y": masks}, masks, EvaluateSettings("none")).scale == "decision"
+    with pytest.raises(InputError, match="a label is 7"):
+        make_plan({"y": np.zeros((4, 3, 8, 8), np.float32)}, masks + 7, EvaluateSettings("none"))
+    with pytest.raises(InputError, match="--task detection: expected data with boxes"):
+        make_plan({"y": scores}, labels, EvaluateSettings("none", task="detection"))
+
+
+def test_vectors_with_a_name_are_embeddings():
+    vectors, kinds = np.random.default_rng(0).normal(size=(6, 8)).astype(np.float32), np.array([0, 0, 1, 1, 2, 2])
+    assert make_plan({"sentence_embedding": vectors}, kinds, EvaluateSettings("none")).task == "embedding"
+    assert make_plan({"logits": vectors}, kinds, EvaluateSettings("none")).task == "multiclass"
+    assert make_plan({"logits": vectors}, kinds, EvaluateSettings("none", task="embedding")).output == "logits"

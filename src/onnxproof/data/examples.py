@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from onnxproof.data.fields import IDS, LABELS, cast, choose_fields, find_field, select_inputs
+from onnxproof.data.fields import BOXES, IDS, LABELS, cast, choose_fields, find_field, select_inputs
 from onnxproof.data.opening import SUFFIXES, open_source
 from onnxproof.data.source import Source, Table
 from onnxproof.errors import InputError, list_names
@@ -25,7 +25,9 @@ class Examples:
         given = labels if self._file_labels is None else None
         self.labels = find_field(source.fields, given, LABELS, () if raw else inputs, "--labels")
         self.ids = find_field(source.fields, ids, IDS, inputs, "--ids")
-        roles = [name for name in (self.labels, self.ids) if name is not None]
+        self.boxes = None if raw or self.labels is None else find_field(source.fields, None, BOXES, inputs, "")
+        """The boxes that the labels are of."""
+        roles = [name for name in (self.labels, self.ids, self.boxes) if name is not None]
         self.columns = {name: kind for name, kind in source.fields.items() if name not in roles}
         """The fields that are neither labels nor ids."""
         self._inputs = {name: example for name, example in inputs.items() if example.ndim}
@@ -58,12 +60,16 @@ class Examples:
         """Every label."""
         if self._file_labels is not None:
             return self._file_labels
+        if self.boxes is not None and self.labels is not None:
+            return _join_boxes(self.source.column(self.boxes), self.source.column(self.labels))
         return self.source.column(self.labels) if self.labels is not None else None
 
     def labels_of(self, table: Table, at: int, count: int) -> Array:
         """The labels of a batch that begins with row `at`; NaN where there are none."""
         if self._file_labels is not None:
             return self._file_labels[at : at + count]
+        if self.boxes is not None and self.labels is not None:
+            return _join_boxes(table[self.boxes], table[self.labels])
         return table[self.labels] if self.labels is not None else np.full(count, np.nan)
 
     def raw(self, table: Table) -> Table:
@@ -77,6 +83,16 @@ class Examples:
     def take(self, places: Array) -> Table:
         """The inputs of the rows with these numbers (some, ascending)."""
         return self.to_inputs(self.raw(self.source.take(places)))
+
+
+def _join_boxes(boxes: Array, labels: Array) -> Array:
+    """Rows of four corners and a class for each image."""
+    if boxes.ndim != 3 or boxes.shape[2] != 4 or labels.shape != boxes.shape[:2]:
+        raise InputError(
+            f"boxes have the shape {list(boxes.shape)} and labels {list(labels.shape)}: expected (images, most, 4) with left, top, right and "
+            "bottom, and (images, most), with a label of -1 where an image has fewer"
+        )
+    return np.concatenate([boxes.astype(np.float64), labels[..., None].astype(np.float64)], axis=2)
 
 
 def _load_labels(given: str | None) -> Array | None:

@@ -12,6 +12,7 @@ from onnxproof.errors import InputError, list_names
 from onnxproof.tensors.arrays import Array, is_narrow_float
 
 LABELS = ("labels", "y", "label", "target")
+BOXES = ("boxes", "bboxes")
 IDS = ("id", "ids", "example_id", "row_id", "uuid")
 # Names of an array that nobody named: it is the first input.
 UNNAMED = ("X", "x", "data", "arr_0", "inputs")

@@ -54,6 +54,8 @@ HOPELESS = 50.0
 # Unless so few of the elements are: a step (of a rounding, a comparison) is far beyond until a sample takes it too.
 FEW = 0.002
 EXACT_ENOUGH = 1e-13
+# Times the farthest legal rounding that an element may be from the truth.
+FARTHEST = 4.0
 # Rounding of float64 itself, with room for long sums.
 DOUBLE_UNIT = 2.0**-50
 # Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples.
@@ -153,6 +155,16 @@ class Truth:
             return self._eager.run(nudge_inputs(inputs, seed))
         return None
 
+    def wide_samples(self, inputs: Arrays, truth: Outputs | None) -> Iterator[Outputs]:
+        """The truth, and roundings as far from it as allowances reach: what lies at a border may be on either side of it."""
+        if truth is not None:
+            yield truth
+        double = self._double if truth is not None else None
+        for seed in range(1, self.effort.samples[-1] + 1):
+            with suppress(Unavailable, Rejected):
+                sampled = None if double is None else double.sample(inputs, seed, unit=FARTHEST * double.unit)
+                yield sampled or self._eager.run(nudge_inputs(inputs, seed))
+
     def _attach_noise(self, c: Comparison, baseline: Outputs, candidate: Outputs, samples: _Samples) -> Comparison:
         if not c.same_form or not c.size or c.kind == "discrete":
             return c
@@ -185,6 +197,16 @@ class Truth:
             shown = bool(c.pattern.unexplained) or beyond
         self._shown[question] += shown
         return c
+
+    def leaves_open(self, c: Comparison) -> bool:
+        """Whether an output differs in a way that no rounding was found to explain."""
+        if not c.same_form:
+            return True
+        if not c.size or not self._suspicious(c):
+            return False
+        if c.kind == "discrete" or c.pattern.differing:
+            return (c.unexplained_mismatches if c.kind == "discrete" else c.pattern.unexplained) != 0
+        return c.noise is None or c.noise.unexplained is None or c.noise.unexplained > 1
 
     def _suspicious(self, c: Comparison) -> bool:
         if c.kind == "discrete":

@@ -28,6 +28,7 @@ from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
+from onnxproof.parity.boxes import find_boxes
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.conversion import find_faults
 from onnxproof.parity.declared import Meaning, declare_subject, list_originals, measure_cost
@@ -36,6 +37,7 @@ from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.ranking import Ranking, place_cost, tell_costs
 from onnxproof.parity.rollout import FreeRun, Sides, is_beyond, name_answers
+from onnxproof.parity.sets import match_sets
 from onnxproof.parity.truth import PLANNED, Effort, GraphInFloat64, Outputs, Truth
 from onnxproof.parity.work import PATIENCE, Work
 from onnxproof.proof.artifact import Artifact
@@ -361,6 +363,9 @@ class Verifier:
                 inputs, truth, baseline, candidate, comparisons, group, glance=glance, sample=sample
             ),
         )
+        comparisons = (
+            self._match_boxes(inputs, truth, baseline, candidate, comparisons, group) if not glance else comparisons
+        )
         self._memory.learn(elements)
         self._forwards += self.work.case(elements)
         if truth is not None and case.fair:
@@ -374,6 +379,37 @@ class Verifier:
         if self._original is not None and case.fair:
             comparisons = self._attach_cost(original, baseline if truth is None else truth, comparisons)
         return replace(result, status="compared", outputs=tuple(comparisons))
+
+    def _match_boxes(
+        self,
+        inputs: Inputs,
+        truth: Outputs | None,
+        baseline: Outputs,
+        candidate: Outputs,
+        comparisons: list[Comparison],
+        group: str,
+    ) -> list[Comparison]:
+        """Sets of boxes that differ in order, or in a box that rounding adds or takes away, are compared box by box."""
+        doubtful = {c.output for c in comparisons if self._truth.leaves_open(c)}
+        names = find_boxes(baseline, next((len(a) for a in inputs.values() if a.ndim), None)) if doubtful else None
+        alike = names is not None and doubtful & {*names.members}
+        matched = match_sets(baseline, candidate, names) if names is not None and alike else None
+        if matched is None:
+            return comparisons
+        match = matched.judge(self._truth.wide_samples(inputs, truth))
+        if match.unexplained or not match.pairs:
+            return comparisons
+        limits, (own, theirs) = self._settings.limits, matched.both(candidate)
+        aligned = [compare(name, own[name], theirs[name], atol=limits.atol, rtol=limits.rtol) for name in own]
+
+        def sample(seed: int, doubled: bool) -> Outputs | None:
+            answer = self._truth.sample(inputs, seed, doubled)
+            return None if answer is None else matched.align(answer)
+
+        known = None if truth is None else matched.align(truth)
+        judged, _ = self._truth.judge_case(inputs, known, own, theirs, aligned, f"{group} boxes", sample=sample)
+        boxes = {c.output: replace(c, matched=match) for c in judged}
+        return [boxes.get(c.output, c) for c in comparisons]
 
     def _time(self, stage: str, case: Case, seconds: dict[str, float], work: Callable[[], Any]) -> Any:
         self._listener.stage(case.name, stage)
@@ -414,7 +450,11 @@ class Verifier:
             return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
         if measured is None:
             return comparisons
-        return [replace(c, exactness=measured.get(c.output)) if c.same_form else c for c in comparisons]
+        # Boxes that were matched have an order of their own, which the evaluator's answer has not.
+        whole = [c.same_form and c.matched is None for c in comparisons]
+        return [
+            replace(c, exactness=measured.get(c.output)) if w else c for c, w in zip(comparisons, whole, strict=True)
+        ]
 
     def find_faults(self) -> Iterator[Finding]:
         """What went wrong in a conversion to a lower precision."""
@@ -571,7 +611,13 @@ def _count_elements(inputs: Arrays) -> int:
 def _mark_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:
     """Note another output of the module that this output of the artifact equals, where its own it does not."""
     value = candidate[c.output]
-    if not c.same_form or not c.size or value.dtype.kind not in "fiub" or _alike(value, baseline[c.output]):
+    if (
+        not c.same_form
+        or c.matched is not None
+        or not c.size
+        or value.dtype.kind not in "fiub"
+        or _alike(value, baseline[c.output])
+    ):
         return c
     twin = next((n for n, other in baseline.items() if n != c.output and _alike(value, other)), None)
     return replace(c, swapped_with=twin)

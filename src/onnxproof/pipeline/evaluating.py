@@ -18,6 +18,7 @@ from onnxproof.lints.refusal import explain_refusal
 from onnxproof.parity.comparison import classify_dtype
 from onnxproof.parity.declared import measure_cost
 from onnxproof.pipeline.events import Compared, Emit, Entered, Measured, Observed
+from onnxproof.pipeline.generating import generate
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
@@ -45,6 +46,9 @@ def run_evaluate(emit: Emit, request: Request, artifact: Artifact, *, stateful: 
     assert settings is not None  # the stage is wanted only then
     subject = shop.load(request)
     try:
+        if settings.task == "generate":
+            emit(Measured(settle(generate(request, subject, artifact))))
+            return
         engine = Engine(subject, artifact, request.verify.session, settings, stateful=stateful)
         placement = engine.session.placement()
         if placement is not None:
@@ -84,6 +88,10 @@ def _evaluate(request: Request, engine: Engine, stateful: bool, emit: Emit) -> N
         )
     preprocessing = _compare_preprocessing(engine, rows)
     plan = engine.plan(rows, rows.all_labels())
+    if not plan.by_row and (settings.metrics or settings.train_data):
+        raise InputError(f"--metric and --train-data are for one answer per example; the task is {plan.task}")
+    if plan.boxes is not None and not plan.boxes.batched:
+        request, engine.batch = replace(request, evaluate=replace(settings, batch_size=1)), 1
     scores, lost, shared = collect_scores(request, engine, rows, plan, stateful, emit)
     if any(s.scores is not None and contradicts(s.scores, plan) for n, s in scores.sides.items() if n == "baseline"):
         plan = replace(plan, scale="logit")  # the first rows looked like probabilities, later ones are none

@@ -22,8 +22,7 @@ from onnxproof.process.orders import Order
 from onnxproof.quality.accumulate import Scores, Shard, merge
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Batch, Rows
-from onnxproof.quality.shardrun import ShardRun
-from onnxproof.quality.shards import ATTEMPTS, Piece, Work
+from onnxproof.quality.shards import ATTEMPTS, Piece, Work, make_run
 from onnxproof.quality.task import Plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request
@@ -165,7 +164,7 @@ def _run_here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: 
         return
     batches: Iterator[Batch] = rows.batches(index * size, engine.batch)
     while True:
-        shard = ShardRun(engine, work.plan, index * size).run(batches, per_shard, progress.add)
+        shard = make_run(engine, work.plan, index * size).run(batches, per_shard, progress.add)
         if shard.rows:
             shard.save(work.file(index), work.mark)
             yield shard

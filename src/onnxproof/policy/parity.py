@@ -40,7 +40,22 @@ def _judge_output(c: Comparison, policy: Policy, baseline: str) -> Iterable[Rema
     if pattern is not None and pattern.finding.severity != "note":
         return [pattern]
     values = _judge_discrete(c, baseline) if c.kind == "discrete" else _judge_float(c, policy, baseline)
-    return [remark for remark in (pattern, values) if remark is not None]
+    return [remark for remark in (pattern, values, _judge_boxes(c, baseline)) if remark is not None]
+
+
+def _judge_boxes(c: Comparison, baseline: str) -> Remark | None:
+    """What is different about sets whose boxes agree."""
+    m = c.matched
+    if m is None:
+        return None
+    told = [
+        f"{m.moved} at other places" if m.moved else "",
+        f"{m.missing} only in {baseline} and {m.extra} only in onnxruntime, which rounding decides"
+        if m.missing + m.extra
+        else "",
+    ]
+    message = f"{c.output}: both sides have the same {m.pairs} boxes, {' and '.join(filter(None, told)) or 'in the same order'}"
+    return _remark("OX240", message, c, float(m.moved + m.missing + m.extra), to_plain(m))
 
 
 def _adapt_to_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[Remark]:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from onnxproof.errors import UserError, list_names
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.policy.data import judge_data
 from onnxproof.proof.codec import to_plain
-from onnxproof.proof.quality import Quality
+from onnxproof.proof.quality import FarExample, Quality
 from onnxproof.request.thresholds import QualityPolicy
 
-LOWER_IS_BETTER = frozenset({"log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
+LOWER_IS_BETTER = frozenset({"perplexity", "log_loss", "ece", "brier", "mae", "rmse", "relative_error"})
+
+# Metrics of which some loss is told without being asked.
+SHARES = ("accuracy", "hamming_accuracy", "miou", "token_accuracy", "map", "recall_at_1")
 
 
 def check_gates(policy: QualityPolicy, quality: Quality | None) -> None:
@@ -75,22 +78,29 @@ def _judge_scores(q: Quality, policy: QualityPolicy) -> Iterable[Finding]:
         f"the scores differ by up to {q.score_difference.max_abs:.3g}, which rounding does not explain: example {worst.id} by "
         f"{worst.difference:.3g}, {worst.times_rounding:.3g} times what rounding may do"
     )
+    message += _tell_step(worst)
     yield found("OX517", message, where=Where(output=q.output), evidence={"examples": to_plain(far)})
 
 
 def _judge_flips(q: Quality, baseline: str) -> Iterable[Finding]:
     unexplained, where = q.unexplained, Where(output=q.output)
     seen = sum(1 for f in q.flips if f.explained is not None)
-    changed = f"{q.flip_count} of {q.n} decisions changed"
+    changed = f"{q.flip_count} of {q.decisions or q.n} {'boxes' if q.task == 'detection' else 'decisions'} changed"
     if unexplained:
         worst = unexplained[0]
         more = f" of {seen} that were examined" if seen < q.flip_count else ""
-        margin = "unknown" if worst.margin is None else f"{worst.margin:.3g}"
+        margin = "" if worst.margin is None else f" (margin {worst.margin:.3g})"
+        nothing = "nothing" if q.task == "detection" else "nothing (NaN)"
+        place = "" if worst.place is None else f" at {_place(q, worst.place)}"
         message = (
-            f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id} is "
-            f"{_show_decision(worst.baseline)} in {baseline} and {_show_decision(worst.candidate)} in onnxruntime (margin {margin})"
+            f"{changed}, {len(unexplained)}{more} not by rounding: example {worst.id}{place} is "
+            f"{_show_decision(worst.baseline, nothing)} in {baseline} and {_show_decision(worst.candidate, nothing)} in onnxruntime{margin}"
         )
         evidence = {"flips": q.flip_count, "unexplained": len(unexplained), "examples": to_plain(unexplained[:5])}
+        shown = [one for one in q.score_difference.farthest if one.step is not None]
+        if shown:
+            message += _tell_step(shown[0])
+            evidence |= {"step": shown[0].step, "file": shown[0].file}
         yield found("OX502", message, where=where, evidence=evidence)
     elif q.flip_count:
         more = f" ({seen} of them were examined)" if seen < q.flip_count else ""
@@ -109,10 +119,19 @@ def _tell_priced_flips(q: Quality, precision: str) -> Iterable[Finding]:
     yield found("OX519", message, where=Where(output=q.output), evidence=evidence)
 
 
-def _show_decision(decision: Any) -> str:
+def _tell_step(far: FarExample) -> str:
+    shows = f"; the first step of example {far.id} that shows it is {far.step}, whose inputs are in {far.file}"
+    return shows if far.step is not None else ""
+
+
+def _place(q: Quality, place: Sequence[float]) -> str:
+    return f"step {place[0]:.0f}" if q.task == "generate" else str(list(place))
+
+
+def _show_decision(decision: Any, nothing: str) -> str:
     if isinstance(decision, list):
         return f"[{', '.join(map(str, decision))}]"
-    return "nothing (NaN)" if decision is None else str(decision)
+    return nothing if decision is None else str(decision)
 
 
 def _judge_gates(q: Quality, policy: QualityPolicy, baseline: str) -> Iterable[Finding]:
@@ -182,7 +201,7 @@ def _judge_drops(q: Quality, policy: QualityPolicy, baseline: str, default: Seve
         yield from _judge_drop(q, metric, allowed, "block", baseline)
     if not policy.max_drop:
         little = policy.default_drop
-        defaults = {"accuracy": little, "hamming_accuracy": little, "mae": little * q.baseline.get("mae", 0.0)}
+        defaults = {**dict.fromkeys(SHARES, little), "mae": little * q.baseline.get("mae", 0.0)}
         for metric in (metric for metric in defaults if _is_significant(q, metric)):
             yield from _judge_drop(q, metric, defaults[metric], default, baseline)
 

@@ -27,4 +27,4 @@ def _tell(one: Latent) -> Finding:
     )
     message = f"{one.op} ({piece}) by itself gives {one.got:.6g} where PyTorch gives {one.expected:.6g}, {on}; {how}"
     evidence = {name: value for name, value in asdict(one).items() if name != "where"}
-    return found("OX240", message, where=one.where, severity="review" if one.near else "note", evidence=evidence)
+    return found("OX250", message, where=one.where, severity="review" if one.near else "note", evidence=evidence)

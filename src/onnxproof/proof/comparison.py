@@ -72,11 +72,26 @@ class PrecisionCost:
 
 
 @dataclass(frozen=True)
+class SetMatch:
+    """How the boxes of two sides were matched, so that they are compared box by box."""
+
+    pairs: int
+    moved: int
+    """Pairs at other places."""
+    missing: int
+    """Boxes that only the baseline has."""
+    extra: int
+    """Boxes that only the candidate has."""
+    unexplained: int = 0
+    """Boxes on one side only that no legal rounding adds or takes away."""
+
+
+@dataclass(frozen=True)
 class Comparison:
     """All numbers about one output of one case."""
 
     PUBLISHED: ClassVar = ("noise_ratio",)
-    ADDED: ClassVar = ("cost",)
+    ADDED: ClassVar = ("cost", "matched")
 
     output: str
     kind: Kind
@@ -107,6 +122,8 @@ class Comparison:
     exactness: Exactness | None = None
     cost: PrecisionCost | None = None
     swapped_with: str | None = None
+    matched: SetMatch | None = None
+    """Where the output is of boxes whose order or number differs: the numbers above are of those that both sides have."""
 
     @property
     def same_form(self) -> bool:

@@ -60,6 +60,8 @@ class Confusion:
 class Flip:
     """A decision that changed."""
 
+    ADDED: ClassVar = ("place",)
+
     id: Any
     row: int
     label: Decision
@@ -74,6 +76,8 @@ class Flip:
     """What rounding may do to it."""
     explained: bool | None = None
     """Whether rounding explains it; None where it was not examined."""
+    place: tuple[Number, ...] | None = None
+    """Where in the example: a pixel, a token, a step, the corners of a box."""
 
 
 @dataclass(frozen=True)
@@ -149,10 +153,16 @@ class Unanswered(Sparse):
 class FarExample:
     """An example whose scores differ much, and how many times what rounding may do that is."""
 
+    ADDED: ClassVar = ("step", "file")
+
     row: int
     id: Any
     difference: float
     times_rounding: float | None = None
+    step: int | None = None
+    """Of a generation: the first step that rounding does not explain."""
+    file: str | None = None
+    """The inputs of that step."""
 
 
 @dataclass(frozen=True)
@@ -168,6 +178,8 @@ class ScoreDifference:
 class Quality:
     """What both sides answered for the examples of a data set."""
 
+    ADDED: ClassVar = ("decisions",)
+
     task: str = "custom"
     n: int = 0
     scale: str = "value"
@@ -182,6 +194,8 @@ class Quality:
     flip_count: int = 0
     """All flips; the list may hold fewer of very many."""
     flip_rate: Rate | None = None
+    decisions: int | None = None
+    """Decisions that could change, where an example has several: labelled places, boxes."""
     tests: Tests = Tests()
     thresholds: Thresholds | None = None
     calibration: Mapping[str, tuple[Bin, ...]] | None = None

@@ -155,7 +155,7 @@ def find_missing_answers(side: Side, plan: Plan) -> NDArray[np.bool_]:
 
 def choose_measurable(scores: Scores) -> Scores:
     """The examples that have a label and an answer on every side; metrics of both sides are about these."""
-    if scores.plan.task == "custom":
+    if scores.plan.task == "custom" or not scores.plan.by_row:
         return scores
     lost = find_missing_labels(scores)
     for side in scores.sides.values():

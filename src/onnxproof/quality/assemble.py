@@ -82,6 +82,7 @@ def assemble(
         flips=_list_flips(scores.flips),
         flip_count=scores.flipped,
         flip_rate=_measure_flip_rate(scores),
+        decisions=_count_decisions(scores),
         tests=_run_tests(answered, scores, settings.delta),
         thresholds=find_thresholds(answered, settings),
         calibration=measured.calibration,
@@ -120,7 +121,7 @@ def _list_farthest(scores: Scores) -> tuple[FarExample, ...]:
 
 def _count_unanswered(scores: Scores) -> Unanswered:
     """Examples without a usable answer: on each side, on both, and the first that only one side has."""
-    if scores.plan.task == "custom":
+    if scores.plan.task == "custom" or not scores.plan.by_row:
         return Unanswered()
     baseline, candidate = (find_missing_answers(scores.sides[side], scores.plan) for side in SIDES)
     if not baseline.any() and not candidate.any():
@@ -138,13 +139,19 @@ def _explain_nothing(scores: Scores, unlabelled: Any, unanswered: Unanswered, ba
 
 
 def _measure_flip_rate(scores: Scores) -> Rate | None:
-    if not scores.plan.classification:
+    if not scores.plan.classification and scores.plan.by_row:
         return None
-    return (
-        Rate(*bound_proportion(scores.flipped, scores.n))
-        if scores.flipped
-        else Rate(0.0, 0.0, bound_above(0, scores.n))
-    )
+    n = _count_decisions(scores) or scores.n
+    return Rate(*bound_proportion(scores.flipped, n)) if scores.flipped else Rate(0.0, 0.0, bound_above(0, n))
+
+
+def _count_decisions(scores: Scores) -> int | None:
+    """Labelled places, or boxes that either side has; None where an example is one decision."""
+    if scores.plan.by_row:
+        return None
+    if scores.plan.placed:
+        return int(scores.labels.sum())
+    return len(scores.columns["baseline_boxes"]) + scores.flipped
 
 
 def _run_tests(scores: Scores, every: Scores, delta: float) -> Tests:

@@ -150,7 +150,8 @@ class Engine:
 
     def plan(self, rows: Rows, labels: Array | None) -> Plan:
         """How scores and labels are read, from the first rows and all labels that are known."""
-        probe = next(rows.batches(0, self.batch), None)
+        # Boxes come for one image at a time, unless there is a batch of them.
+        probe = next(rows.batches(0, self.batch if rows.boxes is None else self.fixed or 1), None)
         if probe is None:
             raise InputError("--data has no rows")
         outputs = self.baseline(probe.inputs)

@@ -19,7 +19,7 @@ EXAMINED = 4
 # Units in the last place of an example's largest score below which a difference is rounding, whatever the model.
 NOTABLE = 64.0
 # Scores of one example up to which they are looked at.
-LARGEST_ROW = 100_000
+LARGEST_ROW = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from onnxproof.quality.accumulate import SIDES
 from onnxproof.quality.task import Plan, measure_margins, select_scores
 from onnxproof.tensors.arrays import Array, Arrays, Floats
 
+T = TypeVar("T")
 SAMPLES = 8
 # Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed.
 FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
@@ -48,7 +49,7 @@ def measure_margin(scores: Array, plan: Plan, decided: Array, other: Array) -> F
     wide = np.asarray(scores, np.float64)
     if plan.scale == "decision":
         return np.where(wide == decided, 1.0, -1.0)
-    if plan.task == "multiclass":
+    if plan.exclusive:
         rows = np.arange(len(wide))
         return np.asarray(wide[rows, decided] - wide[rows, other])
     distance = measure_margins(scores, plan)
@@ -57,10 +58,14 @@ def measure_margin(scores: Array, plan: Plan, decided: Array, other: Array) -> F
 
 
 class Explainer:
-    """Asks the float64 truth and its legal roundings about rows whose decision changed."""
+    """Asks the float64 truth and its legal roundings about rows whose decision changed, or about some places of them."""
 
-    def __init__(self, eager: EagerRunner, double: DoubleRunner | None, plan: Plan) -> None:
-        self._eager, self._double, self._plan = eager, double, plan
+    def __init__(
+        self, eager: EagerRunner, double: DoubleRunner | None, plan: Plan, places: Array | None = None
+    ) -> None:
+        self._eager, self._double, self._plan, self._places = eager, double, plan, places
+        self._known: dict[str, Any] | None = None
+        """What was answered, where all questions are about the same inputs."""
 
     def explain(self, inputs: Arrays, sides: Mapping[str, Array], decisions: Mapping[str, Array]) -> Explained:
         """Some rows: the inputs, kept scores and decisions of both sides."""
@@ -69,7 +74,7 @@ class Explainer:
         theirs = measure_margin(sides["candidate"], self._plan, b, c)
         lost = ((b == -1) | (c == -1)).reshape(len(b), -1).any(axis=1)
         truth = self._score_exactly(inputs)
-        samples = self._sample(inputs, doubled=truth is not None)
+        samples = self._samples(inputs, doubled=truth is not None)
         centre = own if truth is None else measure_margin(truth, self._plan, b, c)
         if self._plan.scale == "decision":
             legal = [centre, *(measure_margin(s, self._plan, c, b) * -1 for s in samples)]
@@ -83,7 +88,7 @@ class Explainer:
         allowed = allowance()
         baseline_error = np.abs(own - centre)
         if truth is not None and (baseline_error > INCREDIBLE * allowed).any():
-            centre, samples = own, self._sample(inputs, doubled=False)
+            centre, samples = own, self._samples(inputs, doubled=False)
             allowed = allowance()
         else:
             allowed = np.maximum(allowed, FARTHEST * baseline_error)
@@ -91,13 +96,37 @@ class Explainer:
             explained = (np.abs(theirs - centre) <= allowed) & ~lost
         return Explained(own, centre, allowed, explained)
 
+    def remember(self) -> Explainer:
+        """The same, for questions that are all about the same inputs."""
+        self._known = {}
+        return self
+
+    def at(self, places: Array) -> Explainer:
+        """The same, asked about some places only."""
+        other = Explainer(self._eager, self._double, self._plan, places)
+        other._known = self._known
+        return other
+
+    def _once(self, what: str, answer: Callable[[], T]) -> T:
+        if self._known is None:
+            return answer()
+        if what not in self._known:
+            self._known[what] = answer()
+        known: T = self._known[what]
+        return known
+
     def times_rounding(self, inputs: Arrays, sides: Mapping[str, Array]) -> float | None:
         """The candidate's distance from the truth in units of what legal rounding may do; None where that is not known."""
+        times = self.times_each(inputs, sides)
+        return None if times is None else float(times.max())
+
+    def times_each(self, inputs: Arrays, sides: Mapping[str, Array]) -> Floats | None:
+        """The same for every row of the sides."""
         own, theirs = (np.asarray(sides[side], np.float64).reshape(len(sides[side]), -1) for side in SIDES)
         for centre in (self._score_exactly(inputs), None):
             doubled = centre is not None
             middle = np.asarray(own if centre is None else centre, np.float64).reshape(own.shape)
-            samples = [np.asarray(s, np.float64).reshape(own.shape) for s in self._sample(inputs, doubled=doubled)]
+            samples = [np.asarray(s, np.float64).reshape(own.shape) for s in self._samples(inputs, doubled=doubled)]
             if not samples:
                 continue
             spread = np.array([np.abs(s - middle).max(axis=1) for s in samples])
@@ -108,7 +137,7 @@ class Explainer:
             allowed = np.maximum(allowed, FARTHEST * baseline_error)
             error = np.abs(theirs - middle).max(axis=1)
             times = error / np.maximum(allowed, np.finfo(np.float64).tiny)
-            return float(times.max()) if np.isfinite(times).all() else None
+            return times if np.isfinite(times).all() else None
         return None
 
     def _estimate_allowance(self, sides: Mapping[str, Array], spread: Array, count: int) -> Floats:
@@ -123,12 +152,20 @@ class Explainer:
         return np.asarray(np.maximum(floor, np.maximum(FARTHEST * np.abs(finite).max(axis=0), POOLED * pooled)))
 
     def _score_exactly(self, inputs: Arrays) -> Array | None:
+        scores = self._once("truth", lambda: self._ask(inputs))
+        return scores if scores is None or self._places is None else scores[self._places]
+
+    def _ask(self, inputs: Arrays) -> Array | None:
         if self._double is None:
             return None
         try:
             return select_scores(self._double.run(inputs)[self._plan.output], self._plan)
         except (Unavailable, KeyError):
             return None
+
+    def _samples(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
+        samples = self._once(f"samples {doubled}", lambda: self._sample(inputs, doubled=doubled))
+        return samples if self._places is None else [scores[self._places] for scores in samples]
 
     def _sample(self, inputs: Arrays, *, doubled: bool) -> list[Array]:
         made, double = [], self._double if doubled else None

@@ -137,6 +137,18 @@ class Bootstrap:
         counted = np.bincount(flat[keep], None if weights is None else weights[keep], self.blocks * width)
         return counted.reshape(self.blocks, width).astype(np.float64)
 
+    def add(self, rows: Array) -> Sums:
+        """Per block, the sums of what examples have: one row of numbers each."""
+        if self.assignment is None:
+            return rows.astype(np.float64)
+        added = np.zeros((self.blocks, rows.shape[1]))
+        np.add.at(added, self.assignment, rows)
+        return added
+
+    def weigh(self, n: int) -> Floats:
+        """How often every example counts, one row for each replicate."""
+        return self._draws[:, np.arange(n) if self.assignment is None else self.assignment]
+
     def totals(self, sums: Sums) -> Sums:
         """The sums of every replicate: one row each. Many columns are counts, which float32 holds."""
         if sums.shape[1] < 64:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
@@ -29,7 +30,7 @@ EXPLAINED_PER_SHARD = 512
 LISTED_PER_SHARD = 5000
 
 
-class ShardRun:
+class ShardRun(ABC):
     """The state of a shard under way."""
 
     def __init__(self, engine: Engine, plan: Plan, start: int) -> None:
@@ -40,7 +41,8 @@ class ShardRun:
         self._examined = 0
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._watch = Watch(hashed=engine.settings.train_data is not None)
-        self._graph = engine.graph_output(plan.output)
+        names = [plan.output] if plan.boxes is None else plan.boxes.members
+        self._graph = {name: engine.graph_output(name) for name in names}
         self._farthest = Farthest(engine.fixed)
         self._apart: dict[str, Any] = {}
         """Scores compared, the sum of their differences, the largest."""
@@ -55,12 +57,12 @@ class ShardRun:
             tell(batch.rows)
             began = time.perf_counter()
         columns = {name: np.concatenate(parts) for name, parts in self._kept.items()} | self._watch.columns()
-        facts = {
-            "inputs": self._watch.facts,
-            "farthest": self._farthest.examine(self._make_explainer),
-            "apart": self._apart,
-        }
+        facts = {"inputs": self._watch.facts, "farthest": self._examine(), "apart": self._apart}
         return Shard(self._start, rows, columns, self._flips[:LISTED_PER_SHARD], self._flipped, facts, self._seconds)
+
+    def _examine(self) -> Mapping[str, Any]:
+        """The examples that differ most, and whether rounding explains it."""
+        return self._farthest.examine(self._make_explainer)
 
     def _watch_inputs(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """What is noted about inputs is noted while they are read."""
@@ -77,16 +79,50 @@ class ShardRun:
         self._seconds[name_stage(role)] += time.perf_counter() - began
         return outputs
 
+    @abstractmethod
     def _take(self, batch: Batch) -> None:
-        plan, engine = self._plan, self._engine
-        raw = {
-            BASELINE: self._time(BASELINE, engine.baseline, batch.inputs)[plan.output],
-            CANDIDATE: self._time(CANDIDATE, engine.candidate, batch.inputs)[self._graph],
-        }
+        """Run a batch on both sides and keep what is needed of it."""
+
+    def _answer(self, batch: Batch) -> dict[str, dict[str, Array]]:
+        """What both sides answer, under the module's names."""
+        theirs = self._time(BASELINE, self._engine.baseline, batch.inputs)
+        ours = self._time(CANDIDATE, self._engine.candidate, batch.inputs)
+        return {BASELINE: theirs, CANDIDATE: {name: ours[graph] for name, graph in self._graph.items()}}
+
+    def _score(self, batch: Batch) -> dict[str, Array]:
+        """The scores of both sides."""
+        raw = {side: outputs[self._plan.output] for side, outputs in self._answer(batch).items()}
         ours, theirs = list(raw[CANDIDATE].shape), list(raw[BASELINE].shape)
         if ours != theirs:
-            shapes = f"{engine.subject.baseline} {theirs}, onnxruntime {ours}"
+            shapes = f"{self._engine.subject.baseline} {theirs}, onnxruntime {ours}"
             raise FindingError(found("OX518", f"the scores have different shapes: {shapes}"))
+        return raw
+
+    def _compare(self, kept: Mapping[str, Array]) -> Array:
+        with np.errstate(invalid="ignore", over="ignore"):
+            apart = np.abs(kept["candidate"].astype(np.float32) - kept["baseline"].astype(np.float32))
+        # One pass: a sum is finite only where all its terms are.
+        finite = apart if np.isfinite(apart.sum()) else apart[np.isfinite(apart)]
+        here = {"compared": finite.size, "total": float(finite.sum()), "worst": float(finite.max(initial=0.0))}
+        self._apart = merge_facts([self._apart, here])
+        return np.asarray(np.where(np.isfinite(apart), apart, 0.0) if finite is not apart else apart)
+
+    def _make_explainer(self, places: Array | None = None) -> Explainer:
+        return Explainer(self._engine.eager, self._engine.double, self._plan, places)
+
+    def _name_decision(self, decision: Any) -> Any:
+        """A decision in the user's words; null for none."""
+        names = self._plan.classes
+        if np.ndim(decision):
+            return None if (decision == UNKNOWN).any() else [names[i] for i in np.flatnonzero(decision)]
+        return names[int(decision)] if 0 <= int(decision) < len(names) else None
+
+
+class RowRun(ShardRun):
+    """One answer for each example."""
+
+    def _take(self, batch: Batch) -> None:
+        plan, engine, raw = self._plan, self._engine, self._score(batch)
         codes = encode(batch.labels, plan)
         self._keep("labels", codes)
         kept = {side: select_scores(value, plan) for side, value in raw.items()}
@@ -102,17 +138,9 @@ class ShardRun:
         if plan.classification:
             self._find_flips(batch, kept, codes)
         if batch.served is not None:
-            scores = select_scores(self._time(CANDIDATE, engine.candidate, batch.served)[self._graph], plan)
+            served = self._time(CANDIDATE, engine.candidate, batch.served)[self._graph[plan.output]]
+            scores = select_scores(served, plan)
             self._keep("served", decide(scores, plan) if plan.classification else scores)
-
-    def _compare(self, kept: Mapping[str, Array]) -> Array:
-        with np.errstate(invalid="ignore", over="ignore"):
-            apart = np.abs(kept["candidate"].astype(np.float32) - kept["baseline"].astype(np.float32))
-        # One pass: a sum is finite only where all its terms are.
-        finite = apart if np.isfinite(apart.sum()) else apart[np.isfinite(apart)]
-        here = {"compared": finite.size, "total": float(finite.sum()), "worst": float(finite.max(initial=0.0))}
-        self._apart = merge_facts([self._apart, here])
-        return np.asarray(np.where(np.isfinite(apart), apart, 0.0) if finite is not apart else apart)
 
     def _find_flips(self, batch: Batch, kept: Mapping[str, Array], codes: Array) -> None:
         decisions = {side: decide(scores, self._plan) for side, scores in kept.items()}
@@ -130,9 +158,6 @@ class ShardRun:
                 flip[f"{side}_score"] = _pick_score(kept[side][row], decisions[side][row])
             self._flips.append(flip | notes.get(row, {}))
 
-    def _make_explainer(self) -> Explainer:
-        return Explainer(self._engine.eager, self._engine.double, self._plan)
-
     def _explain(
         self, batch: Batch, kept: Mapping[str, Array], decisions: Mapping[str, Array], looked: Array
     ) -> dict[int, dict[str, Any]]:
@@ -142,13 +167,6 @@ class ShardRun:
         sides, decided = ({side: v[rows] for side, v in part.items()} for part in (kept, decisions))
         explained = self._make_explainer().explain(inputs, sides, decided)
         return {row: explained.of(place) for place, row in enumerate(rows.tolist())}
-
-    def _name_decision(self, decision: Any) -> Any:
-        """A decision in the user's words; null for none."""
-        names = self._plan.classes
-        if np.ndim(decision):
-            return None if (decision == UNKNOWN).any() else [names[i] for i in np.flatnonzero(decision)]
-        return names[int(decision)] if 0 <= int(decision) < len(names) else None
 
 
 def _pick_score(scores: Any, decision: Any) -> Any:

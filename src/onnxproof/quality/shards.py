@@ -9,9 +9,11 @@ from pathlib import Path
 from onnxproof.findings import Finding, found
 from onnxproof.proof.artifact import Artifact
 from onnxproof.quality.accumulate import Shard
+from onnxproof.quality.boxrun import BoxRun
 from onnxproof.quality.engine import Engine
+from onnxproof.quality.placerun import PlaceRun
 from onnxproof.quality.rows import Rows
-from onnxproof.quality.shardrun import ShardRun
+from onnxproof.quality.shardrun import RowRun, ShardRun
 from onnxproof.quality.task import Plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request
@@ -19,6 +21,12 @@ from onnxproof.subject.subject import Subject
 
 # Processes that may die on one piece before it is given up.
 ATTEMPTS = 3
+
+
+def make_run(engine: Engine, plan: Plan, start: int) -> ShardRun:
+    """What runs a shard, by what the answers are."""
+    kind = PlaceRun if plan.placed else BoxRun if plan.boxes is not None else RowRun
+    return kind(engine, plan, start)
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class Work:
     def run(self, engine: Engine, rows: Rows, piece: Piece, tell: Callable[[int], None]) -> Shard:
         """One piece of a source that can be read anywhere."""
         batches = rows.batches(piece.start, engine.batch, piece.stop)
-        return ShardRun(engine, self.plan, piece.start).run(batches, None, tell)
+        return make_run(engine, self.plan, piece.start).run(batches, None, tell)
 
     def file(self, index: int) -> Path:
         """Where a finished piece is kept."""

@@ -10,11 +10,14 @@ import numpy as np
 from scipy.special import expit, logit, softmax
 
 from onnxproof.errors import InputError, list_names
+from onnxproof.parity.boxes import BoxNames, find_boxes
 from onnxproof.request.evaluation import TASKS, EvaluateSettings
 from onnxproof.tensors.arrays import Array, Floats
 
 # A label that is missing, among several of an example.
 UNKNOWN = 255
+# Labels of places that do not count: by custom those of tokens, and those of pixels.
+IGNORED = (-100, -1, 255)
 # Columns of scores up to which all of them are kept; of more, only what accuracy, log-loss and calibration need.
 KEPT_COLUMNS = 256
 
@@ -38,6 +41,29 @@ class Plan:
     keep_scores: bool = True
     guessed: bool = False
     """Whether the order of the classes is that of the alphabet, because nobody gave it."""
+    axis: int = 1
+    """The axis of the classes, where an example has a decision for each of its places."""
+    window: tuple[int, int] | None = None
+    """Places along the first axis of them that are decisions, where not all are."""
+    size: tuple[int, ...] = ()
+    """To what maps of scores are resized, where the labels are larger."""
+    boxes: BoxNames | None = None
+    """The outputs that hold boxes."""
+
+    @property
+    def placed(self) -> bool:
+        """Whether an example has a decision for each of its places: pixels, tokens, steps."""
+        return self.task in ("segmentation", "tokens", "generate")
+
+    @property
+    def by_row(self) -> bool:
+        """Whether there is one answer for each example."""
+        return not self.placed and self.task != "detection"
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether a decision is for the class with the largest score."""
+        return self.task == "multiclass" or self.placed
 
     @property
     def classification(self) -> bool:
@@ -54,6 +80,11 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     """The plan from the baseline's outputs on some rows and as many labels as are known."""
     if settings.task is not None and settings.task not in TASKS:
         raise InputError(f"--task {settings.task!r}: expected one of {', '.join(TASKS)}")
+    boxed = labels.ndim == 3 and labels.shape[2] == 5
+    if settings.task == "detection" or (boxed and settings.task is None and find_boxes(outputs, None) is not None):
+        return _plan_boxes(outputs, labels, settings)
+    if (placed := _find_places(outputs, labels, settings)) is not None:
+        return _plan_places(placed, outputs[placed], labels, settings)
     labels = _drop_missing(labels)
     if not len(labels):
         raise InputError("no example of the data has a label: all of them are missing (NaN or empty)")
@@ -62,9 +93,10 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     if scores.dtype.kind in "iub":
         return _check_plan(_plan_decisions(name, scores, labels, settings), settings)
     columns = _to_matrix(scores).shape[1]
-    task = settings.task or infer_task(scores, labels)
+    apart = columns > 2 and labels.ndim == 1 and _is_embedding(name)
+    task = settings.task or ("embedding" if apart else infer_task(scores, labels))
     scale = _guess_scale(task, _to_matrix(scores))
-    if task in ("regression", "custom"):
+    if task in ("regression", "custom", "embedding"):
         return Plan(task, name, "value", columns)
     if task == "multilabel":
         if columns < 2 or labels.ndim < 2 or labels.shape[1] < 2:
@@ -76,6 +108,60 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
         return _check_plan(Plan(task, name, scale, columns, names, (0, 1), threshold=settings.threshold), settings)
     plan = Plan(task, name, scale, columns, threshold=settings.threshold, keep_scores=columns <= KEPT_COLUMNS)
     return _check_plan(_add_classes(plan, labels, settings), settings)
+
+
+def _plan_boxes(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> Plan:
+    """Sets of boxes; `labels`: rows of corners and class, with a class below zero where there is none."""
+    names = find_boxes(outputs, None)
+    if names is None or labels.ndim != 3 or labels.shape[2] != 5:
+        told = ", ".join(f"{name} {list(v.shape)} {v.dtype}" for name, v in outputs.items())
+        raise InputError(
+            "--task detection: expected data with boxes (images, most, 4) and labels (images, most), and outputs with boxes (N, 4) or "
+            f"(batch, N, 4), scores (and labels) for each; the labels have the shape {list(labels.shape)} and the outputs are {told}"
+        )
+    columns = outputs[names.scores].shape[-1] if outputs[names.scores].ndim > outputs[names.boxes].ndim - 1 else 0
+    highest = int(labels[..., 4].max(initial=-1))
+    # A class for nothing is the last one: labels that name it, or as many names as columns, say that there is none.
+    background = names.background and highest < columns - 1 and len(settings.classes) != columns
+    count = max(highest + 1, columns - background, len(settings.classes))
+    names = replace(names, background=background, layout=settings.box_layout or names.layout)
+    return Plan(
+        "detection", names.boxes, "value", 4, _name_classes(settings, range(count)), tuple(range(count)), boxes=names
+    )
+
+
+def _find_places(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str | None:
+    """The output with scores, or class numbers, for every place that has a label; None where labels are of examples."""
+    asked = settings.task in ("segmentation", "tokens")
+    if labels.ndim < 2 or not _whole(labels) or not (asked or (settings.task is None and not settings.metrics)):
+        return None
+    mine = {name: array for name, array in outputs.items() if settings.output in (None, name)}
+    if not asked and any(a.shape[1:] == labels.shape[1:] and a.dtype.kind == "f" for a in mine.values()):
+        return None  # a score for each label
+    for name, array in mine.items():
+        scores = array.dtype.kind == "f" and array.ndim == labels.ndim + 1
+        if scores and labels.shape[1] > 1 and (labels.ndim > 2 or array.shape[1] == labels.shape[1]):
+            return name
+        if array.dtype.kind in "iu" and array.shape[1:] == labels.shape[1:] and labels.ndim > 2:
+            return name
+    return None
+
+
+def _plan_places(name: str, scores: Array, labels: Array, settings: EvaluateSettings) -> Plan:
+    task = settings.task or ("segmentation" if labels.ndim > 2 else "tokens")
+    scale = "decision" if scores.dtype.kind in "iu" else "logit"
+    known = labels[~np.isin(labels, IGNORED)]
+    axis = 1 if task == "segmentation" else scores.ndim - 1
+    count = scores.shape[axis] if scale == "logit" else int(max(scores.max(), known.max(initial=0))) + 1
+    _refuse(known[(known < 0) | (known >= count)].tolist(), Plan(task, name, scale, count, labels=tuple(range(count))))
+    places = scores.shape[1:] if scale == "decision" else tuple(np.delete(scores.shape, (0, axis)).tolist())
+    size = () if places == labels.shape[1:] else labels.shape[1:]
+    if size and (task != "segmentation" or scale == "decision" or len(size) != 2):
+        raise InputError(
+            f"the output {name} has places {list(places)} for each example and the labels {list(size)}: expected as many"
+        )
+    classes = _name_classes(settings, range(count))
+    return Plan(task, name, scale, count, classes, tuple(range(count)), keep_scores=False, axis=axis, size=size)
 
 
 def _drop_missing(labels: Array) -> Array:
@@ -106,6 +192,9 @@ def infer_task(scores: Array, labels: Array) -> str:
 
 
 def _choose_output(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str:
+    vectors = [name for name, array in outputs.items() if array.ndim == 2 and array.dtype.kind == "f"]
+    if settings.task == "embedding" and settings.output is None and vectors:
+        return next((name for name in vectors if _is_embedding(name)), vectors[0])
     if settings.output is not None:
         if settings.output not in outputs:
             raise InputError(f"--output: the model has no output {settings.output!r}; it has {list_names(outputs)}")
@@ -124,6 +213,10 @@ def _choose_output(outputs: Mapping[str, Array], labels: Array, settings: Evalua
         f"no output of the model looks like scores for labels of shape {list(labels.shape)}; its outputs are {told}. "
         "Name one with --output, or give a custom metric with --metric file.py:function"
     )
+
+
+def _is_embedding(name: str) -> bool:
+    return any(word in name.lower() for word in ("embed", "pooler_output"))
 
 
 def _measure_misfit(scores: Array, labels: Array) -> int | None:
@@ -276,12 +369,38 @@ def _refuse(wrong: Sequence[Any] | Array, plan: Plan) -> None:
 
 def select_scores(raw: Array, plan: Plan) -> Array:
     """The scores that are kept of an output: one column for a binary task (towards the positive class), else all of them."""
+    if plan.placed:
+        return _select_places(raw, plan)
     matrix = _to_matrix(raw)
     if plan.task == "binary" and plan.scale != "decision":
         return _score_positive(matrix, plan)
     if plan.scale == "decision" or matrix.shape[1] == 1:
         return matrix[:, 0]
     return raw if plan.task == "custom" else matrix
+
+
+def _select_places(raw: Array, plan: Plan) -> Array:
+    """One row of scores (or one class number) for each place of each example."""
+    if plan.scale == "decision":
+        return raw.reshape(-1)
+    if plan.size:
+        import torch
+
+        # As those who train such models do it: smaller maps are made as large as the labels, between pixels' centres.
+        maps = torch.nn.functional.interpolate(torch.from_numpy(np.ascontiguousarray(raw)), plan.size, mode="bilinear")
+        raw = maps.numpy()
+    if plan.window is not None:
+        raw = raw[:, slice(*plan.window)]
+    last = np.moveaxis(raw, plan.axis, -1)
+    return last.reshape(-1, last.shape[-1])
+
+
+def encode_places(labels: Array, plan: Plan) -> Array:
+    """Labels of places as class numbers, one row for each example; −1 where they do not count."""
+    flat = labels.reshape(len(labels), -1)
+    codes = np.where(np.isin(flat, IGNORED), -1, flat).astype(np.int32)
+    _refuse(flat[(codes >= plan.columns) | (codes < -1)].tolist(), plan)
+    return codes
 
 
 def _score_positive(matrix: Array, plan: Plan) -> Array:
@@ -299,7 +418,7 @@ def decide(scores: Array, plan: Plan) -> Array:
     """Decisions of kept scores: class numbers, or a matrix of 0 and 1; NaN decides for nothing (−1)."""
     if plan.scale == "decision":
         return scores.astype(np.int32)
-    if plan.task == "multiclass":
+    if plan.exclusive:
         lost = np.isnan(scores).any(axis=1)
         return np.where(lost, -1, np.argmax(scores, axis=1)).astype(np.int32)
     distance = measure_margins(scores, plan)

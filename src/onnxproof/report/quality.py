@@ -15,9 +15,24 @@ LEADING = {
     "imbalanced": ("recall", "precision", "pr_auc", "f1", "roc_auc", "accuracy"),
     "multiclass": ("accuracy", "f1", "recall", "precision", "log_loss", "ece"),
     "multilabel": ("hamming_accuracy", "accuracy", "f1", "recall", "precision", "pr_auc"),
+    "segmentation": ("miou", "pixel_accuracy"),
+    "tokens": ("f1", "token_accuracy"),
+    "detection": ("map", "map_50", "map_75"),
+    "embedding": ("recall_at_1", "recall_at_5", "mean_reciprocal_rank", "cosine", "same_neighbour"),
+    "generate": ("perplexity", "exact_match", "prefix"),
     "regression": ("mae", "rmse", "r2", "relative_error"),
 }
-NAMES = {"roc_auc": "ROC-AUC", "pr_auc": "PR-AUC", "f1": "F1", "ece": "ECE", "mae": "MAE", "rmse": "RMSE", "r2": "R²"}
+NAMES = {
+    "roc_auc": "ROC-AUC",
+    "pr_auc": "PR-AUC",
+    "f1": "F1",
+    "ece": "ECE",
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "r2": "R²",
+    "miou": "mIoU",
+}
+NAMES |= {"map": "mAP", "map_50": "mAP@50", "map_75": "mAP@75"}
 
 
 def tell_headline(q: Quality, cause: str = "rounding") -> str:
@@ -42,10 +57,17 @@ def _tell_examples(q: Quality) -> str:
 
 
 def _tell_task(q: Quality) -> str:
-    classes = f", {len(q.classes)} classes" if q.task in ("multiclass", "multilabel") else ""
+    classes = (
+        f", {len(q.classes)} classes"
+        if q.task not in ("binary", "regression", "custom", "generate") and q.classes
+        else ""
+    )
     positive = f", positive is {q.positive}" if q.positive is not None else ""
     where = {"processes": f", {q.workers} processes", "ray": ", on Ray"}.get(q.where, "")
-    return f"{_tell_examples(q)}: {q.task}{classes}{positive}; {q.output} holds {_name_scale(q)}{where}"
+    decisions = (
+        f" with {q.decisions:,} {'boxes' if q.task == 'detection' else 'decisions'}" if q.decisions is not None else ""
+    )
+    return f"{_tell_examples(q)}{decisions}: {q.task}{classes}{positive}; {q.output} holds {_name_scale(q)}{where}"
 
 
 def _name_scale(q: Quality) -> str:
@@ -118,9 +140,7 @@ def _tell_changed(q: Quality) -> list[str]:
     if q.flip_rate is None:
         return [f"  scores differ by up to {q.score_difference.max_abs:.3g}"]
     if not q.flip_count:
-        text = (
-            f"no decision changed; zero flips in {q.n:,} examples bound the rate at {_show_percent(q.flip_rate.high)}"
-        )
+        text = f"no decision changed; zero flips in {q.decisions or q.n:,} {'examples' if q.decisions is None else 'decisions'} bound the rate at {_show_percent(q.flip_rate.high)}"
     else:
         wrong, unknown = len(q.unexplained), sum(1 for f in q.flips if f.explained is None)
         rest = f", {unknown} not examined" if unknown else ""

@@ -9,7 +9,21 @@ from onnxproof.request.option import Expected, option
 from onnxproof.request.reading import each, flag, number, one_of, text, texts, whole, words
 from onnxproof.request.specs import Part
 
-TASKS = ("binary", "multiclass", "multilabel", "regression", "custom")
+TASKS = (
+    *(
+        "binary",
+        "multiclass",
+        "multilabel",
+        "regression",
+        "segmentation",
+        "tokens",
+        "detection",
+        "embedding",
+        "generate",
+    ),
+    "custom",
+)
+LAYOUTS = ("xyxy", "xywh", "cxcywh")
 GOAL_METRICS = ("recall", "precision", "f1", "accuracy", "specificity")
 
 
@@ -70,9 +84,11 @@ class EvaluateSettings:
     """The column with the labels, or a file that holds them; None to look for the usual names."""
     ids: str | None = option(None, "The field with the examples' ids.", text)
     train_data: str | None = option(None, "What the model was trained on: looks for leakage, overfitting, shift.", text)
-    task: str | None = option(
-        None, "binary, multiclass, multilabel, regression or custom. Default: inferred.", one_of(*TASKS)
+    task: str | None = option(None, f"{', '.join(TASKS[:-1])} or custom. Default: inferred.", one_of(*TASKS))
+    box_layout: str | None = option(
+        None, "How the model writes boxes: xyxy, xywh or cxcywh. Default: guessed.", one_of(*LAYOUTS)
     )
+    tokens: int = option(64, "Tokens to generate for each prompt.", whole(1), metavar="INTEGER", told=True)
     output: str | None = option(None, "The output with the scores.", text)
     """The output that holds the scores; None for the first one that fits the labels."""
     classes: tuple[str, ...] = option((), "Names in the order of the scores: ok,fraud.", words)

@@ -66,8 +66,8 @@ def _assign_cells(labels: Array, decisions: Array, plan: Plan) -> tuple[Array, A
 
 def _measure_classes(measured: Measured, side: str, counts: Resampled, plan: Plan) -> None:
     right, decided, support = np.split(counts.whole[side][0].astype(int), 3)
-    rates = _measure_rates(right, decided, support)
-    f1 = _measure_rates(*np.split(counts.replicates[side], 3, axis=1))["f1"]
+    rates = compute_rates(right, decided, support)
+    f1 = compute_rates(*np.split(counts.replicates[side], 3, axis=1))["f1"]
     for k, name in enumerate(plan.classes):
         entry = measured.per_class.setdefault(name, {"support": int(support[k])})
         entry[side] = {rate: float(values[k]) for rate, values in rates.items()}
@@ -80,7 +80,8 @@ def _measure_classes(measured: Measured, side: str, counts: Resampled, plan: Pla
         measured.proportion(side, "recall", right[p], support[p])
 
 
-def _measure_rates(right: Array, decided: Array, support: Array) -> dict[str, Array]:
+def compute_rates(right: Array, decided: Array, support: Array) -> dict[str, Array]:
+    """Precision, recall and F1 of each class."""
     return {
         "precision": right / np.maximum(decided, 1),
         "recall": right / np.maximum(support, 1),
@@ -105,7 +106,7 @@ def average_classes(rate: str, average: str, plan: Plan) -> Statistic:
         right, decided, support = np.split(sums, 3, axis=1)
         if average == "micro":
             right, decided, support = (part.sum(axis=1, keepdims=True) for part in (right, decided, support))
-        values = _measure_rates(right, decided, support)[rate]
+        values = compute_rates(right, decided, support)[rate]
         weights = {
             "micro": np.ones_like(right),
             # A class that is only ever wrongly decided for counts.

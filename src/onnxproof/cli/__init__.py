@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
+from contextlib import suppress
 
 from onnxproof.cli import proving, reading, repository  # noqa: F401  # they add their commands to the application
 from onnxproof.cli.commands import app
@@ -17,6 +19,9 @@ def main() -> None:
     """Run, and turn errors into messages and exit codes: 1 for REVIEW and BLOCK, 2 for wrong usage and our own bugs."""
     from onnxproof.errors import UserError
 
+    with suppress(ValueError):  # not in the main thread, where nobody is asked
+        # As an exit and not at once: children and temporary files go with it.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     try:
         app(add_address(sys.argv[1:]))
     except UserError as error:

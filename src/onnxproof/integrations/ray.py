@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from onnxproof.data.arrays import ArraySource
 from onnxproof.data.opening import open_source
 from onnxproof.data.source import Source, count_rows
-from onnxproof.errors import FindingError, InputError, UserError
+from onnxproof.errors import FindingError, InputError, NotWritten, UserError, first_line
 from onnxproof.findings import Finding
 from onnxproof.quality.accumulate import Shard
 from onnxproof.quality.engine import Engine
@@ -74,7 +75,7 @@ def _connected(address: str) -> Any:
             include_dashboard=False if address == "local" else None,
         )
     except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"--ray {address}: no cluster answers there: {str(error).splitlines()[0][:200]}") from error
+        raise InputError(f"--ray {address}: no cluster answers there: {first_line(error, 200)}") from error
     return ray
 
 
@@ -103,10 +104,11 @@ def _next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[int], N
         cause = error.cause if isinstance(error.cause, Exception) else error
         raise cause from error
     except ray.exceptions.RayError as error:
-        raise UserError(f"--ray: shard {index} was lost {RETRIES} times: {str(error).splitlines()[0][:200]}") from error
+        raise UserError(f"--ray: shard {index} was lost {RETRIES} times: {first_line(error, 200)}") from error
     if isinstance(shard, Finding):
         raise FindingError(shard)
-    shard.save(work.file(index), work.mark)
+    with suppress(NotWritten):  # it is here: only who goes on later has to run it again
+        shard.save(work.file(index), work.mark)
     tell(shard.rows)
     return shard
 

@@ -42,9 +42,14 @@ def test_on_a_full_disk_the_old_file_stays_and_no_half_is_left(before, tmp_path,
 def test_a_writer_that_fails_leaves_what_was_there(tmp_path):
     place = tmp_path / "x"
     place.write_text("old")
-    with pytest.raises(ValueError, match="half-way"), replacing(place) as half:
-        half.write_text("ne")
-        raise ValueError("half-way")
+
+    def write_half():
+        with replacing(place) as half:
+            half.write_text("ne")
+            raise ValueError("half-way")
+
+    with pytest.raises(ValueError, match="half-way"):
+        write_half()
     assert place.read_text() == "old"
     assert list_files(tmp_path) == ["x"]
 

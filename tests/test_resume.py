@@ -12,11 +12,11 @@ import pytest
 import torch
 from benchmarks.reliability.kills import list_leavings, normalise
 from benchmarks.reliability.subjects import write_subjects
-from test_supervision import wait_for
 
 import onnxproof
 from onnxproof import system
 from onnxproof.files import JOURNAL
+from test_supervision import wait_for
 
 FLAGS = ("--batch-sizes", "2,3,5", "--budget", "5s")
 

@@ -38,15 +38,16 @@ def scaled():
 
 
 def write_subjects(folder: Path, rows: int = 1000) -> None:
-    """A module, a file that is not what another module means, and labelled data."""
+    """Modules, a right and a wrong file, and labelled data."""
     (folder / "m.py").write_text(MODULE)
-    write_wrong(folder / "wrong.onnx")
+    write_scaling(folder / "right.onnx", 2.0)
+    write_scaling(folder / "wrong.onnx", 2.5)
     generator = np.random.default_rng(0)
-    np.savez(folder / "d.npz", x=generator.normal(size=(rows, 4)).astype(np.float32), y=generator.integers(0, 3, rows))
+    np.savez(folder / "d.npz", x=generator.normal(size=(rows, 3)).astype(np.float32), y=generator.integers(0, 3, rows))
 
 
-def write_wrong(file: Path, factor: float = 2.5) -> None:
-    """A file that multiplies by something else than two."""
+def write_scaling(file: Path, factor: float) -> None:
+    """A file that multiplies by a number."""
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3]) for name in ("x", "output")]
     weight = numpy_helper.from_array(np.array([factor], np.float32), "w")
     graph = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["output"])], "g", ends[:1], ends[1:], [weight])

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision power power-sample counterexamples blame failures latency evaluate fuzz faults report screenshots reference docs clean
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -102,6 +102,11 @@ evaluate: setup
 # Broken files by the thousand: nothing that reads them may fail without a sentence of its own.
 fuzz: setup
 	$(BIN)/python -m benchmarks.fuzz $(or $(MUTANTS),2000)
+	$(BIN)/python -m benchmarks.mutants $(or $(MUTANTS),2000)
+
+# Kills, full disks, hostile forwards, changed files, load: two hours. Parts by hand: `python -m benchmarks.reliability kills 40 7`.
+faults: setup
+	PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.reliability
 
 # The documentation as a site, in site/.
 .venv-docs/.installed:

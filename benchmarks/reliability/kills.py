@@ -283,6 +283,8 @@ class Undisturbed:
     proof: Any
     code: int
     seconds: float
+    stages: tuple[tuple[str, float], ...]
+    """Its stages, and how long each took."""
 
 
 def run_undisturbed(scenario: str, folder: Path) -> Undisturbed:
@@ -294,22 +296,54 @@ def run_undisturbed(scenario: str, folder: Path) -> Undisturbed:
     proof = read_proof(folder)
     if code not in (0, 1) or proof is None:
         raise RuntimeError(f"{scenario}: exit {code}: {(folder / 'stderr').read_text()[-2000:]}")
-    return Undisturbed(proof, code, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    stages = list_stages(folder)
+    return Undisturbed(proof, code, seconds, (("start", (seconds - sum(s for _, s in stages)) / 2), *stages))
+
+
+def list_stages(folder: Path) -> list[tuple[str, float]]:
+    """The stages that a journal tells of, and how long each took."""
+    import msgspec
+
+    stages, name = [], ""
+    for kind, body, _ in read_records((folder / "onnxproof-out" / JOURNAL).read_bytes()):
+        if kind == BEGUN:
+            name = msgspec.msgpack.decode(body)[0]
+        elif kind == ENDED:
+            stages.append((name, msgspec.msgpack.decode(body)))
+    return stages
+
+
+def wait_for_stage(pid: int, folder: Path, stage: str) -> None:
+    """Until a run is in a stage, or has ended."""
+    while stage != "start" and not _is_over(pid) and stage not in _begun(folder):
+        time.sleep(0.01)
+
+
+def _is_over(pid: int) -> bool:
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _begun(folder: Path) -> list[str]:
+    import msgspec
+
+    try:
+        data = (folder / "onnxproof-out" / JOURNAL).read_bytes()
+    except OSError:
+        return []
+    return [msgspec.msgpack.decode(body)[0] for kind, body, _ in read_records(data) if kind == BEGUN]
 
 
 def disturb(scenario: str, fault: str, undisturbed: Undisturbed, folder: Path, generator: random.Random) -> Trial:
     """One run, ended or hurt at a random moment, then resumed."""
     write_subjects(folder)
     plain, (whom, number) = scenario in PLAIN, FAULTS[fault]
-    moment = generator.uniform(0.02, 1.0) * undisturbed.seconds
+    wanted, lasts = generator.choice(undisturbed.stages)
     pid = start(folder, SCENARIOS[scenario], plain=plain)
-    time.sleep(moment)
+    wait_for_stage(pid, folder, wanted)
+    time.sleep(generator.uniform(0, 1) * lasts)
     victim, patience = choose(pid, whom, generator), time.monotonic() + undisturbed.seconds
-    while (
-        victim is None
-        and time.monotonic() < patience
-        and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
-    ):
+    while victim is None and time.monotonic() < patience and not _is_over(pid):
         time.sleep(0.02)
         victim = choose(pid, whom, generator)
     stage = find_stage(folder)
@@ -344,7 +378,7 @@ def run_trials(count: int, seed: int, scenarios: list[str], keep: Path | None = 
     base = Path(tempfile.mkdtemp(prefix="kills-"))
     try:
         calm = {}
-        for name in scenarios:
+        for name in dict.fromkeys(scenarios):
             (base / name).mkdir()
             calm[name] = run_undisturbed(name, base / name)
             print(f"{name}: {calm[name].seconds:.1f} s undisturbed", flush=True)

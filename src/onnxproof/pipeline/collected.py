@@ -63,6 +63,8 @@ class Collected:
     """The account of the cases so far."""
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each stage took."""
+    _alike: dict[tuple[str, str], list[Finding]] = field(default_factory=dict)
+    """Findings by what they say."""
     journal: Journal = field(default_factory=Journal)
     """Where what comes in is written down."""
 
@@ -147,7 +149,13 @@ class Collected:
 
     def observe(self, finding: Finding) -> None:
         """A finding, once."""
-        if finding not in self.known.findings:
+        if not self._alike:
+            for one in self.known.findings:
+                self._alike.setdefault((one.code, one.message), []).append(one)
+        # Only those that say the same are compared: there may be thousands.
+        alike = self._alike.setdefault((finding.code, finding.message), [])
+        if finding not in alike:
+            alike.append(finding)
             self.known = replace(self.known, findings=(*self.known.findings, finding))
 
     def _enter(self, stage: str, case: str | None) -> None:

@@ -45,6 +45,11 @@ def run(folder, cwd, words, environment):
     return done.stdout, json.dumps(proof)
 
 
+def list_words(summary):
+    """The lines that tell no times, and not in how many processes it was done."""
+    return [line.removesuffix(", 2 processes") for line in summary.splitlines() if " s" not in line]
+
+
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "wrong" else pytest.mark.slow) for n in COMMANDS])
 def test_the_same_command_gives_the_same_proof(name, tmp_path):
     write_subjects(tmp_path)
@@ -55,6 +60,4 @@ def test_the_same_command_gives_the_same_proof(name, tmp_path):
         file.unlink()
     away = run(tmp_path, tmp_path / "away", (*COMMANDS[name], *workers), ELSEWHERE)
     assert away[1] == here[1]
-    assert [line for line in away[0].splitlines() if " s" not in line] == [
-        line for line in here[0].splitlines() if " s" not in line
-    ]
+    assert list_words(away[0]) == list_words(here[0])

@@ -27,6 +27,8 @@ except ImportError:
 
 # Elsewhere system libraries may not survive a fork: every child is started anew.
 FORKS = sys.platform == "linux"
+# Whether children can be given open files and be waited for by them; where they cannot, all work is done in one process.
+SUPERVISES = os.name == "posix"
 PROC = Path("/proc")
 # Where Windows locks a file: behind all that is ever written, since what is locked cannot be read.
 BEHIND = 1 << 40

@@ -97,13 +97,15 @@ def test_a_stage_that_goes_on_keeps_what_it_had_and_later_ones_are_forgotten(tmp
     assert recalled(journal, "locate") == ([], False)
 
 
-def test_a_stage_in_which_somebody_died_is_not_whole(tmp_path):
+def test_a_stage_in_which_somebody_died_is_not_whole_and_goes_on_from_there(tmp_path):
     journal = opened(tmp_path, resume=False)
     journal.begin("verify", goes_on=True)
+    journal.hear(note("before"))
     journal.note_death()
+    journal.hear(note("after"))
     journal.end(1.0)
     journal.close()
-    assert recalled(opened(tmp_path), "verify") == ([], False)
+    assert recalled(opened(tmp_path), "verify") == (["before"], False)
 
 
 def test_a_folder_is_one_runs_at_a_time(tmp_path, monkeypatch):

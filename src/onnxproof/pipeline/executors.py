@@ -17,6 +17,7 @@ from onnxproof.pipeline.stages import Run, Stage
 from onnxproof.process.orders import Order
 from onnxproof.process.supervisor import Child, End, InternalError, prepare, supervise
 from onnxproof.request.request import Request
+from onnxproof.system import SUPERVISES
 
 # Seconds that a child has in any case until it comes to its first case: a limit for cases says nothing about imports and weights.
 SETTING_UP = 60.0
@@ -153,6 +154,8 @@ def run_here(run: Run, work: Work) -> None:
 
 def run_in_children(run: Run, work: Work) -> None:
     """All work in supervised children."""
+    if not SUPERVISES:
+        raise NotPortable("this system cannot supervise children")
     with fork_children(run.request) as scratch, tempfile.TemporaryDirectory(dir=scratch) as folder:
         # The server imports while the module is written.
         request = _portable(run.request, Path(folder))

@@ -74,7 +74,8 @@ class Past:
             self.stages[name] = Heard(known)
         elif self.stages:
             stage = self.stages[next(reversed(self.stages))]
-            if kind == HEARD:
+            # What comes after a death was answered without what was lost in it.
+            if kind == HEARD and not stage.died:
                 stage.events.append(body)
             elif kind == DIED:
                 stage.died = True

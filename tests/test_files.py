@@ -10,7 +10,7 @@ import pytest
 
 from onnxproof import files
 from onnxproof.errors import NotWritten
-from onnxproof.files import hold, make_scratch, replacing, replacing_together, sweep, write_file
+from onnxproof.files import hold, make_scratch, replacing, sweep, write_file
 
 
 def list_files(folder):
@@ -71,12 +71,12 @@ def test_a_folder_in_its_place_is_told(tmp_path):
 def test_a_file_and_what_belongs_to_it_come_together(tmp_path, monkeypatch):
     place = tmp_path / "model.onnx"
     place.write_text("old")
-    with replacing_together(place) as half:
+    with replacing(place) as half:
         half.write_text("new")
         half.with_name("model.onnx.data").write_text("weights")
     assert list_files(tmp_path) == ["model.onnx", "model.onnx.data"]
     monkeypatch.setattr(files, "sync", full)
-    with pytest.raises(NotWritten), replacing_together(place) as half:
+    with pytest.raises(NotWritten), replacing(place) as half:
         half.write_text("newer")
     assert list_files(tmp_path) == ["model.onnx", "model.onnx.data"]
     assert place.read_text() == "new"

@@ -31,7 +31,8 @@ TIDYING = 3.0
 def replacing(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
     """A file to write to, which then takes the place of `path`; where that fails, nothing has changed but that `NotWritten` is raised.
 
-    What is not `lasting` survives the death of this process, but not the machine's.
+    What is written beside it comes along, and before it: a file that is to bring others is not there meanwhile. What is not
+    `lasting` survives the death of this process, but not the machine's.
     """
     try:
         # A link stays one; a device or a pipe takes what comes, and nothing may take its place.
@@ -40,13 +41,17 @@ def replacing(path: str | Path, *, lasting: bool = True) -> Iterator[Path]:
             yield place
             return
         place.parent.mkdir(parents=True, exist_ok=True)
-        half = place.with_name(f".{token_hex(6)}{PARTIAL}")
+        making = place.with_name(f".{token_hex(6)}{PARTIAL}")
+        making.mkdir()
         try:
-            yield half
-            settle(half, place, lasting=lasting)
+            yield making / place.name
+            others = [file for file in making.iterdir() if file.name != place.name]
+            if others:
+                place.unlink(missing_ok=True)
+            for file in (*others, making / place.name):
+                settle(file, place.with_name(file.name), lasting=lasting)
         finally:
-            with suppress(OSError):
-                half.unlink(missing_ok=True)
+            shutil.rmtree(making, ignore_errors=True)
     except OSError as error:
         raise NotWritten(f"{path} cannot be written: {error.strerror or error}") from error
 
@@ -62,10 +67,10 @@ def settle(half: Path, place: Path, *, lasting: bool = True) -> None:
         sync(place.parent)
 
 
-def write_file(path: str | Path, content: str | bytes, *, lasting: bool = True) -> None:
+def write_file(path: str | Path, content: str | bytes) -> None:
     """Write a file; text as UTF-8, and what has no place in that as question marks."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    with replacing(path, lasting=lasting) as half:
+    with replacing(path) as half:
         half.write_bytes(data)
 
 
@@ -141,24 +146,3 @@ def sweep(folder: Path) -> None:
         for half in folder.rglob(f".*{PARTIAL}"):
             with suppress(OSError):
                 shutil.rmtree(half) if half.is_dir() else half.unlink()
-
-
-@contextmanager
-def replacing_together(path: Path) -> Iterator[Path]:
-    """As `replacing`, for a file that may bring others: they are in their places before it is in its own, and it is not there meanwhile."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = path.with_name(f".{token_hex(6)}{PARTIAL}")
-        folder.mkdir()
-        try:
-            yield folder / path.name
-            others = [file for file in folder.iterdir() if file.name != path.name]
-            if others:
-                path.unlink(missing_ok=True)
-            for file in others:
-                settle(file, path.with_name(file.name))
-            settle(folder / path.name, path)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    except OSError as error:
-        raise NotWritten(f"{path} cannot be written: {error.strerror or error}") from error

@@ -15,7 +15,7 @@ import torch
 
 from onnxproof.artifact.file import SIGNATURE
 from onnxproof.artifact.wrapper import FlatModule
-from onnxproof.files import replacing_together
+from onnxproof.files import replacing
 from onnxproof.findings.frames import PREFIX
 from onnxproof.graph import sourcemap
 from onnxproof.graph.view import label_node
@@ -159,7 +159,7 @@ def _save(model: ir.Model, order: Order, bounds: Mapping[str, tuple[int, int | N
     weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
     side = path.with_suffix(".sourcemap.json")
     side.unlink(missing_ok=True)  # that of another file must not lie beside this one, whatever happens now
-    with replacing_together(path) as half:
+    with replacing(path) as half:
         ir.save(model, half, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
     sourcemap.write(side, origins)
 

@@ -57,6 +57,7 @@ ENVIRONMENTS = {
     "ray": Environment("ray", command=("evaluate", "m.py:make", "--data", "d.npz", "--ray"), program=DATA),
     "report": Environment("report", command=(*PROVE, "--html", "page.html")),
     "oldest": Environment(pins=OLDEST, constrained=False),
+    "oldest but torch": Environment(pins=("torch==2.13.0", *OLDEST[1:]), constrained=False),
     "newest": Environment(constrained=False),
 }
 

@@ -87,8 +87,18 @@ def test_what_killed_writers_left_is_swept_and_nothing_else(tmp_path):
     (tmp_path / "deep" / f".abc{files.PARTIAL}").touch()
     (tmp_path / f".def{files.PARTIAL}").mkdir()
     (tmp_path / f"mine{files.PARTIAL}").touch()
+    (tmp_path / "other" / "deeper").mkdir(parents=True)
+    (tmp_path / "other" / files.JOURNAL).touch()
+    (tmp_path / "other" / "deeper" / f".ghi{files.PARTIAL}").touch()
     sweep(tmp_path)
-    assert list_files(tmp_path) == ["deep", f"mine{files.PARTIAL}"]
+    assert list_files(tmp_path) == [
+        f".ghi{files.PARTIAL}",
+        ".journal",
+        "deep",
+        "deeper",
+        f"mine{files.PARTIAL}",
+        "other",
+    ]
 
 
 def test_a_file_is_held_by_one(tmp_path, monkeypatch):

@@ -48,7 +48,8 @@ def run_kills(count: int = 40, seed: int = 0, names: str = "") -> None:
     from benchmarks.reliability.kills import SCENARIOS, run_trials
 
     scenarios = names.split(",") if names else list(SCENARIOS)[:7]
-    add("kills", [asdict(trial) for trial in run_trials(count, seed, scenarios)])
+    for trial in run_trials(count, seed, scenarios):
+        add("kills", [asdict(trial)])
 
 
 def run_disk() -> None:

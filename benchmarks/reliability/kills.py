@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -370,11 +371,10 @@ def disturb(scenario: str, fault: str, undisturbed: Undisturbed, folder: Path, g
     )
 
 
-def run_trials(count: int, seed: int, scenarios: list[str], keep: Path | None = None) -> list[Trial]:
+def run_trials(count: int, seed: int, scenarios: list[str], keep: Path | None = None) -> Iterator[Trial]:
     """So many trials, over the scenarios and faults in turn."""
     from onnxproof.pipeline import preload, preload_exporter  # noqa: F401  # what forked servers have
 
-    trials = []
     base = Path(tempfile.mkdtemp(prefix="kills-"))
     try:
         calm = {}
@@ -391,7 +391,6 @@ def run_trials(count: int, seed: int, scenarios: list[str], keep: Path | None = 
             shutil.rmtree(folder)
             folder.mkdir()
             trial = disturb(scenario, fault, calm[scenario], folder, generator)
-            trials.append(trial)
             bad = trial.left or trial.broken or trial.wrong_ship or trial.called_a_bug or not trial.resumed
             print(
                 f"{number} {scenario} / {fault} / {trial.stage} → {trial.code}{'  BAD ' + repr(trial) if bad else ''}",
@@ -400,15 +399,6 @@ def run_trials(count: int, seed: int, scenarios: list[str], keep: Path | None = 
             if bad and keep is not None:
                 shutil.copytree(folder, keep / f"{seed}-{number}", dirs_exist_ok=True)
                 (keep / f"{seed}-{number}" / "undisturbed.json").write_text(json.dumps(calm[scenario].proof, indent=1))
+            yield trial
     finally:
         shutil.rmtree(base, ignore_errors=True)
-    return trials
-
-
-if __name__ == "__main__":
-    run_trials(
-        int(sys.argv[1]),
-        int(sys.argv[2]),
-        sys.argv[3].split(",") if len(sys.argv) > 3 else list(SCENARIOS)[:7],
-        Path("/tmp/kept-kills"),
-    )

@@ -141,8 +141,11 @@ def _hold_folder(folder: Path) -> int | None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what writers left that were killed; for whoever has the folder to itself."""
+    """Remove what writers left that were killed; for whoever has the folder to itself, but for folders in it that are another run's."""
     with suppress(OSError):
         for half in folder.rglob(f".*{PARTIAL}"):
+            inner = list(half.parents)[: list(half.parents).index(folder)]
+            if any((one / JOURNAL).exists() for one in inner):
+                continue
             with suppress(OSError):
                 shutil.rmtree(half) if half.is_dir() else half.unlink()

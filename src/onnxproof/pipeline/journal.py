@@ -107,6 +107,7 @@ class Journal:
 
     def __init__(self) -> None:
         self._file: int | None = None
+        self._folder: Path | None = None
         self._held = ExitStack()
         self._past = Past()
         self.trouble: str | None = None
@@ -123,6 +124,7 @@ class Journal:
             self.close()
             who = f"process {past.opened.process} since {past.opened.since}" if past.opened else "another process"
             raise UserError(f"--out {folder} is in use by {who}: wait for it, or give this run a folder of its own")
+        self._folder = folder
         sweep(folder)
         same = resume and past.opened is not None and past.opened.request == request
         self._past = past if same else Past()
@@ -162,7 +164,9 @@ class Journal:
                 os.fsync(self._file)
 
     def close(self) -> None:
-        """Let others have the folder."""
+        """Let others have the folder, tidy: a child that had to be killed may have been writing."""
+        if self._file is not None and self._folder is not None:
+            sweep(self._folder)
         self._file = None
         self._held.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +23,8 @@ from onnxproof.subject.subject import Subject
 
 # Times that a shard is run again because its worker or node was lost.
 RETRIES = 5
+# Characters of a temporary folder in which Ray's sockets have their place.
+DEEPEST = 38
 # Shards of a stream that are under way at once.
 WAITING = 64
 
@@ -73,6 +76,8 @@ def _connected(address: str) -> Any:
             log_to_driver=False,
             configure_logging=False,
             include_dashboard=False if address == "local" else None,
+            # The names of its sockets may have 107 characters: where our own folder is too deep, it has its usual one.
+            _temp_dir="/tmp/ray" if address == "local" and len(tempfile.gettempdir()) > DEEPEST else None,
         )
     except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"--ray {address}: no cluster answers there: {first_line(error, 200)}") from error

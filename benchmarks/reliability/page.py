@@ -24,6 +24,8 @@ def render(store: Mapping[str, Rows]) -> str:
     for name, section in SECTIONS.items():
         if store.get(name):
             parts.append(section(store[name]))
+            remarks = [row["text"] for row in store.get("remarks", ()) if row["about"] == name]
+            parts += ["\n".join(f"- {text}" for text in remarks) + "\n"] if remarks else []
     return "\n".join(parts)
 
 

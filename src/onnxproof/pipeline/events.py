@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from onnxproof.findings import Finding
+from onnxproof.parity.ledger import Ledger
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
@@ -24,10 +25,14 @@ from onnxproof.proof.subject import SubjectFacts
 class Event(msgspec.Struct, frozen=True, tag=True):
     """Anything that a stage reports."""
 
+    passing: ClassVar = False
+    """Whether it is of no interest when the run is over."""
+
 
 class Entered(Event, frozen=True):
     """A stage begins, or a step of a case: what to blame if the process dies now."""
 
+    passing: ClassVar = True
     stage: str
     case: str | None = None
 
@@ -51,6 +56,12 @@ class Exported(Event, frozen=True):
     artifact: Artifact
 
 
+class Based(Event, frozen=True):
+    """A hash of everything that the cases are about: code, weights, data, the file, the releases."""
+
+    mark: str
+
+
 class Planned(Event, frozen=True):
     """The cases to be run, which of them are not fair, and how much of the user's data they cover."""
 
@@ -60,9 +71,10 @@ class Planned(Event, frozen=True):
 
 
 class Compared(Event, frozen=True):
-    """A case was run."""
+    """A case was run; the next one is to go on with this account."""
 
     result: CaseResult
+    ledger: Ledger | None = None
 
 
 class Paired(Event, frozen=True):
@@ -127,6 +139,7 @@ class Weighed(Event, frozen=True):
 class Evaluated(Event, frozen=True):
     """Rows done."""
 
+    passing: ClassVar = True
     done: int
     total: int | None
     rate: float

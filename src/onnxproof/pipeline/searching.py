@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.graph.view import Graph
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.verification import SILENT
 from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
 from onnxproof.pipeline.locating import SEARCHED
@@ -18,12 +19,21 @@ from onnxproof.search.hunt import Hunt
 from onnxproof.search.look import Look
 
 
-def run_search(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:
+def run_search(
+    emit: Emit,
+    request: Request,
+    artifact: Artifact,
+    look: Look,
+    *,
+    stateful: bool,
+    shop: Workshop,
+    ledger: Ledger | None = None,
+) -> None:
     """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
     emit(Entered("search"))
     settings = request.verify
     listener = replace(SILENT, stage=lambda case, stage: emit(Entered(stage, case)))
-    verifier = shop.verifier(request, artifact, listener, SEARCHED, stateful=stateful)
+    verifier = shop.verifier(request, artifact, listener, SEARCHED, stateful=stateful, ledger=ledger)
     verifier.calibrate()
     told = Told(
         hit=lambda case, file: emit(Hit(case, file)),

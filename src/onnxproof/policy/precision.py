@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from scipy import stats
+import math
+from collections.abc import Callable, Iterable, Sequence
 
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.case_result import CaseResult
@@ -46,15 +45,38 @@ def _judge_unmeasured(on_data: Sequence[Comparison], kind: str) -> Iterable[Find
         yield found("OX228", message)
         return
     changed = sum(c.cost.changed for c in on_data if c.cost is not None)
-    ends = stats.binomtest(changed, rows).proportion_ci(0.95, method="exact")
-    told = f"{kind} changes {changed} of {rows} decisions on your data (95 %: {ends.low:.2%} to {ends.high:.2%})"
-    evidence = {"changed": changed, "rows": rows, "low": ends.low, "high": ends.high, "limit": CHANGED}
-    if ends.low > CHANGED:
+    low, high = bound_share(changed, rows)
+    told = f"{kind} changes {changed} of {rows} decisions on your data (95 %: {low:.2%} to {high:.2%})"
+    evidence = {"changed": changed, "rows": rows, "low": low, "high": high, "limit": CHANGED}
+    if low > CHANGED:
         yield found("OX228", f"{told}, more than {CHANGED:.0%}", severity="block", evidence=evidence)
-    elif ends.high > CHANGED:
+    elif high > CHANGED:
         yield found(
             "OX228", f"{told}, which may be more than {CHANGED:.0%}: bring labels, or more rows", evidence=evidence
         )
+
+
+def bound_share(count: int, of: int, level: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a share (Clopper and Pearson). Without scipy: who proves need not have it."""
+    tail = (1 - level) / 2
+    low = _solve(lambda p: 1 - _cumulate(count - 1, of, p) < tail) if count else 0.0
+    high = _solve(lambda p: _cumulate(count, of, p) > tail) if count < of else 1.0
+    return low, high
+
+
+def _solve(below: Callable[[float], bool]) -> float:
+    """Where a share is no longer below."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) else (low, middle)
+    return low
+
+
+def _cumulate(most: int, of: int, p: float) -> float:
+    """The probability of at most so many out of `of`."""
+    chance = [math.lgamma(of + 1) - math.lgamma(k + 1) - math.lgamma(of - k + 1) for k in range(most + 1)]
+    return math.fsum(math.exp(c + k * math.log(p) + (of - k) * math.log1p(-p)) for k, c in enumerate(chance))
 
 
 def _tell_overflow(case: CaseResult, c: Comparison) -> Finding:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean answers
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean answers faults environments
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -20,8 +20,17 @@ $(STAMP): pyproject.toml constraints.txt
 	.venv-openvino/bin/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt onnxruntime-openvino openvino numpy
 	touch $@
 
-demo: setup
-	$(BIN)/onnxproof demo
+# The demo alone: without what development needs, where that is not there already.
+DEMO := $(if $(wildcard $(STAMP)),.venv,.venv-demo)
+
+.venv-demo/.installed: pyproject.toml constraints.txt
+	@echo "Installing into .venv-demo: this takes a minute the first time."
+	$(PYTHON) -m venv .venv-demo
+	.venv-demo/bin/pip install --quiet --disable-pip-version-check -c constraints.txt '.[demo]'
+	touch $@
+
+demo: $(DEMO)/.installed
+	$(DEMO)/bin/onnxproof demo
 
 test: setup
 	$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -111,6 +120,15 @@ answers: setup
 # Broken files by the thousand: nothing that reads them may fail without a sentence of its own.
 fuzz: setup
 	$(BIN)/python -m benchmarks.fuzz $(or $(MUTANTS),2000)
+	$(BIN)/python -m benchmarks.mutants $(or $(MUTANTS),2000)
+
+# Kills, full disks, hostile forwards, changed files, load: two hours. Parts by hand: `python -m benchmarks.reliability kills 40 7`.
+faults: setup
+	PYTHONHASHSEED=0 $(BIN)/python -m benchmarks.reliability
+
+# Every extra, and the oldest and the newest releases that are supported, each in an environment of its own: half an hour.
+environments:
+	$(PYTHON) -m benchmarks.environments $(ENVIRONMENTS)
 
 # The documentation as a site, in site/.
 .venv-docs/.installed:
@@ -129,4 +147,4 @@ reference: setup
 	$(BIN)/python tests/layers.py
 
 clean:
-	rm -rf .venv .venv-docs .venv-openvino .venv-polygraphy onnxproof-out site
+	rm -rf .venv .venv-demo .venv-docs .venv-openvino .venv-polygraphy onnxproof-out site

@@ -36,7 +36,7 @@ class Heard:
             self.findings.append,
             lambda cases, coverage: None,
             lambda case, stage: self.stages.append((case, stage)),
-            self.cases.append,
+            lambda result, ledger: self.cases.append(result),
         )
 
 

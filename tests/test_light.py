@@ -30,6 +30,7 @@ def test_the_supervising_parent_is_light():
         "torch",
         "onnxruntime",
         "onnx",
+        "scipy",
     }
 
 

@@ -5,6 +5,7 @@
     │   ├── TargetError      TARGET could not be turned into a module with inputs
     │   ├── InputError       an input, range, dimension or data file is not what the model takes
     │   ├── ProviderError    an execution provider is not there
+    │   ├── NotWritten       a file that was asked for: the disk is full, the folder may not be written
     │   └── NothingToVerify  no case, no output: nothing compared is never a pass
     ├── FindingError         a stage ended with a finding: it belongs in the proof
     └── Rejected             a side refuses an input: not a crash, an answer
@@ -41,6 +42,10 @@ class ProviderError(UserError):
     """An execution provider is not available."""
 
 
+class NotWritten(UserError):
+    """A file cannot be written; what was there before is there still."""
+
+
 class NothingToVerify(UserError):
     """There is no case or no output to compare."""
 
@@ -61,6 +66,12 @@ def list_names(names: object) -> str:
     """'a', 'b', 'c' for a message."""
     texts = [repr(str(name)) for name in names]  # type: ignore[attr-defined]  # any iterable of names
     return ", ".join(texts) if texts else "none"
+
+
+def first_line(said: object, limit: int = 300) -> str:
+    """The first line of what an exception or a text says; the exception's name where it says nothing."""
+    lines = str(said).strip().splitlines() or [type(said).__name__ if isinstance(said, BaseException) else ""]
+    return lines[0][:limit]
 
 
 def condense(error: BaseException, limit: int = 300) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.errors import UserError
+from onnxproof.files import write_file
 from onnxproof.proved import Proof
 from onnxproof.report.text import describe_finding
 from onnxproof.report.wording import choose_grave, tell_headline
@@ -113,8 +114,7 @@ def _write_page(proof: Proof) -> Path | None:
     if item is None or not folder:
         return None
     name = re.sub(r"[^\w.=-]+", "-", item.nodeid).strip("-")[-150:]
-    Path(folder).mkdir(parents=True, exist_ok=True)
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     path = next(path for each in names if not (path := Path(folder) / f"{each}.html").exists())
-    path.write_text(proof.to_html(), encoding="utf-8", errors="replace", newline="\n")
+    write_file(path, proof.to_html())
     return path

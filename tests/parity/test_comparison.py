@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -177,3 +180,125 @@ def test_a_comparison_survives_json(array):
 
     result = compare("x", array, array + np.float32(1))
     assert decode(json.loads(json.dumps(to_plain(result))), Comparison) == result
+
+
+# Any pair of arrays of one form: NaN, infinities, denormals, signed zeros.
+DTYPES = st.sampled_from([np.float16, np.float32, np.float64])
+
+
+@st.composite
+def pairs(draw, dtypes=DTYPES):
+    """Two arrays of one form; the second is often near to the first."""
+    dtype = np.dtype(draw(dtypes))
+    shape = draw(hnp.array_shapes(min_dims=0, max_dims=3, max_side=4))
+    first = draw(hnp.arrays(dtype, shape))
+    if draw(st.booleans()):
+        return first, draw(hnp.arrays(dtype, shape))
+    near = np.where(draw(hnp.arrays(np.bool_, shape)), np.nextafter(first, dtype.type(np.inf)), first)
+    return first, near.astype(dtype)
+
+
+def rational(array):
+    return [Fraction(float(value)) for value in array.ravel()]
+
+
+@given(pairs())
+def test_distances_are_those_of_exact_arithmetic(pair):
+    b, c = pair
+    finite = np.isfinite(b) & np.isfinite(c)
+    result = compare("x", b, c)
+    assert result.compared == finite.sum()
+    exact = [abs(x - y) for x, y in zip(rational(c[finite]), rational(b[finite]), strict=True)]
+    if not exact:
+        assert result.max_abs is None
+        return
+    if max(exact) > Fraction(np.finfo(np.float64).max):
+        assert result.max_abs == np.inf  # beyond any number that could tell it
+        return
+    # One rounding of the exact distance.
+    assert result.max_abs == float(max(exact))
+    shares = [d / abs(x) for d, x in zip(exact, rational(b[finite]), strict=True) if x]
+    if shares and max(shares) < Fraction(np.finfo(np.float64).max):
+        assert result.max_rel == pytest.approx(float(max(shares)), rel=1e-15)
+
+
+@given(pairs(), st.floats(0, 1e3), st.floats(0, 1))
+def test_outside_counts_as_exact_arithmetic_does(pair, atol, rtol):
+    b, c = pair
+    finite = np.isfinite(b) & np.isfinite(c)
+    margin = [
+        abs(x - y) - (Fraction(atol) + Fraction(rtol) * abs(y))
+        for x, y in zip(rational(c[finite]), rational(b[finite]), strict=True)
+    ]
+    size = [abs(x) + abs(y) + Fraction(atol) for x, y in zip(rational(c[finite]), rational(b[finite]), strict=True)]
+    # What rounding of the sum decides is left open.
+    certain = sum(m > s * Fraction(2) ** -50 for m, s in zip(margin, size, strict=True))
+    possible = sum(m > -s * Fraction(2) ** -50 for m, s in zip(margin, size, strict=True))
+    result = compare("x", b, c, atol=atol, rtol=rtol)
+    if finite.any():
+        assert certain <= result.outside - result.pattern.differing <= possible
+
+
+@given(pairs())
+def test_the_sides_may_be_changed(pair):
+    there, back = compare("x", *pair), compare("x", *pair[::-1])
+    assert (there.max_abs, there.compared, there.cosine) == (back.max_abs, back.compared, back.cosine)
+    swapped = replace(back.pattern, baseline=back.pattern.candidate, candidate=back.pattern.baseline)
+    assert there.pattern == swapped
+    assert [element.index for element in there.worst[:1]] == [element.index for element in back.worst[:1]]
+
+
+@given(pairs(st.just(np.float32)), st.integers(-40, 40))
+def test_powers_of_two_scale_what_has_a_scale_and_nothing_else(pair, power):
+    # As float64, in which no float32 over- or underflows by this.
+    b, c = (array.astype(np.float64) for array in pair)
+    factor = 2.0**power
+    before, after = compare("x", b, c), compare("x", b * factor, c * factor)
+    assert after.pattern == before.pattern
+    assert after.max_rel == before.max_rel
+    assert [element.index for element in after.worst] == [element.index for element in before.worst]
+    if before.max_abs is not None:
+        assert after.max_abs == before.max_abs * factor
+
+
+@given(pairs())
+def test_a_nan_or_an_infinity_on_one_side_is_always_told(pair):
+    b, c = pair
+
+    def kinds(array):
+        return np.where(np.isnan(array), "nan", np.where(np.isinf(array), np.where(array > 0, "+", "-"), "finite"))
+
+    differing = int((kinds(b) != kinds(c)).sum())
+    result = compare("x", b, c)
+    assert result.pattern.differing == differing
+    if differing:
+        first = result.worst[0].index
+        assert kinds(b)[first] != kinds(c)[first]
+
+
+@given(
+    hnp.arrays(st.sampled_from([np.float32, np.float64, np.int64, np.bool_, np.complex64]), (3,)),
+    hnp.arrays(
+        st.sampled_from([np.float32, np.float64, np.int64, np.bool_, np.complex64]), st.sampled_from([(3,), (1, 3)])
+    ),
+)
+def test_another_form_has_no_numbers(b, c):
+    result = compare("x", b, c)
+    same = b.shape == c.shape and b.dtype == c.dtype
+    assert result.same_form == same
+    if not same:
+        assert (result.max_abs, result.compared, result.worst) == (None, 0, ())
+
+
+@given(hnp.arrays(np.int64, (4,)), hnp.arrays(np.int64, (4,)))
+def test_integers_have_their_true_distance(b, c):
+    exact = [abs(int(x) - int(y)) for x, y in zip(c, b, strict=True)]
+    result = compare("x", b, c)
+    assert result.mismatched == sum(map(bool, exact))
+    assert result.max_abs == float(max(exact))
+
+
+@given(pairs())
+def test_every_comparison_survives_its_proof(pair):
+    result = compare("x", *pair)
+    assert to_plain(decode(to_plain(result), Comparison)) == to_plain(result)

@@ -15,6 +15,7 @@ from onnxproof.graph.view import Graph
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.truth import Effort, GraphInFloat64, Truth, limit_time
 from onnxproof.request.request import Limits
 from onnxproof.subject.assembly import make_subject
@@ -71,8 +72,8 @@ def test_a_right_graph_is_exact_and_a_changed_one_is_not(mlp, exported, tmp_path
     outputs = {"output": model.graph.output[0].name}
     right = graph_of(mlp, exported("mlp"))
     assert right.measure(mlp.inputs, truth, outputs)["output"].ratio <= 1
-    assert right.affords(forwards=1e9, elements=10)
-    assert not right.affords(forwards=0.0, elements=10**12)
+    assert right.affords(Ledger(forwards=1e9), elements=10)
+    assert not right.affords(Ledger(), elements=10**12)
     bias = next(t for t in model.graph.initializer if t.name.endswith("bias"))
     bias.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(bias) + np.float32(0.25), bias.name))
     onnx.save(model, tmp_path / "wrong.onnx")

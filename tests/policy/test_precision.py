@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from scipy import stats
 
-from onnxproof.policy.precision import judge_precision
+from onnxproof.policy.precision import bound_share, judge_precision
 from onnxproof.proof.artifact import Artifact, Precision
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison, PrecisionCost
@@ -56,3 +57,9 @@ def test_unlabelled_data_say_how_many_decisions_change(changed, rows, severity):
 def test_an_overflow_blocks_on_ordinary_values_only():
     assert ("OX230", "block") in told(proof(PrecisionCost(-300.0, lost=3)))
     assert told(proof(PrecisionCost(-300.0, lost=3), "large")) == []
+
+
+@pytest.mark.parametrize(("count", "of"), [(0, 10), (10, 10), (1, 540), (37, 1000), (3, 7), (999, 1000)])
+def test_the_interval_of_a_share_is_exact(count, of):
+    ends = stats.binomtest(count, of).proportion_ci(0.95, method="exact")
+    assert bound_share(count, of) == pytest.approx((ends.low, ends.high), abs=1e-9)

@@ -113,12 +113,12 @@ def test_a_lack_of_memory_is_a_death():
 
 @forks
 def test_children_are_forked_from_the_prepared_process_but_for_fresh_ones():
-    with prepare(["json"]):
+    with prepare(["json"], ""):
         assert supervisor._server is not None
         server = supervisor._server._process.pid
         (forked,), _ = ask(order("process_id"))
         (fresh,), _ = ask(Order(f"{HERE}:process_id", {}, fresh=True))
-        with prepare(["no.such.module"]):
+        with prepare(["no.such.module"], ""):
             (inner,), _ = ask(order("process_id"))
     assert forked == inner == server
     assert fresh == os.getpid()
@@ -126,7 +126,7 @@ def test_children_are_forked_from_the_prepared_process_but_for_fresh_ones():
 
 @forks
 def test_a_killed_server_costs_its_child_and_the_next_is_started_anew():
-    with prepare([]):
+    with prepare([], ""):
         assert supervisor._server is not None
         os.kill(supervisor._server._process.pid, signal.SIGKILL)
         supervisor._server._process.wait()

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
@@ -79,3 +82,54 @@ def test_what_is_as_long_as_two_lengths_together_follows_both():
     )
     made = small.shrink(inputs)
     assert [len(made[name]) for name in ("past", "new", "mask")] == [1, 1, 2]
+
+
+PREDICATES = {
+    "some value is large": lambda x: bool((np.abs(x) > 3).any()),
+    "some value is no number": lambda x: bool(np.isnan(x).any()),
+    "the sum is negative": lambda x: bool(np.nansum(x.astype(np.float64)) < 0),
+    "two columns at least": lambda x: x.shape[1] >= 2,
+    "a negative zero": lambda x: bool((np.signbit(x) & (x == 0)).any()),
+    "always": lambda x: True,
+}
+SHAPES = st.tuples(st.integers(1, 6), st.integers(1, 5))
+
+
+@settings(max_examples=150)
+@given(hnp.arrays(np.float32, SHAPES), st.sampled_from(sorted(PREDICATES)), st.integers(1, 80))
+def test_what_is_shrunk_still_fails_and_is_no_larger(start, name, most):
+    tried = []
+
+    def fails(inputs):
+        tried.append(inputs["x"])
+        return PREDICATES[name](inputs["x"])
+
+    before = start.tobytes()
+    shrinker = Shrinker([floats(start.shape)], fails, most)
+    small = shrinker.shrink({"x": start})["x"]
+    assert start.tobytes() == before
+    assert len(tried) == shrinker.tried <= most
+    assert all(x.dtype == np.float32 and x.ndim == 2 and x.size for x in tried)
+    if PREDICATES[name](start):
+        assert PREDICATES[name](small)
+        assert small.size <= start.size
+        assert small is start or any(small is one or np.array_equal(small, one, equal_nan=True) for one in tried)
+    elif not any(map(PREDICATES[name], tried)):
+        assert small.tobytes() == before
+
+
+@settings(max_examples=60)
+@given(hnp.arrays(np.float32, SHAPES, elements=st.floats(-9, 9, width=32)))
+def test_what_always_fails_shrinks_to_one_zero(start):
+    small = Shrinker([floats(start.shape)], lambda inputs: True).shrink({"x": start})["x"]
+    assert small.shape == (1, 1)
+    assert small.tobytes() == np.zeros(1, np.float32).tobytes()
+
+
+@settings(max_examples=60)
+@given(hnp.arrays(np.float32, SHAPES), st.sampled_from(sorted(PREDICATES)))
+def test_shrinking_twice_is_shrinking_once_more_of_the_same(start, name):
+    def shrink(x):
+        return Shrinker([floats(start.shape)], lambda inputs: PREDICATES[name](inputs["x"])).shrink({"x": x})["x"]
+
+    assert shrink(start.copy()).tobytes() == shrink(start).tobytes()

@@ -23,7 +23,8 @@ import torch
 
 from onnxproof.artifact.export import Report, export
 from onnxproof.artifact.file import read_artifact
-from onnxproof.errors import FindingError
+from onnxproof.errors import FindingError, NotWritten
+from onnxproof.files import write_file
 from onnxproof.findings import Finding
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.codec import decode, encode
@@ -50,9 +51,7 @@ class Written:
 def export_once(subject: Subject, path: Path, options: ExportOptions, weights: str, report: Report) -> Artifact:
     """The export, or the one that is there already where it would come out the same."""
     note = path.with_suffix(".export.json")
-    made_of = None
-    with suppress(Exception):  # tensors without values, of other layouts: what cannot be written down is exported anew
-        made_of = _fingerprint_export(subject, options, weights)
+    made_of = describe_making(subject, options, weights)
     before = _read(note)
     if before is not None and before.made_of == made_of and _untouched(path, before.artifact):
         for finding in before.findings:
@@ -68,7 +67,8 @@ def export_once(subject: Subject, path: Path, options: ExportOptions, weights: s
 
     artifact = export(subject, path, options, noted)
     if made_of is not None:
-        note.write_text(encode(Written(made_of, artifact, tuple(found))), encoding="utf-8")
+        with suppress(NotWritten):  # then it is exported again
+            write_file(note, encode(Written(made_of, artifact, tuple(found))))
     return artifact
 
 
@@ -87,8 +87,14 @@ def _untouched(path: Path, artifact: Artifact) -> bool:
         return False
 
 
-def _fingerprint_export(subject: Subject, options: ExportOptions, weights: str) -> str | None:
+def describe_making(subject: Subject, options: ExportOptions, weights: str) -> str | None:
     """A hash of everything that makes the file; None where the code cannot be seen (a notebook's, a scripted one)."""
+    with suppress(Exception):  # tensors without values, of other layouts: what cannot be written down is exported anew
+        return _fingerprint_export(subject, options, weights)
+    return None
+
+
+def _fingerprint_export(subject: Subject, options: ExportOptions, weights: str) -> str | None:
     digest = hashlib.blake2b(digest_size=16)
 
     def add(*values: object) -> None:

@@ -21,7 +21,7 @@ from onnxproof.diagnosis.chain import (
     shorten_chain,
 )
 from onnxproof.diagnosis.failures import diagnose_export
-from onnxproof.errors import FindingError, InputError, condense
+from onnxproof.errors import FindingError, InputError, NotWritten, condense, first_line
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import ExportOptions
@@ -37,7 +37,6 @@ Report = Callable[[Finding], None]
 
 def export(subject: Subject, path: Path, options: ExportOptions, report: Report) -> Artifact:
     """Export in eval mode, strip and map the metadata, read back what was written and compare it with the wish."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     _require_exportable(subject, options.opset)
     outputs = _run_example(subject)
     _report_oddities(subject.inputs, outputs, report)
@@ -139,6 +138,8 @@ def _try_exports(order: Order, options: ExportOptions, report: Report) -> Attemp
         try:
             with listen() as heard:
                 made = run(attempt, order)
+        except NotWritten as error:
+            raise FindingError(found("OX135", str(error))) from error
         except Exception as error:
             failed.append((attempt, error))
             fixed = {**heard.lines, **fixed}
@@ -217,9 +218,8 @@ def _report_strict(error: Exception | None, report: Report) -> None:
         report(found("OX138", message))
         return
     reason = diagnose_export(error)
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
     evidence = {"reason": reason.message, "error": str(error)[:2000]}
-    report(found("OX138", f"{message}: {said}", where=reason.where, evidence=evidence))
+    report(found("OX138", f"{message}: {first_line(error)}", where=reason.where, evidence=evidence))
 
 
 def _report_baked(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import torch
 
 from onnxproof.artifact.file import SIGNATURE
 from onnxproof.artifact.wrapper import FlatModule
+from onnxproof.files import replacing
 from onnxproof.findings.frames import PREFIX
 from onnxproof.graph import sourcemap
 from onnxproof.graph.view import label_node
@@ -125,11 +127,15 @@ def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
     # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
     scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
     # Without the graphs that a verbose export writes to the terminal behind Python's back.
-    with patch.object(torch._C, "_jit_set_onnx_log_enabled"):
+    with (
+        patch.object(torch._C, "_jit_set_onnx_log_enabled"),
+        tempfile.TemporaryDirectory(prefix="onnxproof-traced-") as folder,
+    ):
+        traced = Path(folder) / "model.onnx"
         torch.onnx.export(
             subject.module if scripted else FlatModule(subject),
             order.leaves,
-            str(order.path),
+            str(traced),
             dynamo=False,
             verbose=True,  # notes on each node the calls that led to it
             input_names=list(subject.inputs.tensors),
@@ -137,7 +143,7 @@ def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
             dynamic_axes={name: dict(dims) for name, dims in subject.dynamic.items()},
             opset_version=attempt.opset,
         )
-    model = ir.external_data.load_to_model(ir.load(order.path))  # read now: the file is about to be written again
+        model = ir.external_data.load_to_model(ir.load(traced))  # read now: the file is about to go
     _save(model, order, {})
     return attempt
 
@@ -151,8 +157,11 @@ def _save(model: ir.Model, order: Order, bounds: Mapping[str, tuple[int, int | N
     model.metadata_props[SIGNATURE] = json.dumps(promised)
     path = order.path
     weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
-    ir.save(model, path, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
-    sourcemap.write(path.with_suffix(".sourcemap.json"), origins)
+    side = path.with_suffix(".sourcemap.json")
+    side.unlink(missing_ok=True)  # that of another file must not lie beside this one, whatever happens now
+    with replacing(path) as half:
+        ir.save(model, half, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
+    sourcemap.write(side, origins)
 
 
 def _name_and_map(model: ir.Model, modules: Collection[str]) -> dict[str, sourcemap.Origin]:

@@ -14,6 +14,8 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxproof.blame.store import Values
+from onnxproof.errors import NotWritten
+from onnxproof.files import replacing, write_file
 from onnxproof.graph.view import Graph, label_node, list_names, list_subgraphs, read_name
 from onnxproof.proof.blame import Culprit
 from onnxproof.tensors.arrays import Array
@@ -40,7 +42,7 @@ def _attempt(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder:
     if culprit.value is None or culprit.value not in truth:
         return None
     # A reproduction is an extra: a full disk must not cost the blame.
-    with suppress(NotAlone, OSError, ValueError, TypeError):
+    with suppress(NotAlone, NotWritten, OSError, ValueError, TypeError):
         return str(reproduce(graph, culprit.node, culprit.value, fed, truth[culprit.value], folder))
     return None
 
@@ -60,13 +62,14 @@ def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected:
     feeds = _rename_values(alone.graph, fed, answer)
     # Exporters put slashes into names of nodes.
     target = folder / (re.sub(r"[^A-Za-z0-9_.-]+", "_", node_name)[:100].strip("_.") or "node")
-    target.mkdir(parents=True, exist_ok=True)
-    ir.save(alone, target / "node.onnx")
-    np.savez(target / "values.npz", allow_pickle=False, **feeds, expected=answer)
+    with replacing(target / "node.onnx") as half:
+        ir.save(alone, half)
+    with replacing(target / "values.npz") as half, half.open("wb") as stream:
+        np.savez(stream, allow_pickle=False, **feeds, expected=answer)
     script = Template(files("onnxproof.blame").joinpath("templates/reproduce.py.txt").read_text(encoding="utf-8"))
     # As a literal: a node's name must not become code.
     title = repr(f"{node.op_type} node {node_name}")
-    (target / "reproduce.py").write_text(script.substitute(title=title), encoding="utf-8")
+    write_file(target / "reproduce.py", script.substitute(title=title))
     return target
 
 

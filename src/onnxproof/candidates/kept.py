@@ -13,6 +13,7 @@ from pathlib import Path
 from platformdirs import user_cache_path
 
 from onnxproof.errors import UserError
+from onnxproof.files import write_file
 
 # Seconds for which a list of what there is to install is believed.
 FRESH = 24 * 3600.0
@@ -42,9 +43,7 @@ def keep_list(name: str, ask: Callable[[], Sequence[str]]) -> list[str]:
     if kept.is_file() and time.time() - kept.stat().st_mtime < FRESH:
         return list(json.loads(kept.read_text(encoding="utf-8")))
     answer = list(ask())
-    with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False, encoding="utf-8") as stream:
-        json.dump(answer, stream)
-    Path(stream.name).replace(kept)
+    write_file(kept, json.dumps(answer))
     return answer
 
 

@@ -10,22 +10,19 @@ import numpy as np
 
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.shapes import is_served
+from onnxproof.files import replacing
 from onnxproof.tensors.arrays import Array
 
 Inputs = Mapping[str, Array]
 
 
-def write(file: Path, inputs: Inputs) -> None:
+def write(file: Path, inputs: Inputs, *, lasting: bool = True) -> None:
     """Keep some inputs."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    # First beside it, then in its place: a process that dies meanwhile leaves no half of a file.
-    half = file.with_name(f".{file.name}.half")
     # Not np.savez: it takes names as keywords, and an input called `file` is one of its own.
-    with zipfile.ZipFile(half, "w") as archive:
+    with replacing(file, lasting=lasting) as half, zipfile.ZipFile(half, "w") as archive:
         for name, array in inputs.items():
             with archive.open(f"{name}.npy", "w") as entry:
                 np.lib.format.write_array(entry, _view_bytes(array), allow_pickle=False)
-    half.replace(file)
 
 
 def read(file: Path) -> dict[str, Array]:
@@ -37,6 +34,14 @@ def read(file: Path) -> dict[str, Array]:
         raise
     except Exception:
         return {}  # cut off, empty, or no npz at all
+
+
+def holds(file: Path, inputs: Inputs) -> bool:
+    """Whether these inputs are the ones in a file, bit for bit."""
+    kept, wanted = read(file), {name: _view_bytes(array) for name, array in inputs.items()}
+    return kept.keys() == wanted.keys() and all(
+        (kept[n].dtype, kept[n].shape, kept[n].tobytes()) == (a.dtype, a.shape, a.tobytes()) for n, a in wanted.items()
+    )
 
 
 def _view_bytes(array: Array) -> Array:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
+from contextlib import suppress
+from types import FrameType
 
 from onnxproof.cli import proving, reading, repository  # noqa: F401  # they add their commands to the application
 from onnxproof.cli.commands import app
@@ -17,6 +20,16 @@ def main() -> None:
     """Run, and turn errors into messages and exit codes: 1 for REVIEW and BLOCK, 2 for wrong usage and our own bugs."""
     from onnxproof.errors import UserError
 
+    interrupted: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.append(number)
+        signal.default_int_handler(number, frame)
+
+    with suppress(ValueError):  # not in the main thread, where nobody is asked
+        # As an exit and not at once: children and temporary files go with it.
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        signal.signal(signal.SIGINT, interrupt)
     try:
         app(add_address(sys.argv[1:]))
     except UserError as error:
@@ -26,4 +39,6 @@ def main() -> None:
     except KeyboardInterrupt:
         stop("interrupted")
     except Exception as error:
+        if interrupted:  # native modules that are being imported make an ImportError of it
+            stop("interrupted")
         stop_for_a_bug(f"{type(error).__name__}: {error}", traceback.format_exc())

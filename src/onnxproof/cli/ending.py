@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from onnxproof.errors import UserError, show_line, show_text
+from onnxproof.errors import NotWritten, UserError, show_line, show_text
+from onnxproof.files import write_file
 from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
 
@@ -38,7 +40,10 @@ def stop_for_a_bug(message: str, trace: str, out: str = "onnxproof-out") -> NoRe
 
     versions = {"onnxproof": __version__, "python": platform.python_version(), "platform": platform.platform()}
     first = message.partition("\n")[0]
-    folder = write_bundle(Path(out), message=first, trace=trace, environment=versions)
+    try:
+        folder = write_bundle(Path(out), message=first, trace=trace, environment=versions)
+    except NotWritten as error:
+        stop(f"This is a bug in onnxproof: {first}\nPlease report it with this ({error}):\n{trace}")
     stop(f"This is a bug in onnxproof: {first}\nPlease report it with the files in {folder}.")
 
 
@@ -49,7 +54,8 @@ def tell(proof: Proof, delivery: Delivery) -> str:
     if delivery.json == "-":
         return ""
     if delivery.json:
-        proof.save(delivery.json)
+        with suppress(NotWritten):  # said in the end, where it is tried again
+            proof.save(delivery.json)
     line = tell_headline(proof)
     print(line, flush=True)
     return line
@@ -61,8 +67,10 @@ def deliver(
     require: Callable[[Proof], None] | None = None,
     said: Sequence[str] = (),
     text: str | None = None,
+    unwritten: Sequence[str] = (),
 ) -> NoReturn:
-    """Print the summary or another text (but for a first line that was `said` already), write and exit."""
+    """Print the summary or another text (but for a first line that was `said` already), write and exit: with 2 where something is
+    `unwritten`, for a verdict without its proof is not what was asked for."""
     from onnxproof.report.text import describe_case, list_culprits, render
 
     _print(proof, render(proof) if text is None else text, request.delivery, said)
@@ -71,8 +79,10 @@ def deliver(
             print(list_culprits(proof))
         if request.delivery.verbose:
             print("\n".join(map(describe_case, proof.cases)))
-    write(proof, request)
+    missing = dict.fromkeys([*unwritten, *write(proof, request)])
     print(end="", flush=True)  # not sys.stdout.flush(): there is none where it was closed
+    if missing:
+        stop("\n".join(f"error: {text}" for text in missing))
     if require is not None:
         require(proof)
     raise typer.Exit(0 if proof.verdict == "ship" else 1)
@@ -82,8 +92,6 @@ def _print(proof: Proof, text: str, delivery: Delivery, said: Sequence[str] = ()
     if delivery.json == "-":
         print(proof.dumps())
         return
-    if delivery.json:
-        proof.save(delivery.json)
     first, *others = text.splitlines()
     lines = [line for line in (first,) if line not in said] + ([] if delivery.quiet else others)
     print("\n".join(lines), end="\n" if lines else "")
@@ -110,17 +118,28 @@ def load_baseline(delivery: Delivery) -> Proof:
     return Proof.load(str(delivery.baseline))
 
 
-def write(proof: Proof, request: Request) -> None:
-    """Write what was asked for, and say where."""
+def write(proof: Proof, request: Request) -> list[str]:
+    """Write what was asked for, and say where; what cannot be written, in a sentence each."""
+    missing = []
+    if request.delivery.json not in (None, "-"):
+        try:
+            proof.save(str(request.delivery.json))
+        except NotWritten as error:
+            missing.append(str(error))
     files = {name: getattr(request.delivery, name) for name in list_options(Reports)}
     files["html"] = files["html"] or _choose_page(request)
     for name, path in ((name, Path(file)) for name, file in files.items() if file):
         try:
-            _write(path, resolve_name(f"onnxproof.report.{name}:render_{name}")(proof))
+            write_file(path, resolve_name(f"onnxproof.report.{name}:render_{name}")(proof))
+        except NotWritten as error:
+            if getattr(request.delivery, name):
+                missing.append(str(error))
+            else:  # a page that nobody asked for must not cost the verdict
+                print(show_text(str(error)), file=sys.stderr)
+            continue
         except Exception as error:
             if getattr(request.delivery, name):
                 raise
-            # A page that nobody asked for must not cost the verdict.
             told = f"the HTML report could not be made, please report it: {type(error).__name__}: {error}"
             print(show_text(told), file=sys.stderr)
             continue
@@ -128,14 +147,7 @@ def write(proof: Proof, request: Request) -> None:
             print(show_line(f"{name}: {path}"), file=sys.stderr)
     if request.delivery.github:
         _annotate(proof, request.delivery)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror or error}") from None
+    return missing
 
 
 def _choose_page(request: Request) -> str | None:

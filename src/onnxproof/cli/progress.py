@@ -31,7 +31,7 @@ STAGES = {
 def show_progress(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Progress]:
     """Progress as a spinner with the stage, then the case; `verdict` hears of the verdict while the line stands still."""
     if quiet or not sys.stderr.isatty():
-        yield Progress(verdict=verdict)
+        yield Progress(verdict=verdict, warning=_warn)
         return
     from rich.console import Console
     from rich.markup import escape
@@ -49,11 +49,16 @@ def show_progress(quiet: bool, verdict: Callable[[Proof], None]) -> Iterator[Pro
 
         yield Progress(
             verdict=pause,
+            warning=_warn,
             stage=lambda stage: status.update(STAGES.get(stage, stage) + usually),
             case=lambda done, total, name: status.update(f"case {done + 1} of {total}: {escape(show_line(name))}"),
             search=lambda outcome: status.update(_tell_search(outcome)),
             rows=lambda done: status.update(_tell_rows(done)),
         )
+
+
+def _warn(text: str) -> None:
+    print(show_line(f"warning: {text}"), file=sys.stderr)
 
 
 def _tell_search(so_far: Search) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from onnxproof.cli.commands import add_command
 from onnxproof.cli.ending import check, deliver, load_baseline, stop_for_a_bug, tell
 from onnxproof.cli.repository import prove_all
-from onnxproof.errors import UserError
+from onnxproof.errors import NotWritten, UserError
 from onnxproof.request.build import build_request
 from onnxproof.request.configuration import Settings, merge, write
 from onnxproof.request.specs import parse_target
@@ -97,11 +97,16 @@ def work_through(request: Request) -> None:
     command = shlex.join(["onnxproof", *sys.argv[1:]])
     baseline = load_baseline(request.delivery) if request.delivery.baseline else None
     said: list[str] = []
+    unwritten: dict[str, None] = {}
 
     def kept(proof: Proof) -> Proof:
         proof = replace(proof, environment=replace(proof.environment, command=command))
         proof = proof if baseline is None else judge_against(proof, baseline)
-        proof.save(Path(request.out) / "proof.json")
+        try:
+            proof.save(Path(request.out) / "proof.json")
+            unwritten.clear()
+        except NotWritten as error:  # the verdict stands, and is said before this
+            unwritten[str(error)] = None
         return proof
 
     def tell_early(proof: Proof) -> None:
@@ -113,7 +118,7 @@ def work_through(request: Request) -> None:
     if request.steps.fix:
         _fix(proof, request)
     asked = request.steps.cases or request.bench is not None or request.evaluate is not None
-    deliver(proof, request, require_something if asked else None, said)
+    deliver(proof, request, require_something if asked else None, said, unwritten=list(unwritten))
 
 
 def check_target(request: Request) -> None:

@@ -18,6 +18,7 @@ import typer
 
 from onnxproof.cli.commands import app
 from onnxproof.errors import UserError, show_line
+from onnxproof.files import write_file
 from onnxproof.request.configuration import FILES, Settings
 from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
@@ -57,7 +58,7 @@ def init(
     start = Template((files(__package__) / "start.toml.template").read_text(encoding="utf-8"))
     names = {"head": f"[{table}]" if table else "", "subjects": f"{table}.subjects".lstrip(".")}
     literal = tomlkit.item(target).as_string()
-    file.write_text(before + start.substitute(names, name=name, target=literal), encoding="utf-8")
+    write_file(file, before + start.substitute(names, name=name, target=literal))
     print(f"written to {file}; `onnxproof prove --all` proves what it lists")
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from onnxproof.errors import InputError
+from onnxproof.files import write_file
 from onnxproof.findings import Where
 from onnxproof.findings.frames import find_traced_frame, find_user_frame, unwrap_scope
 
@@ -98,7 +99,7 @@ def place_in(origins: Mapping[str, Origin], node: str | None) -> Where:
 def write(path: Path, origins: Mapping[str, Origin]) -> None:
     """Write the side file."""
     nodes = {name: {k: v for k, v in asdict(origin).items() if v is not None} for name, origin in origins.items()}
-    path.write_text(json.dumps({"schema": "onnxproof.sourcemap/1", "nodes": nodes}, indent=1), encoding="utf-8")
+    write_file(path, json.dumps({"schema": "onnxproof.sourcemap/1", "nodes": nodes}, indent=1))
 
 
 def read(path: Path) -> dict[str, Origin]:

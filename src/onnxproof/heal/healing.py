@@ -13,7 +13,8 @@ from typing import Any
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import open_timed
 from onnxproof.diagnosis.forms import suggest_line
-from onnxproof.errors import OnnxproofError
+from onnxproof.errors import OnnxproofError, first_line
+from onnxproof.files import replacing
 from onnxproof.findings import Finding, found
 from onnxproof.heal.remedies import Remedy, list_options, list_remedies
 from onnxproof.pipeline.collected import Progress
@@ -41,7 +42,7 @@ def heal(request: Request, proof: Proof, policy: Policy, *, progress: Progress |
         try:
             attempt = conduct(replace(remedy.apply(request), out=str(out)), policy, progress=progress)
         except OnnxproofError as error:
-            tried.append(Tried(remedy.what, False, str(error).splitlines()[0][:200]))
+            tried.append(Tried(remedy.what, False, first_line(error, 200)))
             continue
         reason = _tell_remaining(proof, attempt)
         tried.append(Tried(remedy.what, reason is None, reason or "passes"))
@@ -97,7 +98,8 @@ def _put_in_place(out: Path, artifact: Artifact) -> Artifact:
     for old in out.glob("model.*"):
         shutil.move(old, aside / old.name)
     for new in source.parent.glob("model.*"):
-        shutil.copy2(new, out / new.name)
+        with replacing(out / new.name) as half:
+            shutil.copy2(new, half)
     side = str(out / Path(artifact.sourcemap).name) if artifact.sourcemap else None
     return replace(artifact, path=str(out / source.name), sourcemap=side)
 

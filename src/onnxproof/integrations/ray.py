@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from onnxproof.data.arrays import ArraySource
 from onnxproof.data.opening import open_source
 from onnxproof.data.source import Source, count_rows
-from onnxproof.errors import FindingError, InputError, UserError
+from onnxproof.errors import FindingError, InputError, NotWritten, UserError, first_line
 from onnxproof.findings import Finding
 from onnxproof.quality.accumulate import Shard
 from onnxproof.quality.engine import Engine
@@ -21,6 +23,8 @@ from onnxproof.subject.subject import Subject
 
 # Times that a shard is run again because its worker or node was lost.
 RETRIES = 5
+# Characters of a temporary folder in which Ray's sockets have their place.
+DEEPEST = 38
 # Shards of a stream that are under way at once.
 WAITING = 64
 
@@ -72,9 +76,11 @@ def _connect(address: str) -> Any:
             log_to_driver=False,
             configure_logging=False,
             include_dashboard=False if address == "local" else None,
+            # The names of its sockets may have 107 characters: where our own folder is too deep, it has its usual one.
+            _temp_dir="/tmp/ray" if address == "local" and len(tempfile.gettempdir()) > DEEPEST else None,
         )
     except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"--ray {address}: no cluster answers there: {str(error).splitlines()[0][:200]}") from error
+        raise InputError(f"--ray {address}: no cluster answers there: {first_line(error, 200)}") from error
     return ray
 
 
@@ -103,10 +109,11 @@ def _await_next(ray: Any, waiting: dict[Any, int], work: Work, tell: Callable[[i
         cause = error.cause if isinstance(error.cause, Exception) else error
         raise cause from error
     except ray.exceptions.RayError as error:
-        raise UserError(f"--ray: shard {index} was lost {RETRIES} times: {str(error).splitlines()[0][:200]}") from error
+        raise UserError(f"--ray: shard {index} was lost {RETRIES} times: {first_line(error, 200)}") from error
     if isinstance(shard, Finding):
         raise FindingError(shard)
-    shard.save(work.file(index), work.mark)
+    with suppress(NotWritten):  # it is here: only who goes on later has to run it again
+        shard.save(work.file(index), work.mark)
     tell(shard.rows)
     return shard
 

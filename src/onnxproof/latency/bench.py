@@ -15,7 +15,7 @@ import torch
 
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.cases.plan import Case
-from onnxproof.errors import ProviderError, Rejected
+from onnxproof.errors import ProviderError, Rejected, first_line
 from onnxproof.latency import machine
 from onnxproof.latency.contender_factory import Field
 from onnxproof.latency.contenders import CompiledContender, Contender, Unavailable
@@ -201,10 +201,10 @@ class Bench:
                     calls[name] = calls.get(name) or contender.prepare(attempt.inputs)
                 except (Rejected, Unavailable) as error:
                     if name == SHIPPED:
-                        self._listener.case(self.verifier.evaluate(attempt.case, attempt.inputs))
-                    self._absent.append(Absent(name, str(error).splitlines()[0][:300], point.batch))
+                        self._listener.case(self.verifier.evaluate(attempt.case, attempt.inputs), None)
+                    self._absent.append(Absent(name, first_line(error), point.batch))
             return attempt, calls
-        why = f"{self._subject.baseline} rejects it: {reason.splitlines()[0][:300]}"
+        why = f"{self._subject.baseline} rejects it: {first_line(reason)}"
         self._absent.append(Absent(point.label, why, point.batch))
         return None
 
@@ -220,7 +220,7 @@ class Bench:
                 found[name] = tuple(c for result in results for c in result.outputs)
                 continue
             for i, result in enumerate(results):  # one case for each different answer
-                self._listener.case(replace(result, name=f"{result.name}/answer={i + 1}") if i else result)
+                self._listener.case(replace(result, name=f"{result.name}/answer={i + 1}") if i else result, None)
         return found
 
     def _evaluate(self, point: Point, name: str, outputs: Outputs) -> CaseResult:

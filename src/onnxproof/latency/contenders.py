@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 
 from onnxproof.candidates.candidate import Candidate, open_timed
-from onnxproof.errors import FindingError, Rejected
+from onnxproof.errors import FindingError, Rejected, first_line
 from onnxproof.proof.latency import BASELINE
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.structure import flatten
@@ -107,9 +107,7 @@ class CompiledContender(EagerContender):
         try:
             return super().prepare(inputs)
         except Rejected as error:
-            raise Unavailable(
-                f"torch.compile cannot compile this module: {str(error).splitlines()[0][:300]}"
-            ) from error
+            raise Unavailable(f"torch.compile cannot compile this module: {first_line(error)}") from error
 
 
 class SessionContender:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import resource
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from onnxproof.latency.harness import measure_overhead, measure_resolution
 from onnxproof.proof.latency import Machine
 from onnxproof.request.session import SessionSettings
+from onnxproof.system import count_cores, read_memory, read_own_seconds
 
 PROC, SYS = Path("/proc"), Path("/sys")
 
@@ -32,14 +32,6 @@ class Look:
     throttled: int | None
 
 
-def count_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
-
-
 def set_threads(session: SessionSettings) -> SessionSettings:
     """The session with its number of threads made explicit: all cores, unless something else is asked for."""
     return replace(session, threads=session.threads or count_cores())
@@ -48,14 +40,13 @@ def set_threads(session: SessionSettings) -> SessionSettings:
 def look() -> Look:
     """Read the counters."""
     busy, steal = _read_cpu_seconds()
-    usage = resource.getrusage(resource.RUSAGE_SELF)
     clocks = [float(line.partition(":")[2]) for line in _read_lines(PROC / "cpuinfo") if line.startswith("cpu MHz")]
     mhz = sum(clocks) / len(clocks) if clocks else None
     try:
         load: float | None = os.getloadavg()[0]
-    except OSError:
+    except (OSError, AttributeError):
         load = None
-    return Look(time.perf_counter(), load, mhz, busy, steal, usage.ru_utime + usage.ru_stime, _count_throttling())
+    return Look(time.perf_counter(), load, mhz, busy, steal, read_own_seconds(), _count_throttling())
 
 
 def describe(before: Look, after: Look) -> Machine:
@@ -73,7 +64,7 @@ def describe(before: Look, after: Look) -> Machine:
         fingerprint=fingerprint_machine(),
         cpu=_name_cpu(),
         cores=count_cores(),
-        memory=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
+        memory=read_memory(),
         clock_ns=measure_resolution(),
         overhead_ns=measure_overhead(),
         load_before=before.load,
@@ -88,7 +79,7 @@ def describe(before: Look, after: Look) -> Machine:
 
 def fingerprint_machine() -> str:
     """The same for machines on which times may be compared: processor, cores, memory (in GB), system."""
-    memory = round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9)
+    memory = round(read_memory() / 1e9)
     parts = (_name_cpu(), str(os.cpu_count()), str(count_cores()), str(memory), platform.machine(), platform.system())
     return hashlib.blake2b("\0".join(parts).encode(), digest_size=8).hexdigest()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from onnxproof import system
 from onnxproof.cases.plan import Inputs
 from onnxproof.errors import Rejected
 from onnxproof.latency.contenders import Contender
@@ -36,7 +36,7 @@ def read_memory() -> int:
 
 def read_peak() -> int:
     """The most that was used since the last reset."""
-    return _read_status("VmHWM") or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return _read_status("VmHWM") or system.read_peak()
 
 
 def _read_status(key: str) -> int | None:

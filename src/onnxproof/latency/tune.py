@@ -11,7 +11,6 @@ import numpy as np
 
 from onnxproof.errors import FindingError, Rejected, UserError
 from onnxproof.findings import Finding, decide_verdict
-from onnxproof.latency import machine
 from onnxproof.latency.bench import Bench
 from onnxproof.latency.contenders import SessionContender, Unavailable
 from onnxproof.latency.harness import Harness, Need, Timed
@@ -25,6 +24,7 @@ from onnxproof.request.benchmark import EXECUTIONS, Variant, list_levels
 from onnxproof.request.request import VerifySettings
 from onnxproof.request.session import LEVELS, SessionSettings
 from onnxproof.request.thresholds import LatencyPolicy, Policy
+from onnxproof.system import count_cores
 
 FIRST_ROUNDS = 8
 # Bytes of an artifact up to which a session of every combination is held at once.
@@ -87,7 +87,7 @@ def _finish(
 
 def _make(bench: Bench, point: Point) -> dict[Variant, SessionContender]:
     made: dict[Variant, SessionContender] = {}
-    for variant in (OURS, *list_settings(bench.artifact.bytes, machine.count_cores())):
+    for variant in (OURS, *list_settings(bench.artifact.bytes, count_cores())):
         with suppress(Unavailable, Rejected, UserError):  # a setting that does not run is not the best one
             contender = bench.field.session(variant)
             contender.prepare(point.inputs)
@@ -108,7 +108,12 @@ def make_verifier(bench: Bench, settings: VerifySettings, policy: Policy, statef
     def check(session: SessionSettings) -> tuple[str, int]:
         findings: list[Finding] = []
         cases: list[CaseResult] = []
-        listener = Listener(findings.append, lambda planned, coverage: None, lambda case, stage: None, cases.append)
+        listener = Listener(
+            findings.append,
+            lambda planned, coverage: None,
+            lambda case, stage: None,
+            lambda case, _: cases.append(case),
+        )
         try:
             verifier = Verifier(
                 bench.verifier.subject,

@@ -6,9 +6,6 @@ truth with legal rounding errors injected), and only as many as it takes to expl
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -38,9 +35,11 @@ from onnxproof.parity.comparison import (
 )
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudge_inputs
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.request.request import Limits
+from onnxproof.system import alarm
 from onnxproof.tensors.arrays import Array, Arrays, Floats
 from onnxproof.tensors.conversion import to_numpy
 
@@ -72,21 +71,12 @@ LONGEST = 10.0
 @contextmanager
 def limit_time(seconds: float) -> Iterator[None]:
     """Raise `Rejected` in the main thread after some time: the evaluator's Python loops can take for ever."""
-    # Python takes signal handlers in the main thread only.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
 
-    def expire(*_: object) -> None:
+    def expire() -> None:
         raise Rejected(f"not done within {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, expire)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
+    with alarm(seconds, expire):
         yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @dataclass(frozen=True)
@@ -109,14 +99,18 @@ class Truth:
     """The float64 truth of a subject, or the best stand-in there is."""
 
     def __init__(
-        self, eager: EagerRunner, double: DoubleRunner | None, limits: Limits, effort: Effort = PLANNED
+        self,
+        eager: EagerRunner,
+        double: DoubleRunner | None,
+        limits: Limits,
+        effort: Effort = PLANNED,
+        ledger: Ledger | None = None,
     ) -> None:
         self.effort = effort
         self._eager = eager
         self._double = double
         self._limits = limits
-        self._shown: Counter[tuple[str, ...]] = Counter()
-        """Questions, and in how many cases the answer was that no rounding explains it."""
+        self._ledger = ledger or Ledger()
 
     def of(self, inputs: Arrays) -> Outputs | None:
         """The outputs in float64; None where the module cannot run so."""
@@ -184,8 +178,13 @@ class Truth:
         if not c.same_form or not c.size or not self._suspicious(c):
             return c
         # What was shown about NaN says nothing about noise: each kind of trouble is settled by itself.
-        question = (group, c.output, "pattern" if c.pattern.differing else "broken" if self._broken(c) else "noise")
-        if self.effort.settles and self._shown[question] >= ENOUGH and (c.pattern.differing or self._noisy(c)):
+        trouble = "pattern" if c.pattern.differing else "broken" if self._broken(c) else "noise"
+        question = f"{group}/{trouble}/{c.output}"
+        if (
+            self.effort.settles
+            and self._ledger.shown.get(question, 0) >= ENOUGH
+            and (c.pattern.differing or self._noisy(c))
+        ):
             return c
         b, k = baseline[c.output], candidate[c.output]
         if c.kind == "discrete":
@@ -195,7 +194,7 @@ class Truth:
             c = _explain_float(c, b, k, samples, self._find_unit(b))
             beyond = c.noise is not None and c.noise.unexplained is not None and c.noise.unexplained > 1
             shown = bool(c.pattern.unexplained) or beyond
-        self._shown[question] += shown
+        self._ledger.count(question, shown)
         return c
 
     def leaves_open(self, c: Comparison) -> bool:
@@ -306,26 +305,31 @@ class GraphInFloat64:
         self._runner = ReferenceRunner(self._wide, renamed, self._large)
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
         self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _find_folding_unit(graph))
-        self._spent = 0.0
-        """Seconds of work so far."""
-        self._excused: dict[str, list[float]] = {}
-        """Output → what constants and rounding excused where that was not enough."""
+        self._ledger = Ledger()
 
     @property
     def evaluator(self) -> Evaluator:
         """What runs the graph, node by node."""
         return self._runner.evaluator
 
-    def affords(self, forwards: float, elements: int) -> bool:
-        """Whether the reference evaluator may look at an input of this size, given the work of the forwards so far."""
+    def affords(self, ledger: Ledger, elements: int) -> bool:
+        """Whether the reference evaluator may look at an input of this size, given the work so far."""
         expected = self._double.work.evaluation(elements)
         # The first look is free: without one nothing is known about the graph's exactness.
-        return expected <= LONGEST and (not self._spent or self._spent + expected <= EXACTNESS_SHARE * forwards + GRACE)
+        spent, allowed = ledger.evaluated, EXACTNESS_SHARE * ledger.forwards + GRACE
+        return expected <= LONGEST and (not spent or spent + expected <= allowed)
 
     def measure(
-        self, inputs: Arrays, truth: Outputs, outputs: Mapping[str, str], *, glance: bool = False
+        self,
+        inputs: Arrays,
+        truth: Outputs,
+        outputs: Mapping[str, str],
+        ledger: Ledger | None = None,
+        *,
+        glance: bool = False,
     ) -> dict[str, Exactness]:
         """Exactness per output of the module, where the graph gives one like it. A glance takes no samples of what excuses it."""
+        self._ledger = ledger or self._ledger
         exact = self._run(self._runner, inputs)
         return {
             name: self._measure_output(inputs, truth[name], exact[graph], name, graph, glance)
@@ -335,7 +339,7 @@ class GraphInFloat64:
 
     def _run(self, runner: ReferenceRunner, inputs: Arrays) -> Outputs:
         expected = self._double.work.evaluation(sum(array.size for array in inputs.values()))
-        self._spent += expected
+        self._ledger.evaluated += expected
         with limit_time(PATIENCE * max(LONGEST, expected)):
             return runner.run(inputs)
 
@@ -347,7 +351,7 @@ class GraphInFloat64:
         result = measure_exactness(e, t, np.asarray(EXACT_ENOUGH * 100 * scale))
         if result.ratio <= 1 or glance:
             return result
-        before = self._excused.setdefault(name, [])
+        before = self._ledger.excused.setdefault(name, [])
         if len(before) >= ENOUGH and result.error > HOPELESS * max(before):
             return measure_exactness(e, t, np.asarray(max(before) * scale))
         samples: list[Floats] = []
@@ -378,7 +382,7 @@ class GraphInFloat64:
                 made = self._double.sample(inputs, seed, **how)
                 if made is None:  # the module folds no constants
                     break
-                self._spent += self._double.work.sample(sum(array.size for array in inputs.values()))
+                self._ledger.evaluated += self._double.work.sample(sum(array.size for array in inputs.values()))
                 samples.append(to_float64(made[name]))
         return samples
 

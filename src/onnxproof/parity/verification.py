@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import os
-import resource
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -34,6 +32,7 @@ from onnxproof.parity.conversion import find_faults
 from onnxproof.parity.declared import Meaning, declare_subject, list_originals, measure_cost
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.ranking import Ranking, place_cost, tell_costs
 from onnxproof.parity.rollout import FreeRun, Sides, is_beyond, name_answers
@@ -50,6 +49,7 @@ from onnxproof.request.request import VerifySettings
 from onnxproof.subject.mode import read_kept
 from onnxproof.subject.state import guess_state, is_kept, read_state
 from onnxproof.subject.subject import Subject
+from onnxproof.system import read_available, read_peak
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy
 
@@ -69,30 +69,29 @@ class Listener:
     """The cases, and how much of the user's data they cover."""
     stage: Callable[[str, str], None]
     """A case and the stage it enters, a role where one of the sides computes: what to blame if the process dies."""
-    case: Callable[[CaseResult], None]
+    case: Callable[[CaseResult, Ledger | None], None]
+    """A result, and the account after it, where others go on from there."""
     rollout: Callable[[Rollout], None] = lambda rollout: None
     outputs: Callable[[Mapping[str, str]], None] = lambda pairs: None
     """Module's output → graph's output, as soon as it is known."""
 
 
 # Hears nothing.
-SILENT = Listener(lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result: None)
+SILENT = Listener(
+    lambda finding: None, lambda cases, coverage: None, lambda case, stage: None, lambda result, ledger: None
+)
 
 
 class Memory:
     """What cases cost in memory, learnt from the peak of the process: a larger one must fit into half of what is free."""
 
     def __init__(self) -> None:
-        self._peak = self._read_peak()
+        self._peak = read_peak()
         self._rate = 0.0
-
-    @staticmethod
-    def _read_peak() -> int:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def learn(self, elements: int) -> None:
         """Note by how much a case of this size raised the peak."""
-        peak = self._read_peak()
+        peak = read_peak()
         # What a small case adds is caches and code, not its elements.
         if elements > 1000:
             self._rate = max(self._rate, (peak - self._peak) / elements)
@@ -100,14 +99,7 @@ class Memory:
 
     def room_for(self, elements: int) -> bool:
         """Whether a case of this size is likely to fit."""
-        return self._rate * elements <= _read_available() / 2
-
-
-def _read_available() -> int:
-    """Bytes that can be had: what the system keeps of files it gives up again, so that it does not decide which cases are run."""
-    with suppress(OSError, StopIteration), Path("/proc/meminfo").open() as facts:
-        return 1024 * next(int(line.split()[1]) for line in facts if line.startswith("MemAvailable:"))
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return self._rate * elements <= (read_available() or math.inf) / 2
 
 
 class Verifier:
@@ -124,6 +116,7 @@ class Verifier:
         stateful: bool = False,
         effort: Effort = PLANNED,
         memo: Memo | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.candidate = candidate or choose_candidate(settings.session)
         self._effort = effort
@@ -148,12 +141,12 @@ class Verifier:
         self._inputs = self._pair_inputs()
         self.session: Session = self._open()
         self.double = self._make_double()
-        self._truth = Truth(self.eager, self.double, settings.limits, effort)
+        self.ledger = ledger or Ledger()
+        self._truth = Truth(self.eager, self.double, settings.limits, effort, self.ledger)
         self.work = self.double.work if self.double is not None else expect_work(subject)
         self._outputs: Pairing | None = None
         self._memory = Memory()
-        self.stage, self._forwards = "start", 0.0
-        """Where it is, and the work of all cases so far in seconds."""
+        self.stage = "start"
 
     @property
     def input_pairs(self) -> Mapping[str, str]:
@@ -165,16 +158,11 @@ class Verifier:
         """Module's output → graph's output, once a case was run."""
         return self._outputs.pairs if self._outputs is not None else {}
 
-    @property
-    def spent(self) -> float:
-        """The work of all cases so far, in seconds."""
-        return self._forwards
-
-    def again(self, listener: Listener, effort: Effort) -> Verifier:
+    def again(self, listener: Listener, effort: Effort, ledger: Ledger) -> Verifier:
         """The same session and the same truth, for another purpose."""
         other = copy.copy(self)
-        other._listener, other._effort, other._forwards = listener, effort, 0.0
-        other._truth = Truth(self.eager, self.double, self._settings.limits, effort)
+        other._listener, other._effort, other.ledger = listener, effort, ledger
+        other._truth = Truth(self.eager, self.double, self._settings.limits, effort, ledger)
         other._memo = None  # inputs that are searched for or shrunk have the names of planned ones
         return other
 
@@ -182,8 +170,8 @@ class Verifier:
         """The same module, truth and cases on another runtime."""
         other = copy.copy(self)
         other._settings, other._listener, other._memo = settings, listener, memo
-        other._effort, other._forwards, other._outputs = PLANNED, 0.0, None
-        other._truth = Truth(self.eager, self.double, settings.limits)
+        other._effort, other.ledger, other._outputs = PLANNED, Ledger(), None
+        other._truth = Truth(self.eager, self.double, settings.limits, PLANNED, other.ledger)
         other.candidate = choose_candidate(settings.session)
         for finding in self._remarks:
             listener.finding(finding)
@@ -298,7 +286,7 @@ class Verifier:
         inputs = self._ask_once(case, "inputs", lambda: self.supply.make_inputs(case))
         elements = _count_elements(inputs)
         allowed = self._settings.budget * (CORE if case.core else 1)
-        if self._forwards + self.work.case(elements) > allowed or not self._memory.room_for(elements):
+        if self.ledger.forwards + self.work.case(elements) > allowed or not self._memory.room_for(elements):
             return None
         return self.evaluate(case, inputs)
 
@@ -367,7 +355,7 @@ class Verifier:
             self._match_boxes(inputs, truth, baseline, candidate, comparisons, group) if not glance else comparisons
         )
         self._memory.learn(elements)
-        self._forwards += self.work.case(elements)
+        self.ledger.forwards += self.work.case(elements)
         if truth is not None and case.fair:
             comparisons = self._time(
                 "reference",
@@ -440,9 +428,9 @@ class Verifier:
     ) -> list[Comparison]:
         def measure() -> Mapping[str, Exactness] | None:
             graph = self._exact
-            if graph is None or not (self._effort.unhurried or graph.affords(self._forwards, _count_elements(inputs))):
+            if graph is None or not (self._effort.unhurried or graph.affords(self.ledger, _count_elements(inputs))):
                 return None
-            return graph.measure(inputs, truth, outputs, glance=glance)
+            return graph.measure(inputs, truth, outputs, self.ledger, glance=glance)
 
         try:
             measured = self._ask_once(case, "exactness", measure)
@@ -507,10 +495,16 @@ class Verifier:
             return None
 
 
-def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozenset(), budget: float = 120.0) -> None:
-    """Run the planned cases that are not done yet, as many as the budget has work for."""
+def verify(
+    verifier: Verifier,
+    listener: Listener,
+    done: frozenset[str] = frozenset(),
+    budget: float = 120.0,
+    planned: Sequence[str] = (),
+) -> None:
+    """Run the planned cases that are not done yet, as many as the budget has work for; those that were `planned` before, where some were."""
     verifier.calibrate()
-    cases = verifier.plan()
+    cases = [case for case in verifier.plan() if not planned or case.name in planned]
     listener.plan(cases, verifier.supply.coverage(cases))
     for finding in verifier.supply.remarks():
         listener.finding(finding)
@@ -533,7 +527,7 @@ def verify(verifier: Verifier, listener: Listener, done: frozenset[str] = frozen
         if result is None:
             left_out.append(case.name)
             continue
-        listener.case(result)
+        listener.case(result, verifier.ledger)
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
     _walk_freely(verifier, listener, {*done, *(case.name for case in cases)})
@@ -554,7 +548,7 @@ def _walk_freely(verifier: Verifier, listener: Listener, known: set[str]) -> Non
     feedable = rollouts is not None and bool(rollouts.state)
     result = verifier.run(case) if parted and feedable and case.name not in known else None
     if result is not None:
-        listener.case(result)
+        listener.case(result, verifier.ledger)
 
 
 def _tell_left_out(
@@ -578,7 +572,7 @@ def _try_example(verifier: Verifier, case: Case, listener: Listener, done: froze
     again = replace(case, name=case.name.replace("/normal/", "/example/"), profile="example")
     result = verifier.run(again) if again.name not in done else None
     if result is not None and result.status != "rejected":
-        listener.case(result)
+        listener.case(result, verifier.ledger)
 
 
 def add_symbols(subject: Subject, artifact: Artifact) -> Subject:

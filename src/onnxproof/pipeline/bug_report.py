@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from onnxproof.errors import FindingError, show_line, show_text
+from onnxproof.errors import FindingError, NotWritten, show_line, show_text
+from onnxproof.files import write_file
 from onnxproof.findings import Finding
 from onnxproof.proof.codec import to_plain
 from onnxproof.proof.environment import Environment
@@ -22,7 +23,6 @@ def write_bundle(
 ) -> Path:
     """Write the parts as files that can be attached; nothing of the weights, nothing of the user's data."""
     folder = out / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
     files = {"error.txt: the whole chain of exceptions": trace}
     files["environment.json: versions and machine"] = json.dumps(dict(environment), indent=1)
     if program is not None:
@@ -30,7 +30,7 @@ def write_bundle(
     listed = "\n".join(f"- {file}" for file in files)
     files["README.md"] = f"# Not explained\n\n    {show_line(message)}\n\n{listed}\n\nRead them before you send them.\n"
     for file, text in files.items():
-        (folder / file.partition(":")[0]).write_text(show_text(text), encoding="utf-8")
+        write_file(folder / file.partition(":")[0], show_text(text))
     return folder
 
 
@@ -39,13 +39,16 @@ def add_bundle(error: FindingError, out: Path, subject: Any, environment: Enviro
     finding = error.finding
     if finding.entry.explained:
         return finding
-    folder = write_bundle(
-        out,
-        message=finding.message,
-        trace="".join(traceback.format_exception(error)),
-        environment=to_plain(environment),
-        program=_capture_program(subject),
-    )
+    try:
+        folder = write_bundle(
+            out,
+            message=finding.message,
+            trace="".join(traceback.format_exception(error)),
+            environment=to_plain(environment),
+            program=_capture_program(subject),
+        )
+    except NotWritten:  # an extra: a full disk must not cost the finding
+        return finding
     evidence = {**finding.evidence, "bundle": str(folder)}
     return replace(finding, evidence=evidence, help=f"{finding.help} A bundle for a bug report is in {folder}.")
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from onnxproof.candidates.roles import CANDIDATE, name_stage
 from onnxproof.findings import Finding, Severity, Where, found
+from onnxproof.parity.ledger import Ledger
 from onnxproof.pipeline import events
+from onnxproof.pipeline.journal import Journal
 from onnxproof.process.supervisor import End
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.environment import Environment
@@ -25,6 +27,8 @@ class Progress:
     case: Callable[[int, int, str], None] = lambda done, total, name: None
     search: Callable[[Search], None] = lambda outcome: None
     rows: Callable[[events.Evaluated], None] = lambda done: None
+    warning: Callable[[str], None] = lambda text: None
+    """Hears of what the answer does not depend on, and whoever waits for it should know."""
     verdict: Callable[[Proof], None] = lambda proof: None
     """Hears the verdict as soon as it is certain, where something is still to be found out: the cause, the smallest input."""
 
@@ -55,13 +59,23 @@ class Collected:
     version: str | None = None
     """Of the candidate's onnxruntime, where several are asked."""
     p50_ms: float | None = None
+    ledger: Ledger | None = None
+    """The account of the cases so far."""
     seconds: dict[str, float] = field(default_factory=dict)
     """How long each stage took."""
+    _alike: dict[tuple[str, str], list[Finding]] = field(default_factory=dict)
+    """Findings by what they say."""
+    journal: Journal = field(default_factory=Journal)
+    """Where what comes in is written down."""
 
     @property
     def proof(self) -> Proof:
         """Everything, not judged yet."""
-        return replace(self.known, cases=tuple(self.cases.values()))
+        place = {name: i for i, name in enumerate(self.known.planned)}
+        # As planned, whoever was tried again after a death; a case that became the module's own example stands where it would have.
+        last = len(place)
+        cases = sorted(self.cases.values(), key=lambda c: place.get(c.name.replace("/example/", "/normal/"), last))
+        return replace(self.known, cases=tuple(cases))
 
     @property
     def stateful(self) -> bool:
@@ -69,7 +83,12 @@ class Collected:
         return any(finding.entry.stateful for finding in self.known.findings)
 
     def receive(self, event: events.Event) -> None:
-        """Take in one event."""
+        """Take in one event, and write it down."""
+        self.journal.hear(event)
+        self.take_in(event)
+
+    def take_in(self, event: events.Event) -> None:
+        """What an event changes."""
         match event:
             case events.Entered(stage, case):
                 self._enter(stage, case)
@@ -84,7 +103,10 @@ class Collected:
             case events.Planned(cases, unfair, coverage):
                 self.unfair = frozenset(unfair)
                 self.known = replace(self.known, planned=tuple(cases), coverage=coverage)
-            case events.Compared(result):
+            case events.Based(mark):
+                self.journal.base(mark)
+            case events.Compared(result, ledger):
+                self.ledger = ledger or self.ledger
                 self.cases[result.name] = result
                 self.progress.case(len(self.cases), len(self.known.planned), result.name)
             case events.RolledOut(rollout):
@@ -133,7 +155,13 @@ class Collected:
 
     def observe(self, finding: Finding) -> None:
         """A finding, once."""
-        if finding not in self.known.findings:
+        if not self._alike:
+            for one in self.known.findings:
+                self._alike.setdefault((one.code, one.message), []).append(one)
+        # Only those that say the same are compared: there may be thousands.
+        alike = self._alike.setdefault((finding.code, finding.message), [])
+        if finding not in alike:
+            alike.append(finding)
             self.known = replace(self.known, findings=(*self.known.findings, finding))
 
     def _enter(self, stage: str, case: str | None) -> None:

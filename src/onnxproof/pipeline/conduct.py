@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from onnxproof.errors import NothingToVerify, UserError, list_names
+from onnxproof.errors import NothingToVerify, UserError, first_line, list_names
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.pipeline.collected import Collected, Progress
 from onnxproof.pipeline.executors import Executor, NotPortable, run_here, run_in_children, run_stages
@@ -20,7 +21,7 @@ from onnxproof.proof.environment import Timing
 from onnxproof.proof.latency import Earlier
 from onnxproof.proof.proof import Proof
 from onnxproof.request.benchmark import BenchSettings
-from onnxproof.request.request import Request
+from onnxproof.request.request import Delivery, Request
 from onnxproof.request.thresholds import Policy
 
 
@@ -33,8 +34,22 @@ def conduct(request: Request, policy: Policy, *, progress: Progress | None = Non
     request = replace(request, verify=replace(request.verify, limits=find_limits(policy)))
     run = Run(request, policy, collected)
     began = time.perf_counter()
-    _carry_out(run, began)
-    return _judge(run, time.perf_counter() - began)
+    if request.verb != "lint":
+        collected.journal.open(Path(request.out), _describe(request, policy), resume=request.resume)
+    try:
+        _carry_out(run, began)
+        return _judge(run, time.perf_counter() - began)
+    finally:
+        if collected.journal.trouble is not None:
+            collected.progress.warning(f"{collected.journal.trouble}; a run that is ended now cannot be resumed")
+        collected.journal.close()
+
+
+def _describe(request: Request, policy: Policy) -> str:
+    """What is asked, whoever asks and wherever the answer is written: who goes on must have been asked the same."""
+    asked = replace(request, out="", resume=False, delivery=Delivery(), pickled=None, held=None)
+    asked = replace(asked, verify=replace(asked.verify, counterexamples=None))
+    return hashlib.blake2b(repr((asked, policy)).encode(), digest_size=16).hexdigest()
 
 
 def read_earlier(settings: BenchSettings | None) -> Earlier | None:
@@ -143,7 +158,7 @@ def judge_uncompared(proof: Proof) -> list[Finding]:
     rejected = [case for case in proof.cases if case.status == "rejected"]
     if rejected:
         first = next((c for c in rejected if c.profile == "data"), rejected[0])
-        reason = first.message.splitlines()[0][:200] if first.message else ""
+        reason = first_line(first.message, 200)
         message = f"{proof.subject.baseline} itself rejects {len(rejected)} cases: {reason}"
         severity: Severity = "review" if first.profile == "data" else "note"
         evidence = {"cases": [c.name for c in rejected]}

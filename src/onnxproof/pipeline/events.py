@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
 from onnxproof.findings import Finding
+from onnxproof.parity.ledger import Ledger
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.blame import Blame
 from onnxproof.proof.case_result import CaseResult
@@ -27,10 +28,14 @@ from onnxproof.proof.trials import Trials
 class Event(msgspec.Struct, frozen=True, tag=True):
     """Anything that a stage reports."""
 
+    passing: ClassVar = False
+    """Whether it is of no interest when the run is over."""
+
 
 class Entered(Event, frozen=True):
     """A stage begins, or a step of a case: what to blame if the process dies now."""
 
+    passing: ClassVar = True
     stage: str
     case: str | None = None
 
@@ -60,6 +65,12 @@ class Lowered(Event, frozen=True):
     quantization: Quantization
 
 
+class Based(Event, frozen=True):
+    """A hash of everything that the cases are about: code, weights, data, the file, the releases."""
+
+    mark: str
+
+
 class Planned(Event, frozen=True):
     """The cases to be run, which of them are not fair, and how much of the user's data they cover."""
 
@@ -69,9 +80,10 @@ class Planned(Event, frozen=True):
 
 
 class Compared(Event, frozen=True):
-    """A case was run."""
+    """A case was run; the next one is to go on with this account."""
 
     result: CaseResult
+    ledger: Ledger | None = None
 
 
 class RolledOut(Event, frozen=True):
@@ -148,6 +160,7 @@ class Weighed(Event, frozen=True):
 class Evaluated(Event, frozen=True):
     """Rows done."""
 
+    passing: ClassVar = True
     done: int
     total: int | None
     rate: float

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from onnxproof.errors import OnnxproofError, TargetError, UserError
+from onnxproof.errors import NotWritten, OnnxproofError, TargetError, UserError
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.events import decode
 from onnxproof.pipeline.stages import Run, Stage
 from onnxproof.process.orders import Order
 from onnxproof.process.supervisor import Child, End, InternalError, prepare, supervise
 from onnxproof.request.request import Request
+from onnxproof.system import SUPERVISES
 
 # Seconds that a child has in any case until it comes to its first case: a limit for cases says nothing about imports and weights.
 SETTING_UP = 60.0
@@ -48,9 +49,27 @@ def run_stages(run: Run, stages: Sequence[Stage], executor: Executor, announce: 
     for stage in stages:
         if stage.wanted(run):
             announce(stage)
-            began = time.perf_counter()
-            run_stage(stage, run, executor)
-            run.collected.seconds[stage.name] = time.perf_counter() - began
+            run.collected.seconds[stage.name] = _run_or_recall(stage, run, executor)
+
+
+def _run_or_recall(stage: Stage, run: Run, executor: Executor) -> float:
+    """Have a stage done that an earlier run did not end, or hear again what it said; how long it took."""
+    journal, began = run.collected.journal, time.perf_counter()
+    if not stage.remembered:
+        run_stage(stage, run, executor)
+        return time.perf_counter() - began
+    known = journal.recall(stage.name)
+    lost = bool(stage.leaves_to and run.folder) and not journal.recall(stage.leaves_to).whole
+    whole = known.whole and not lost
+    for body in known.events if whole or stage.goes_on else ():
+        run.collected.take_in(decode(body))
+    if whole and known.seconds is not None:
+        return known.seconds
+    journal.begin(stage.name, goes_on=stage.goes_on)
+    run_stage(stage, run, executor)
+    seconds = time.perf_counter() - began
+    journal.end(seconds)
+    return seconds
 
 
 def run_stage(stage: Stage, run: Run, executor: Executor) -> None:
@@ -58,6 +77,8 @@ def run_stage(stage: Stage, run: Run, executor: Executor) -> None:
     for attempt in range(stage.attempts):
         ends = [_carry_out(stage, order, run, executor) for order in stage.orders(run)]
         again = [stage.died(run, end, attempt) for end in ends if end is not None]
+        if again:
+            run.collected.journal.note_death()
         if not any(again):
             return
 
@@ -69,6 +90,9 @@ def _carry_out(stage: Stage, order: Mapping[str, Any], run: Run, executor: Execu
         if not stage.optional:
             raise
         stage.failed(run, error)
+        run.collected.journal.note_death()
+        if isinstance(error, NotWritten):
+            run.collected.progress.warning(str(error))
         return None
 
 
@@ -130,7 +154,9 @@ def run_here(run: Run, work: Work) -> None:
 
 def run_in_children(run: Run, work: Work) -> None:
     """All work in supervised children."""
-    with tempfile.TemporaryDirectory(prefix="onnxproof-") as folder, fork_children(run.request):
+    if not SUPERVISES:
+        raise NotPortable("this system cannot supervise children")
+    with fork_children(run.request) as scratch, tempfile.TemporaryDirectory(dir=scratch) as folder:
         # The server imports while the module is written.
         request = _make_portable(run.request, Path(folder))
         verify = replace(request.verify, isolated=True)
@@ -142,9 +168,9 @@ def run_in_children(run: Run, work: Work) -> None:
             children.dismiss()
 
 
-def fork_children(request: Request) -> AbstractContextManager[None]:
+def fork_children(request: Request) -> AbstractContextManager[Path]:
     """Children are forked from one process; it is worth starting before anything else is done."""
-    return prepare([PRELOADED, *[PRELOADED_TO_EXPORT] * (request.onnx is None)])
+    return prepare([PRELOADED, *[PRELOADED_TO_EXPORT] * (request.onnx is None)], request.out)
 
 
 def _make_portable(request: Request, folder: Path) -> Request:

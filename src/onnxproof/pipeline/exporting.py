@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from secrets import token_hex
 
-from onnxproof.artifact.earlier import export_once
+from onnxproof.artifact.earlier import describe_making, export_once
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.pairing import hide_state
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import require_timed
+from onnxproof.data.source import fingerprint_files
 from onnxproof.errors import FindingError
 from onnxproof.findings import Finding, found
 from onnxproof.graph.file import hold_against
@@ -19,8 +22,8 @@ from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
 from onnxproof.parity.declared import declare_precision
 from onnxproof.pipeline.bug_report import add_bundle
-from onnxproof.pipeline.events import Emit, Entered, Exported, Observed, SubjectRead
-from onnxproof.pipeline.loading import describe_environment, describe_subject, fingerprint_weights
+from onnxproof.pipeline.events import Based, Emit, Entered, Exported, Observed, SubjectRead
+from onnxproof.pipeline.loading import describe_environment, describe_subject
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
@@ -36,7 +39,7 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
     if request.bench is not None:
         # Before the export, which would be in vain.
         require_timed(choose_candidate(request.verify.session))
-    subject = _begin(emit, request, shop)
+    subject, weights = _begin(emit, request, shop)
 
     def report(finding: Finding) -> None:
         emit(Observed(finding))
@@ -57,27 +60,45 @@ def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, sh
         _examine(subject, request, report_module)
         if artifact is None:
             emit(Entered("export"))
-            artifact = _export(subject, request, killed_by, report)
+            artifact = _export(subject, request, weights, killed_by, report)
         artifact = declare_precision(artifact, subject, request.verify.precision)
         _read_through(Path(artifact.path), report)
     except FindingError as error:
         report(add_bundle(error, Path(request.out), subject, describe_environment(request)))
         return
+    emit(Based(_fingerprint_run(subject, request, weights, artifact)))
     emit(Exported(artifact))
 
 
 def run_lint(emit: Emit, request: Request, shop: Workshop) -> None:
     """Look at the module only; emits the subject and findings."""
-    subject = _begin(emit, request, shop)
+    subject, _ = _begin(emit, request, shop)
     emit(Entered("lint"))
     _examine(subject, request, lambda finding: emit(Observed(finding)))
 
 
-def _begin(emit: Emit, request: Request, shop: Workshop) -> Subject:
+def _begin(emit: Emit, request: Request, shop: Workshop) -> tuple[Subject, str]:
+    """The subject, and the hash of its weights."""
     emit(Entered("import"))
     subject = shop.load(request)
-    emit(SubjectRead(describe_subject(subject, request), describe_environment(request)))
-    return subject
+    facts = describe_subject(subject, request)
+    emit(SubjectRead(facts, describe_environment(request)))
+    return subject, str(facts.weights)
+
+
+def _fingerprint_run(subject: Subject, request: Request, weights: str, artifact: Artifact) -> str:
+    """Changes with anything that the answers depend on; another one each time where the code cannot be seen."""
+    settings = request.evaluate
+    named = [request.target, request.verify.data, *([settings.train_data, settings.labels] if settings else [])]
+    named += [settings.preprocess, settings.serve_preprocess, *settings.metrics] if settings else []
+    paths = [Path(text.rpartition(":")[0] if ".py:" in text else text) for text in named if text]
+    files = [fingerprint_files(path) for path in paths if path.exists()]
+    code = describe_making(subject, request.export, weights)
+    # A file that is no Python is its own code.
+    if code is None and not (request.target and paths[0].is_file() and paths[0].suffix != ".py"):
+        code = token_hex()
+    parts = (artifact.sha256, weights, code, files, describe_environment(request))
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
 def _read_given(request: Request) -> Artifact:
@@ -87,9 +108,11 @@ def _read_given(request: Request) -> Artifact:
         return read_artifact(path, sourcemap=str(side) if side.is_file() else None)
 
 
-def _export(subject: Subject, request: Request, killed_by: str | None, report: Callable[[Finding], None]) -> Artifact:
+def _export(
+    subject: Subject, request: Request, weights: str, killed_by: str | None, report: Callable[[Finding], None]
+) -> Artifact:
     options = request.export if killed_by is None else replace(request.export, exporter="torchscript")
-    artifact = export_once(subject, Path(request.out) / "model.onnx", options, fingerprint_weights(subject), report)
+    artifact = export_once(subject, Path(request.out) / "model.onnx", options, weights, report)
     if killed_by is not None:
         message = f"the default exporter killed its process ({killed_by}); TorchScript was used"
         report(found("OX107", message, evidence={"signal": killed_by}))

@@ -10,6 +10,7 @@ from onnxproof.blame.locate import MEMORY, Locator
 from onnxproof.cases.plan import Case
 from onnxproof.cases.supply import Supply
 from onnxproof.findings import Finding
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.truth import Effort
 from onnxproof.parity.verification import SILENT
 from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk
@@ -24,12 +25,21 @@ from onnxproof.search.script import Sides
 SEARCHED = Effort(samples=(8, 32, 96), settles=False)
 
 
-def run_locate(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:
+def run_locate(
+    emit: Emit,
+    request: Request,
+    artifact: Artifact,
+    look: Look,
+    *,
+    stateful: bool,
+    shop: Workshop,
+    ledger: Ledger | None = None,
+) -> None:
     """Look for the cause of some findings, and for the smallest input that shows each; emits blames and counterexamples."""
     emit(Entered("locate"))
     # As strict as a search: what is shrunk and kept is tried in every run from now on.
     effort = replace(SEARCHED, unhurried=True)
-    verifier = shop.verifier(request, artifact, SILENT, effort, stateful=stateful)
+    verifier = shop.verifier(request, artifact, SILENT, effort, stateful=stateful, ledger=ledger)
     verifier.calibrate()
     planned = {case.name: case for case in verifier.plan()}
     cases = [(finding, _find_case(str(finding.where.case), planned, look.files)) for finding in look.findings]

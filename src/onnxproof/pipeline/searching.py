@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.graph.view import Graph
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.verification import SILENT, Verifier
 from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
 from onnxproof.pipeline.locating import SEARCHED
@@ -20,18 +21,29 @@ from onnxproof.search.hunt import Find, Hunt
 from onnxproof.search.look import Look
 
 
-def run_search(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:
+def run_search(
+    emit: Emit,
+    request: Request,
+    artifact: Artifact,
+    look: Look,
+    *,
+    stateful: bool,
+    shop: Workshop,
+    ledger: Ledger | None = None,
+) -> None:
     """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
     emit(Entered("search"))
-    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop)
+    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop, ledger=ledger)
     verifier.calibrate()
     search(emit, request, artifact, look, verifier, request.verify.search, lambda outcome: emit(Searched(outcome)))
 
 
-def make_searcher(emit: Emit, request: Request, artifact: Artifact, *, stateful: bool, shop: Workshop) -> Verifier:
+def make_searcher(
+    emit: Emit, request: Request, artifact: Artifact, *, stateful: bool, shop: Workshop, ledger: Ledger | None
+) -> Verifier:
     """What judges inputs that were searched for, and says where it is."""
     listener = replace(SILENT, stage=lambda case, stage: emit(Entered(stage, case)))
-    return shop.verifier(request, artifact, listener, SEARCHED, stateful=stateful)
+    return shop.verifier(request, artifact, listener, SEARCHED, stateful=stateful, ledger=ledger)
 
 
 def search(

@@ -7,12 +7,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.data.opening import MEMORY, open_source
 from onnxproof.data.source import fingerprint_files
-from onnxproof.errors import FindingError, InputError
+from onnxproof.errors import FindingError, InputError, NotWritten
 from onnxproof.findings import Finding
 from onnxproof.pipeline.events import AtShard, Emit, Evaluated, Observed, decode
 from onnxproof.pipeline.executors import fork_children
@@ -26,6 +27,7 @@ from onnxproof.quality.shards import ATTEMPTS, Piece, Work, make_run
 from onnxproof.quality.task import Plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.request import Request
+from onnxproof.system import count_cores
 
 SHARD_ROWS = 65_536
 MOST_SHARDS = 256
@@ -81,9 +83,7 @@ def _choose_workers(request: Request, settings: EvaluateSettings, rows: int | No
         if settings.workers < 1:
             raise InputError(f"--workers {settings.workers}: expected 1 or more")
         return settings.workers
-    # A container may have fewer than the machine.
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_PROCESSES) if (rows or 0) >= PROCESSES_FROM else 1
+    return min(count_cores(), MOST_PROCESSES) if (rows or 0) >= PROCESSES_FROM else 1
 
 
 def _fingerprint_work(request: Request, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
@@ -166,7 +166,8 @@ def _run_here(work: Work, engine: Engine, rows: Rows, per_shard: int, progress: 
     while True:
         shard = make_run(engine, work.plan, index * size).run(batches, per_shard, progress.add)
         if shard.rows:
-            shard.save(work.file(index), work.mark)
+            with suppress(NotWritten):  # it is here: only who goes on later has to run it again
+                shard.save(work.file(index), work.mark)
             yield shard
         if shard.rows < size:
             return

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from onnxproof.errors import first_line
 from onnxproof.findings import Finding, found
+from onnxproof.parity.ledger import Ledger
 from onnxproof.pipeline.collected import Collected
 from onnxproof.policy.judgement import judge_proof, to_locate
 from onnxproof.process.supervisor import End
@@ -47,6 +49,11 @@ class Run:
         """What is worth a closer look."""
         return self._make_look(to_locate(self._judge()))
 
+    def for_a_closer_look(self) -> Ledger | None:
+        """What the cases showed of the graph."""
+        ledger = self.collected.ledger
+        return ledger.for_a_closer_look() if ledger is not None else None
+
     def _judge(self) -> Sequence[Finding]:
         return judge_proof(self.collected.proof, self.policy).findings
 
@@ -68,6 +75,12 @@ class Stage:
     """Children that may be told to do it."""
     optional = False
     """Whether what goes wrong in it leaves the other findings as they are."""
+    goes_on = False
+    """Whether a run that was ended in it goes on from what was done; else it begins anew."""
+    remembered = True
+    """Whether a run that goes on takes its word; else it is done again."""
+    leaves_to = ""
+    """The stage that finds what this one left in a folder that goes with the run."""
     explains = False
     """Whether it finds out more about a verdict that stands before it begins."""
 
@@ -96,7 +109,7 @@ class Stage:
 class Lint(Stage):
     """Look at the module; nothing is exported."""
 
-    name, work = "lint", "onnxproof.pipeline.exporting:run_lint"
+    name, work, remembered = "lint", "onnxproof.pipeline.exporting:run_lint", False
 
     def wanted(self, run: Run) -> bool:
         return True
@@ -138,14 +151,16 @@ class Verify(Stage):
     """Run the planned cases on both sides; a death costs its case, and the next child goes on."""
 
     name, work, attempts = "verify", "onnxproof.pipeline.verifying:run_verify", MAX_CHILDREN
-    shares = True
+    shares = goes_on = True
 
     def wanted(self, run: Run) -> bool:
         return run.request.steps.cases and super().wanted(run)
 
     def told(self, run: Run) -> dict[str, Any]:
         done = frozenset(run.collected.cases) | run.collected.lost
-        return {**super().told(run), "done": done, "weights": run.collected.known.subject.weights}
+        known = run.collected.known
+        so_far = {"done": done, "planned": known.planned, "ledger": run.collected.ledger}
+        return {**super().told(run), **so_far, "weights": known.subject.weights}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         collected = run.collected
@@ -176,7 +191,8 @@ class Screen(Stage):
         return asked and super().wanted(run) and run.worth_searching()
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": run.all_known()}
+        spent = run.collected.ledger.forwards if run.collected.ledger is not None else 0.0
+        return {**super().told(run), "look": run.all_known(), "ledger": run.for_a_closer_look(), "spent": spent}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """Where the candidate died of an input, that is what the screen was for."""
@@ -201,7 +217,7 @@ class Search(Stage):
         return asked and super().wanted(run) and run.worth_searching()
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": run.all_known()}
+        return {**super().told(run), "look": run.all_known(), "ledger": run.for_a_closer_look()}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """An input that kills the child is what the search was for: it is kept."""
@@ -216,7 +232,7 @@ class Search(Stage):
         return False
 
     def failed(self, run: Run, error: Exception) -> None:
-        reason = str(error).splitlines()[0][:300]
+        reason = first_line(error)
         run.collected.observe(
             found("OX007", f"the search ended early: {reason}", evidence={"error": str(error)[:3000]})
         )
@@ -233,7 +249,7 @@ class Locate(Stage):
         return steps.cases and not steps.fast and super().wanted(run) and bool(run.look().findings)
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": run.look()}
+        return {**super().told(run), "look": run.look(), "ledger": run.for_a_closer_look()}
 
 
 class Evaluate(Stage):
@@ -252,7 +268,7 @@ class Evaluate(Stage):
 class Bench(Stage):
     """Time every contender."""
 
-    name, work, fresh = "bench", "onnxproof.pipeline.benching:run_bench", True
+    name, work, fresh, leaves_to = "bench", "onnxproof.pipeline.benching:run_bench", True, "weigh"
 
     def wanted(self, run: Run) -> bool:
         return run.request.bench is not None and super().wanted(run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxproof.graph.sourcemap import place_node
+from onnxproof.parity.ledger import Ledger
 from onnxproof.pipeline.events import Emit, Entered, Tried
 from onnxproof.pipeline.searching import make_searcher, search
 from onnxproof.pipeline.workshop import Workshop
@@ -17,11 +18,20 @@ from onnxproof.trials.examination import try_pieces
 REACHING = 10.0
 
 
-def run_trials(emit: Emit, request: Request, artifact: Artifact, look: Look, *, stateful: bool, shop: Workshop) -> None:
+def run_trials(
+    emit: Emit,
+    request: Request,
+    artifact: Artifact,
+    look: Look,
+    *,
+    stateful: bool,
+    shop: Workshop,
+    ledger: Ledger | None = None,
+    spent: float = 0.0,
+) -> None:
     """Try every piece; where one differs, look for an input of the model that shows it. Emits what came of it."""
     emit(Entered("trial"))
-    spent = shop.spent
-    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop)
+    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop, ledger=ledger)
     trials = try_pieces(verifier, spent)
     latent = tuple(replace(one, where=place_node(one.last, artifact.sourcemap)) for one in trials.latent)
     trials = replace(trials, latent=latent)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
@@ -12,6 +13,7 @@ from onnxproof.candidates.remote import RemoteRuntime
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.graph.file import hold_against
 from onnxproof.lints.refusal import explain_refusal
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.verification import Listener, Verifier, verify
 from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paced, Paired, Planned, RolledOut
@@ -27,6 +29,8 @@ def run_verify(
     artifact: Artifact,
     done: frozenset[str],
     *,
+    planned: Sequence[str] = (),
+    ledger: Ledger | None = None,
     stateful: bool,
     weights: str | None = None,
     shop: Workshop,
@@ -37,8 +41,8 @@ def run_verify(
     try:
         emit(Entered("session"))
         with hold_against(Path(artifact.path)):
-            verifier = shop.verifier(request, artifact, listener, stateful=stateful)
-            verify(verifier, listener, done, request.verify.budget)
+            verifier = shop.verifier(request, artifact, listener, stateful=stateful, ledger=ledger)
+            verify(verifier, listener, done, request.verify.budget, planned)
             if request.sweep:
                 emit(_pace(verifier))
     except FindingError as error:
@@ -67,7 +71,7 @@ def make_listener(emit: Emit) -> Listener:
             Planned([c.name for c in cases], [c.name for c in cases if not c.fair], coverage)
         ),
         stage=lambda case, stage: emit(Entered(stage, case)),
-        case=lambda result: emit(Compared(result)),
+        case=lambda result, ledger: emit(Compared(result, ledger and ledger.copy())),
         rollout=lambda rollout: emit(RolledOut(rollout)),
         outputs=lambda pairs: emit(Paired(dict(pairs))),
     )

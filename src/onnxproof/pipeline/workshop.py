@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.truth import PLANNED, Effort
 from onnxproof.parity.verification import Listener, Verifier
@@ -23,11 +24,6 @@ class Workshop:
     _asked: tuple[Artifact, VerifySettings, bool] | None = None
     _memo: Memo | None = None
 
-    @property
-    def spent(self) -> float:
-        """Seconds of work that the planned cases took here."""
-        return self._verifier.spent if self._verifier is not None else 0.0
-
     def load(self, request: Request, weights: str | None = None) -> Subject:
         """The subject; loaded here, it must have the weights that another process exported."""
         if self.subject is None:
@@ -36,17 +32,25 @@ class Workshop:
         return self.subject
 
     def verifier(
-        self, request: Request, artifact: Artifact, listener: Listener, effort: Effort = PLANNED, *, stateful: bool
+        self,
+        request: Request,
+        artifact: Artifact,
+        listener: Listener,
+        effort: Effort = PLANNED,
+        *,
+        stateful: bool,
+        ledger: Ledger | None = None,
     ) -> Verifier:
-        """What runs cases of this artifact."""
+        """What runs cases of this artifact, and goes on with a ledger of earlier ones."""
+        ledger = Ledger() if ledger is None else ledger.copy()
         asked = (artifact, request.verify, stateful)
         if self._verifier is not None and self._asked == asked:
-            return self._verifier.again(listener, effort)
+            return self._verifier.again(listener, effort, ledger)
         if self._verifier is not None and self._memo is not None and self._differs_in_session(asked):
             self._verifier = self._verifier.elsewhere(request.verify, listener, self._memo)
         else:
             self._memo = Memo() if request.sweep else None
-            how: dict[str, Any] = {"stateful": stateful, "effort": effort, "memo": self._memo}
+            how: dict[str, Any] = {"stateful": stateful, "effort": effort, "memo": self._memo, "ledger": ledger}
             self._verifier = Verifier(self.load(request), artifact, request.verify, listener, **how)
         self._asked = asked
         return self._verifier

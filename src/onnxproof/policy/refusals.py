@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from onnxproof.diagnosis.failures import diagnose_running, find_refused_size
+from onnxproof.errors import first_line
 from onnxproof.findings import Finding, found
 from onnxproof.policy.merging import group_by
 from onnxproof.proof.case_result import CaseResult
@@ -21,8 +22,7 @@ def judge_refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> 
 
 def _find_reason(message: str) -> tuple[str, ...]:
     """What cases refused for the same reason have in common."""
-    line = message.splitlines()[0] if message else ""
-    return find_refused_size(message) or (re.sub(r"\d+", "#", line)[:200],)
+    return find_refused_size(message) or (re.sub(r"\d+", "#", first_line(message, 1000))[:200],)
 
 
 def _tell_refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Finding:
@@ -45,7 +45,6 @@ def _explain_error(error: str, count: int, baseline: str) -> Finding:
         refused = f"onnxruntime refuses {count} cases of other sizes that {baseline} answers"
         return found("OX222", f"the artifact fixes dimension {dim} of {name} to {size}: {refused}")
     known = diagnose_running(error)
-    line = error.splitlines()[0] if error else ""
     # In a case of ours names, dtypes and memory are in order: only what the node itself says is told apart.
-    message = f"onnxruntime refuses {count} cases that {baseline} answers: {line[:300]}"
+    message = f"onnxruntime refuses {count} cases that {baseline} answers: {first_line(error)}"
     return found(known.code if known is not None and known.entry.locatable else "OX221", message)

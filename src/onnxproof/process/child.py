@@ -5,7 +5,9 @@ from __future__ import annotations
 import atexit
 import os
 import pickle
+import select
 import sys
+import threading
 import traceback
 from typing import Any
 
@@ -15,7 +17,23 @@ from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, make_fr
 
 def main() -> None:
     """Entry of the process that is given ORDERS and EVENTS, two numbers of open files."""
-    attend(int(sys.argv[1]), int(sys.argv[2]))
+    orders = int(sys.argv[1])
+    threading.Thread(target=_leave_with_the_parent, args=(orders,), daemon=True).start()
+    attend(orders, int(sys.argv[2]))
+
+
+# Whether an order is being carried out.
+_busy = threading.Event()
+
+
+def _leave_with_the_parent(orders: int) -> None:
+    """End in the midst of an order where nobody is left to hear of it; a fork server does this for its children."""
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(orders, 0)  # asks for nothing but the end, which is always told
+        poll.poll()
+        if _busy.is_set():
+            os._exit(1)
 
 
 def attend(orders: int, events: int) -> None:
@@ -32,7 +50,9 @@ def attend(orders: int, events: int) -> None:
         with os.fdopen(orders, "rb") as file:
             while file.peek(1):
                 order: Order = pickle.load(file)
+                _busy.set()
                 order.carry_out(lambda value: send(SAID, value), kept)
+                _busy.clear()
                 send(DONE)
     except (SystemExit, GeneratorExit) as error:  # by the user's code: to the parent a death like any other
         code = getattr(error, "code", 1)

@@ -21,16 +21,19 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from onnxproof.files import tidy_after
+
 # What a request carries: the order, the pipe for events, the log, the pipe for the child's number and end.
 FDS = 4
 
 
 def main() -> None:
-    """Entry of the process that is given FD MODULE…: serve until the parent closes its end."""
+    """Entry of the process that is given FD SCRATCH OUT MODULE…: serve until the parent is gone, and tidy up after it."""
     channel = socket.socket(fileno=int(sys.argv[1]))
     # A terminal sends Ctrl-C to every process: this one has nothing to tidy up and ends at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    for name in sys.argv[2:]:
+    scratch, out, *modules = sys.argv[2:]
+    for name in modules:
         with contextlib.suppress(Exception):  # what cannot be imported fails again, and with its reason, in the child
             importlib.import_module(name)
     ended, tell = os.pipe()
@@ -41,6 +44,7 @@ def main() -> None:
     # Only signals that Python handles are written to the wakeup file.
     signal.signal(signal.SIGCHLD, lambda *_: None)
     serve(channel, ended, tell)
+    tidy_after(scratch, out)
 
 
 def serve(channel: socket.socket, ended: int, tell: int) -> None:
@@ -60,6 +64,8 @@ def serve(channel: socket.socket, ended: int, tell: int) -> None:
                 if not message:  # the parent is gone: nobody waits for its children
                     for pid in living:
                         os.kill(pid, signal.SIGKILL)
+                    for pid in living:  # else they might write after everything was tidied up
+                        os.waitpid(pid, 0)
                     return
                 order, events, log, status = fds
                 pid = os.fork()

@@ -14,17 +14,18 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from onnxproof import errors
 from onnxproof.errors import OnnxproofError, UserError
+from onnxproof.files import make_scratch
 from onnxproof.process.dialogue import name_signal
 from onnxproof.process.orders import FAILED, SAID, Failure, Frames, Order, write_all
+from onnxproof.system import FORKS
 
-# Elsewhere system libraries may not survive a fork: every child is started anew.
-FORKS = sys.platform == "linux"
 # Not `-m`, which looks into the current folder first: a numpy.py that lies beside some data is not to be run.
 START = "import sys; sys.path = [p for p in sys.path if p]; from onnxproof.process.{} import main; main()"
 
@@ -125,10 +126,10 @@ class _Forked:
 class _ForkServer:
     """The parent's end of the process that forks children."""
 
-    def __init__(self, preload: Sequence[str]) -> None:
+    def __init__(self, preload: Sequence[str], scratch: Path, out: str) -> None:
         self._channel, theirs = socket.socketpair()
         self._lock = threading.Lock()
-        self._process = _spawn("fork_server", [theirs.fileno()], subprocess.DEVNULL, *preload)
+        self._process = _spawn("fork_server", [theirs.fileno()], subprocess.DEVNULL, str(scratch), out, *preload)
         theirs.close()
 
     def start(self, order: int, events: int, log: int) -> _Forked:
@@ -146,27 +147,32 @@ class _ForkServer:
 
     def close(self) -> None:
         """Stop it, which may still be importing; its children have ended, or go on by themselves."""
-        self._channel.close()
+        # In this order: a server that finds its parent gone tidies up.
         self._process.kill()
         self._process.wait()
+        self._channel.close()
 
 
 _server: _ForkServer | None = None
+_scratch: Path | None = None
 
 
 @contextlib.contextmanager
-def prepare(preload: Sequence[str]) -> Iterator[None]:
-    """Children that are started within are forked from one process that has imported these. Within another one nothing changes."""
-    global _server
-    if _server is not None or not FORKS:
-        yield
+def prepare(preload: Sequence[str], out: str = "") -> Iterator[Path]:
+    """Children that are started within are forked from one process that has imported these, and have the temporary folder that is
+    yielded: it goes when they have gone, and with it what they left. Within another one nothing changes."""
+    global _server, _scratch
+    if _scratch is not None:
+        yield _scratch
         return
-    _server = mine = _ForkServer(preload)
-    try:
-        yield
-    finally:
-        _server = None
-        mine.close()
+    with make_scratch() as _scratch:
+        _server = mine = _ForkServer(preload, _scratch, out and str(Path(out).absolute())) if FORKS else None
+        try:
+            yield _scratch
+        finally:
+            _server = _scratch = None
+            if mine is not None:
+                mine.close()
 
 
 class Child:
@@ -240,4 +246,6 @@ def _spawn(module: str, files: Sequence[int], log: int, *arguments: str) -> subp
     command = [sys.executable, "-c", START.format(module), *map(str, files), *arguments]
     # One hash seed for all children: a TARGET that iterates over sets must build the same model in each.
     environment = {"PYTHONHASHSEED": "0", **os.environ}
+    if _scratch is not None:
+        environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(_scratch))
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=files, env=environment)

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, TypeVar
 import msgspec
 
 from onnxproof.errors import UserError
+from onnxproof.files import write_file
 from onnxproof.findings import Finding, Verdict, decide_verdict
 from onnxproof.findings.finding import SharedEvidence
 from onnxproof.proof import codec
@@ -107,8 +108,7 @@ class Proof:
 
     def save(self, path: str | Path) -> None:
         """Write the proof."""
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(self.dumps(), encoding="utf-8")
+        write_file(path, self.dumps())
 
     @classmethod
     def loads(cls: type[P], text: str | bytes, source: str = "this text") -> P:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.files import replacing
 from onnxproof.quality.task import UNKNOWN, Plan, decide, to_probabilities
 from onnxproof.tensors.arrays import Array
 
@@ -36,12 +36,9 @@ class Shard:
     def save(self, path: Path, fingerprint: str) -> None:
         """Write the shard; a file is either complete or not there."""
         meta = {name: value for name, value in vars(self).items() if name != "columns"} | {"fingerprint": fingerprint}
-        path.parent.mkdir(parents=True, exist_ok=True)
-        trying = path.with_suffix(f".{os.getpid()}.tmp")
-        with trying.open("wb") as stream:
+        with replacing(path) as half, half.open("wb") as stream:
             parts: dict[str, Any] = {f"column/{k}": v for k, v in self.columns.items()}
             np.savez(stream, meta=np.array(json.dumps(meta)), **parts)
-        trying.replace(path)
 
     @staticmethod
     def load(path: Path, fingerprint: str) -> Shard | None:

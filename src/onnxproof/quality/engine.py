@@ -14,7 +14,7 @@ from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Candidate
 from onnxproof.data.fields import describe_columns
 from onnxproof.data.source import Kind, Source, Table, count_rows
-from onnxproof.errors import FindingError, InputError, Rejected
+from onnxproof.errors import FindingError, InputError, Rejected, first_line
 from onnxproof.findings import Finding, found
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
@@ -102,14 +102,14 @@ class Engine:
             return _widen_floats(self._run_padded(self.eager.run, inputs))
         except Rejected as error:
             rejects = f"{self.subject.baseline} rejects rows of --data"
-            raise InputError(f"{rejects}: {str(error).splitlines()[0][:300]}") from error
+            raise InputError(f"{rejects}: {first_line(error)}") from error
 
     def candidate(self, inputs: Table) -> dict[str, Array]:
         """onnxruntime's outputs under the graph's names, cut to the rows."""
         try:
             return _widen_floats(self._run_padded(self.session.run, inputs))
         except Rejected as error:
-            message = f"onnxruntime refuses rows of the data: {str(error).splitlines()[0][:300]}"
+            message = f"onnxruntime refuses rows of the data: {first_line(error)}"
             raise FindingError(found("OX501", message, evidence={"error": str(error)[:2000]})) from error
 
     def _run_padded(self, run: Callable[[Table], dict[str, Array]], inputs: Table) -> dict[str, Array]:

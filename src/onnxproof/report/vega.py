@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
+
+from onnxproof.errors import NotWritten
+from onnxproof.files import write_file
 
 
 @cache
@@ -21,7 +22,8 @@ def make_bundle() -> str:
         if text.endswith(END):
             return text
     text = disarm(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")) + END
-    _keep(kept, text)
+    with contextlib.suppress(NotWritten):  # a cache that cannot be written is none
+        write_file(kept, text)
     return text
 
 
@@ -33,12 +35,3 @@ def disarm(script: str) -> str:
     """The same script without the texts that end or reopen a script element; in JavaScript's strings `\\/` and `\\!` are / and !."""
     unix = script.replace("\r\n", "\n").replace("\r", "\n")
     return unix.replace("</script", "<\\/script").replace("</SCRIPT", "<\\/SCRIPT").replace("<!--", "<\\!--")
-
-
-def _keep(file: Path, text: str) -> None:
-    """Write in one step, so that another process never reads half of it; a cache that cannot be written is none."""
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-        Path(stream.name).replace(file)

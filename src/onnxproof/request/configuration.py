@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from onnxproof.errors import UserError, list_names
+from onnxproof.files import write_file
 from onnxproof.request.option import Option, walk
 from onnxproof.request.verbs import EVERYTHING, Verb
 
@@ -143,5 +144,5 @@ def write(folder: Path, name: str, target: str, changes: Mapping[str, Any]) -> P
     table[known]["target"] = target
     for key, value in changes.items():
         table[known][key.replace("_", "-")] = value
-    file.write_text(tomlkit.dumps(document), encoding="utf-8")
+    write_file(file, tomlkit.dumps(document))
     return file

@@ -38,7 +38,7 @@ class Attempts:
 
     def attempt(self, name: str, inputs: Inputs) -> Trial:
         """Run one input and say how near it came; what is known already is no news."""
-        keep.write(self._trying, inputs)  # so that an input that kills the process is not lost with it
+        keep.write(self._trying, inputs, lasting=False)  # so that an input that kills the process is not lost with it
         try:
             result = self._last = self._verifier.evaluate(Case(name, profile="search"), inputs)
         except MemoryError:

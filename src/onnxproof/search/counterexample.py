@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -12,6 +13,8 @@ import torch
 
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.plan import Case, Inputs
+from onnxproof.errors import NotWritten
+from onnxproof.files import write_file
 from onnxproof.findings import Finding
 from onnxproof.parity.verification import Verifier
 from onnxproof.policy.judgement import judge_case
@@ -79,7 +82,7 @@ class Keeper:
         inputs = self.verifier.supply.make_inputs(case)
         old = case.name.startswith("kept/")
         inputs, tried = (inputs, 0) if old else self._shrink(inputs, finding)
-        name = Path(case.name).name if old else self._choose_name(finding)
+        name = Path(case.name).name if old else self._choose_name(finding, inputs)
         file = self.folder / f"{name}.npz"
         keep.write(file, inputs)
         script = self._try_script(file.with_suffix(".py"), finding, inputs)
@@ -125,10 +128,11 @@ class Keeper:
         policy = replace(self.policy, noise=far * self.policy.noise)
         return _is_among(finding, [one for one in judge_case(replace(result, outputs=outputs), policy) if one.weight])
 
-    def _choose_name(self, finding: Finding) -> str:
+    def _choose_name(self, finding: Finding, inputs: Inputs) -> str:
+        """A name that no other input has: one that a run wrote which was then ended is written again."""
         parts = [self.verifier.subject.name, finding.code, finding.where.output or ""]
         stem = re.sub(r"[^A-Za-z0-9_.]+", "-", "-".join(part for part in parts if part))[:100].strip("-.")
-        taken = {file.stem for file in keep.read_folder(self.folder)}
+        taken = {file.stem for file in keep.read_folder(self.folder) if not keep.holds(file, inputs)}
         return next(name for name in chain([stem], (f"{stem}-{i}" for i in count(2))) if name not in taken)
 
     def _try_script(self, file: Path, finding: Finding, inputs: Inputs) -> Path | None:
@@ -141,7 +145,7 @@ class Keeper:
                 raise NoScript("numpy alone cannot read this dtype")
             module_file = None if self.sides.target is not None else self._save_module(file)
             write_script(file, f"{finding.code}: {finding.message}", self.verifier.subject, self.sides, module_file)
-        except MemoryError:
+        except (MemoryError, NotWritten):
             raise
         except Exception:
             # Without its script it is of no use to anybody.
@@ -155,5 +159,7 @@ class Keeper:
         if size > SMALL_MODULE:
             raise NoScript("the module is only in memory, and too large to be saved beside each counterexample")
         saved = file.with_suffix(".module.pt")
-        torch.save(module, saved)
+        stream = io.BytesIO()
+        torch.save(module, stream)
+        write_file(saved, stream.getvalue())
         return saved.name

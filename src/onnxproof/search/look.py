@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from onnxproof.files import PARTIAL
 from onnxproof.findings import Finding
 from onnxproof.request.thresholds import Policy
 
-# The input a search is at, and the one it found, until that one is shrunk. Hidden: they are not replayed.
-TRYING, FOUND = ".trying.npz", ".found.npz"
+# The input a search is at, which goes with the run, and the one it found, until that one is shrunk. Hidden: they are not replayed.
+TRYING, FOUND = f".trying{PARTIAL}", ".found.npz"
 
 
 @dataclass(frozen=True)

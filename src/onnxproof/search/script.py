@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from onnxproof.candidates.serve import LEVELS
+from onnxproof.files import write_file
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject
 
@@ -58,7 +59,7 @@ def write_script(file: Path, title: str, subject: Subject, sides: Sides, module_
         disabled=repr(list(sides.session.disabled_optimizers) or None),
         feeds=repr(dict(sides.inputs)),
     )
-    file.write_text(text, encoding="utf-8")
+    write_file(file, text)
 
 
 def _load_text(name: str) -> Template:

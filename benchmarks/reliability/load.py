@@ -1,0 +1,186 @@
+"""Much of everything, each in a process of its own: how long it takes and what memory it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+MB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Load:
+    """What was asked for, and what it took."""
+
+    name: str
+    seconds: float
+    megabytes: int
+    """The peak of the process."""
+    told: str
+
+
+def _findings(count: int) -> str:
+    """Observed one after the other, judged, and shown in every form."""
+    from onnxproof.findings import Where, found
+    from onnxproof.pipeline.collected import Collected
+    from onnxproof.pipeline.events import Observed
+    from onnxproof.policy.judgement import judge_proof
+    from onnxproof.report.github import render_annotations
+    from onnxproof.report.html import render_html
+    from onnxproof.report.junit import render_junit
+    from onnxproof.report.markdown import render_markdown
+    from onnxproof.report.text import render
+    from onnxproof.request.thresholds import Policy
+
+    collected = Collected()
+    for i in range(count):
+        collected.receive(Observed(found("OX229", f"node {i} is wrong", where=Where(node=f"n{i}"), evidence={"i": i})))
+    proof = judge_proof(collected.proof, Policy())
+    sizes = [len(form(proof)) for form in (render, render_html, render_junit, render_markdown, render_annotations)]
+    again = type(proof).loads(proof.dumps())
+    assert len(again.findings) == count
+    return f"text {sizes[0] // 1000} kB, page {sizes[1] / 1e6:.1f} MB, proof {len(proof.dumps()) / 1e6:.1f} MB"
+
+
+def _cases(count: int) -> str:
+    """A proof of so many cases: collected, judged, written, read and shown."""
+    sys.path.append(str(ROOT / "tests"))
+    from onnxproof.pipeline.collected import Collected
+    from onnxproof.pipeline.events import Compared, Planned
+    from onnxproof.policy.judgement import judge_proof
+    from onnxproof.report.html import render_html
+    from onnxproof.report.text import render
+    from onnxproof.request.thresholds import Policy
+    from proofs import make_case
+
+    collected = Collected()
+    names = [f"batch={i % 7}/normal/seed={i}" for i in range(count)]
+    collected.receive(Planned(names, [], {}))
+    for i, name in enumerate(names):
+        collected.receive(Compared(make_case(name, 1e-3 if i % 100 == 0 else 1e-8, i)))
+    proof = judge_proof(collected.proof, Policy())
+    text = proof.dumps()
+    again = type(proof).loads(text)
+    assert len(again.cases) == count
+    return f"text {len(render(proof)) // 1000} kB, page {len(render_html(proof)) / 1e6:.1f} MB, proof {len(text) / 1e6:.0f} MB"
+
+
+def write_chain(file: Path, count: int, wrong: bool = False) -> None:
+    """A graph of so many nodes, one after the other, that stays near to its input."""
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    nodes = []
+    for i in range(count):
+        op = ("Add", "Mul", "Tanh", "Sub")[i % 4]
+        inputs = [f"v{i}", ("a", "b", "", "a")[i % 4]]
+        if wrong and i == count - 8:  # what comes earlier is forgotten by so many squashings
+            op, inputs = "Sub", [f"v{i}", "b"]
+        nodes.append(helper.make_node(op, [name for name in inputs if name], [f"v{i + 1}"], name=f"n{i}"))
+    stored = [numpy_helper.from_array(np.array([value], np.float32), name) for name, value in (("a", 0.01), ("b", 0.9))]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 4]) for name in ("v0", f"v{count}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), file)
+
+
+def _prove_graph(count: int) -> str:
+    """A right and a wrong file of so many nodes against the right one, in this process."""
+    import onnxproof
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_chain(folder / "a.onnx", count)
+        write_chain(folder / "b.onnx", count)
+        write_chain(folder / "wrong.onnx", count, wrong=True)
+        told = []
+        for file in ("b", "wrong"):
+            began = time.perf_counter()
+            proof = onnxproof.verify(
+                str(folder / "a.onnx"), onnx=folder / f"{file}.onnx", out=folder / "out", batch_sizes=(2, 3)
+            )
+            culprits = [c.node for blame in proof.blame.values() for c in blame.culprits][:1]
+            told.append(f"{proof.verdict} {' '.join(map(str, culprits))} in {time.perf_counter() - began:.0f} s")
+        return "; ".join(told)
+
+
+def _lint_graph(count: int) -> str:
+    import onnxproof
+
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "a.onnx"
+        write_chain(file, count)
+        began = time.perf_counter()
+        proof = onnxproof.lint(file)
+        return f"{proof.verdict}, {len(proof.findings)} findings, the lint alone {time.perf_counter() - began:.0f} s"
+
+
+def _compare(count: int) -> str:
+    from onnxproof.parity.comparison import compare, measure_noise
+
+    b = np.linspace(-3, 3, count, dtype=np.float32).reshape(-1, 1000)
+    c = b.copy()
+    c[7, 7] += 0.5
+    result = compare("x", b, c)
+    noise = measure_noise(b, c, b, "float64", 2.0**-24)
+    assert noise is not None
+    return f"max_abs {result.max_abs:.2g}, outside {result.outside}, arrays of {b.nbytes // MB} MB"
+
+
+def _together(count: int, at_once: int = 6) -> str:
+    """Proofs on the command line, each in a folder of its own, some at a time."""
+    from benchmarks.reliability.subjects import write_subjects
+
+    with tempfile.TemporaryDirectory() as name:
+        write_subjects(Path(name))
+        command = ["verify", "m.py:scaled", "--batch-sizes", "2,3", "--budget", "5s", "--fast", "--onnx"]
+
+        def prove(i: int) -> tuple[int, str]:
+            file = ("right.onnx", "wrong.onnx")[i % 2]
+            words = [sys.executable, "-m", "onnxproof", *command, file, "--out", f"out-{i}", "-q"]
+            done = subprocess.run(words, cwd=name, capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout.partition(" ")[0]
+
+        with ThreadPoolExecutor(at_once) as pool:
+            ends = list(pool.map(prove, range(count)))
+    right = sum(end == ((0, "SHIP"), (1, "BLOCK"))[i % 2] for i, end in enumerate(ends))
+    return f"{right} of {count} with the right verdict, {at_once} at a time"
+
+
+LOADS: dict[str, Callable[[], str]] = {
+    "10,000 findings": lambda: _findings(10_000),
+    "100,000 cases": lambda: _cases(100_000),
+    "a graph of 5,000 nodes, right and wrong": lambda: _prove_graph(5_000),
+    "a graph of 1,000,000 nodes, linted": lambda: _lint_graph(1_000_000),
+    "an output of 100,000,000 elements": lambda: _compare(100_000_000),
+    "50 proofs": lambda: _together(50),
+}
+
+
+def measure(name: str) -> Load:
+    """One of them, in a process of its own."""
+    program = f"from benchmarks.reliability.load import run; run({name!r})"
+    began = time.perf_counter()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    seconds = time.perf_counter() - began
+    last = (done.stdout.strip().splitlines() or [""])[-1]
+    megabytes, _, told = last.partition(" ")
+    if done.returncode or not megabytes.isdigit():
+        return Load(name, seconds, 0, f"failed: {done.stderr.strip().splitlines()[-1:]}")
+    return Load(name, seconds, int(megabytes), told)
+
+
+def run(name: str) -> None:
+    """In that process: do it, and say what it took."""
+    from onnxproof.system import read_peak
+
+    told = LOADS[name]()
+    print(read_peak() // MB, told)

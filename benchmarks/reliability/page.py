@@ -1,0 +1,153 @@
+"""Results → docs/reliability.md."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Rows = Sequence[Mapping[str, Any]]
+HEAD = """# When everything else fails
+
+Made by `make faults` from docs/reliability.json, which collects the slices of a long measurement. What was injected, how often, and what happened.
+"""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [" | ".join(map(str, head)), " | ".join("---" for _ in head), *(" | ".join(map(str, row)) for row in rows)]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def render(store: Mapping[str, Rows]) -> str:
+    """The page."""
+    parts = [HEAD]
+    for name, section in SECTIONS.items():
+        if store.get(name):
+            parts.append(section(store[name]))
+            remarks = [row["text"] for row in store.get("remarks", ()) if row["about"] == name]
+            parts += ["\n".join(f"- {text}" for text in remarks) + "\n"] if remarks else []
+    return "\n".join(parts)
+
+
+def _kills(rows: Rows) -> str:
+    hit = [row for row in rows if row["hit"]]
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in hit:
+        grouped[row["scenario"], row["fault"]].append(row)
+    stages = Counter(row["stage"] for row in hit)
+
+    def count(some: Rows, key: str) -> int:
+        return sum(1 for row in some if row[key])
+
+    told = [
+        (scenario, fault, len(some), len(some) - count(some, "resumed"), count(some, "left"), count(some, "broken"),
+         count(some, "wrong_ship"), count(some, "called_a_bug"))
+        for (scenario, fault), some in sorted(grouped.items())
+    ]  # fmt: skip
+    where = ", ".join(f"{stage} {times}" for stage, times in stages.most_common())
+    head = ("run", "ended", "times", "resumed proof differs", "left behind", "half a file", "wrong SHIP", "“a bug”")
+    return f"""## Kills
+
+{len(hit)} runs were ended at a random moment of a random stage ({where}). Afterwards nobody of the run may be alive, no temporary file and no half of
+a file may be there, and the same command with `--resume` must give the proof of an undisturbed run: every number, finding and name; times, and how far
+a search came before the clock ended it, are left out. A killed child is a finding of its run; the resumed one tries again.
+
+{_table(head, told)}
+"""
+
+
+def _full(rows: Rows) -> str:
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        grouped[row["command"], row["where"]].append(row)
+    told = [
+        (command, where, len(some), ", ".join(sorted({str(row["code"]) for row in some})),
+         sum(row["verdict"] for row in some), sum(row["told"] for row in some), sum(bool(row["broken"]) for row in some),
+         sum(row["called_a_bug"] for row in some))
+        for (command, where), some in grouped.items()
+    ]  # fmt: skip
+    head = ("run", "full from", "times", "exit", "verdict said", "reason said", "half a file", "“a bug”")
+    return _table(head, told) + "\n"
+
+
+def _one_write(rows: Rows) -> str:
+    return f"""## A full disk
+
+The disk is full from one write on, for every write of a run in turn: the verdict is said all the same, a sentence says what could not be
+written, and the exit code is 2, since a verdict without its proof is not what was asked for.
+
+{_full(rows)}"""
+
+
+def _small_disk(rows: Rows) -> str:
+    return f"""## A small disk
+
+The run's folder is a file system of so many kilobytes.
+
+{_full(rows)}"""
+
+
+def _deeds(rows: Rows) -> str:
+    told = [
+        (row["name"], "yes" if row["in_process"] else "no", row["code"], row["verdict"] or "none", row["called_a_bug"])
+        for row in rows
+    ]
+    return f"""## Forwards that attack
+
+A wrong file, beside a module whose forward does this first. None may ship. With `--in-process` (for debugging) `os._exit(0)` ends the command
+itself: exit code 0 and no verdict, as SECURITY.md says.
+
+{_table(("deed", "in the command's process", "exit", "verdict", "“a bug”"), told)}
+"""
+
+
+def _counted(rows: Rows, *keys: str) -> list[tuple[object, ...]]:
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for row in rows:
+        counts[tuple(row[key] for key in keys)] += row["times"]
+    return [(*key, f"{times:,}") for key, times in sorted(counts.items())]
+
+
+def _mutants(rows: Rows) -> str:
+    total = sum(row["times"] for row in rows)
+    faults = sum(row["times"] for row in rows if row["fault"])
+    return f"""## Changed ONNX files
+
+{total:,} files with one change of an attribute, a wire, an operator, a weight, a dtype, a shape, a name or the opset, judged, and compared by brute force
+with the module on 60 inputs through onnxruntime itself. {faults} verdicts are not what that comparison says (wrong and shipped, or right and blocked).
+
+{_table(("by brute force", "verdict", "files"), _counted(rows, "oracle", "verdict"))}
+"""
+
+
+def _readers(rows: Rows) -> str:
+    total = sum(row["times"] for row in rows)
+    bugs = sum(row["times"] for row in rows if row["end"] == "bug")
+    return f"""## Broken files
+
+{total:,} mutated files of every kind that is read; {bugs} of them were called a bug of onnxproof.
+
+{_table(("kind", "end", "files"), _counted(rows, "kind", "end"))}
+"""
+
+
+def _load(rows: Rows) -> str:
+    latest = {row["name"]: row for row in rows}
+    told = [(row["name"], f"{row['seconds']:.0f}", row["megabytes"], row["told"]) for row in latest.values()]
+    return f"""## Load
+
+Each in a process of its own, on a shared machine with two cores that was busy with other work.
+
+{_table(("what", "seconds", "peak MB", ""), told)}
+"""
+
+
+SECTIONS = {
+    "kills": _kills,
+    "full at one write": _one_write,
+    "a small disk": _small_disk,
+    "deeds": _deeds,
+    "mutants": _mutants,
+    "readers": _readers,
+    "load": _load,
+}

@@ -75,9 +75,9 @@ def test_masks_and_positions_go_on_with_a_state_that_grows():
     assert rollouts.count(long) == STEPS, "the module takes every step"
     assert rollouts.count(mixed) == 3
     last = rollouts.make(rollouts.name_step(mixed, 2))
-    assert last["past"].shape == (3, 9, 1)
-    assert last["position_ids"].tolist() == [[9, 10]] * 3
-    assert last["mask"].tolist() == [[0] + [1] * 10, [1] * 11, [1] * 11], "padding on the left, where there was a past"
+    assert last["past"].shape == (2, 9, 1)
+    assert last["position_ids"].tolist() == [[9, 10]] * 2
+    assert last["mask"].tolist() == [[0] + [1] * 10, [1] * 11], "padding on the left, where there was a past"
     assert rollouts.make(rollouts.name_step(long, 4))["mask"].all()
 
 

@@ -65,7 +65,9 @@ class Rollouts:
         self._kept = [d for d in domains if d.name in state.values()]
         self._driving = [d for d in domains if d.name not in state.values()]
         self._example = read_sizes(domains, {d.name: d.example for d in domains})
-        self._sizes = clamp_sizes(shrink_batch(self._example, batch_sizes, batch or ""), self._limits)
+        # The example's rows, unless others were asked for: what a module keeps inside may be made for them.
+        rows = self._example if batch_sizes is None else shrink_batch(self._example, batch_sizes, batch or "")
+        self._sizes = clamp_sizes(rows, self._limits)
         self.grows = {d.name: g for d in self._kept for g in [self._growth(d, outputs)] if g is not None}
         """State → the name of the dimension in which it grows, empty where that is fixed."""
         self._past = next(iter(self.grows.values()), None)

@@ -24,7 +24,7 @@ IMAGES, SIDE = 24, 32
 Outputs = dict[str, torch.Tensor]
 HEAD = """# Answers that are not one tensor
 
-Made by `make answers`: small configurations with random weights, labels made of the model's own answers with some of them changed.
+Made by `make answers` (its parts may be of several runs): small configurations with random weights, labels made of the model's own answers with some of them changed.
 `verify` holds every output against rounding, boxes as sets; `evaluate` runs data with labels, or prompts, through both sides.
 """
 
@@ -317,9 +317,7 @@ def write_page(known: dict[str, Any]) -> None:
         f"| {r['model']} | {r['task']} | {r['verify']} | {r['evaluate']} |" for r in known.get("right answers", ())
     ]
     wrong = known.get("wrong answers", ())
-    caught = sum(
-        "ship" not in (r["verify"], r["evaluate"]) or r["verify"] != "ship" or r["evaluate"] != "ship" for r in wrong
-    )
+    caught = sum(r["verify"] != "ship" or r["evaluate"] != "ship" for r in wrong)
     lines += [
         "",
         f"## Planted faults: {caught} of {len(wrong)} caught",

@@ -11,7 +11,7 @@ from torch import nn
 
 from lowered import KINDS, lower, net
 from onnxproof.artifact.file import read_artifact
-from onnxproof.parity.declared import SPOTLESS, declare_precision, declare_subject, measure_cost
+from onnxproof.parity.declared import SPOTLESS, declare_precision, declare_subject, list_originals, measure_cost
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
@@ -90,3 +90,14 @@ def test_what_it_costs():
     assert measure_cost(original, original[:2]) is None
     assert measure_cost(np.int64([1]), np.int64([1])) is None
     assert replace(cost, changed=0) != cost
+
+
+def test_a_normalisation_that_exporters_multiply_in_is_known():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.BatchNorm2d(4))
+    net.train()(torch.randn(8, 3, 6, 6))
+    net.eval()
+    known, x = list_originals(net), torch.randn(2, 3, 6, 6)
+    weight, bias = (torch.from_numpy(known[f"0.folded {name}"]).float() for name in ("weight", "bias"))
+    torch.testing.assert_close(nn.functional.conv2d(x, weight, bias), net[1](net[0](x)), rtol=1e-4, atol=1e-5)
+    assert not any(name.startswith("2.") for name in known)

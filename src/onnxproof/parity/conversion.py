@@ -29,7 +29,7 @@ CLIPPED, USED = 0.01, 24
 # from which on it is even if it is one of few.
 SURELY, SEVERAL, MOST = 0.05, 20, 0.5
 # Decibels that mending must bring: of a stored tensor, of a range.
-GAIN, RANGE_GAIN, TURNED_GAIN = 1.0, 8.0, 6.0
+GAIN, RANGE_GAIN, TURNED_GAIN = 0.5, 8.0, 6.0
 # Decibels above which the outputs are not spoilt.
 FAIR = 25.0
 # Decibels below which a weight may be turned the wrong way.

@@ -6,11 +6,11 @@ graph says so) is the truth for the runtime. What does the precision cost? The e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -25,6 +25,8 @@ from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
 
+BatchNorms = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
+PRODUCTS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d, torch.nn.Linear)
 # Decibels that stand for no error at all.
 SPOTLESS = 300.0
 
@@ -96,8 +98,23 @@ def list_originals(module: torch.nn.Module) -> dict[str, Array]:
     """The float tensors that the original stores, by name."""
     if isinstance(module, GraphModule):
         return {name: array for name, array in module.stored.items() if getattr(array, "dtype", None) == np.float64}
-    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    tensors = {**dict(module.named_parameters()), **dict(module.named_buffers()), **dict(_fold_norms(module))}
     return {n: to_numpy(t).astype(np.float64) for n, t in tensors.items() if t.is_floating_point() and t.ndim}
+
+
+def _fold_norms(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Weights and biases with the normalisation that follows them multiplied in, as exporters store them."""
+    before: tuple[str, Any] | None = None
+    for name, part in module.named_modules():
+        if isinstance(part, BatchNorms) and before is not None and part.running_var is not None:
+            owner, product = before
+            weight, bias, mean = product.weight, product.bias, cast(torch.Tensor, part.running_mean)
+            factor = torch.rsqrt(part.running_var + part.eps) * (1.0 if part.weight is None else part.weight)
+            if len(factor) == len(weight):
+                yield f"{owner}.folded weight", weight * factor.reshape(-1, *[1] * (weight.ndim - 1))
+                start = -mean if bias is None else bias - mean
+                yield f"{owner}.folded bias", start * factor + (0.0 if part.bias is None else part.bias)
+        before = (name, part) if isinstance(part, PRODUCTS) else None
 
 
 def measure_cost(original: Array, meaning: Array) -> PrecisionCost | None:

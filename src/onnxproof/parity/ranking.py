@@ -28,6 +28,8 @@ BETWEEN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear Whole
 MEASURED = 128
 # Times the typical channel's largest weight from which on one channel ruins the scale that all share.
 OUTLIER = 8.0
+# Error of a stored tensor, as a share of the original's power, from which on it does not stand for it.
+UNLIKE = 0.5
 # Nodes that a finding tells of.
 TOLD = 5
 # How near the end of a range is to 6 where it is a ReLU's with that end.
@@ -89,7 +91,9 @@ class _Original:
     def _match(self, name: str, real: Array) -> Array | None:
         if name not in self._meant:
             matched = match_original(name, real, self.originals)
-            self._meant[name] = None if matched is None else matched[1]
+            # What another tool scaled on purpose stands for nothing that the original stores.
+            fits = matched is not None and np.sum((real - matched[1]) ** 2) < UNLIKE * np.sum(matched[1] ** 2)
+            self._meant[name] = matched[1] if matched is not None and fits else None
         return self._meant[name]
 
     def _look_for_outliers(self, name: str, real: Array) -> None:

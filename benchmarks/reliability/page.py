@@ -74,7 +74,7 @@ def _one_write(rows: Rows) -> str:
     return f"""## A full disk
 
 The disk is full from one write on, for every write of a run in turn: the verdict is said all the same, a sentence says what could not be
-written, and the exit code is 2, since a verdict without its proof is not what was asked for.
+written, and the exit code is 2, since a verdict without its proof is not what was asked for (a page that nobody asked for costs nothing).
 
 {_full(rows)}"""
 

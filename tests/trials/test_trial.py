@@ -18,7 +18,7 @@ TRUE = np.array([1.0, 2.0, 3.0])
         (np.array([1.0, 2.1, 3.0]), 1),
         (np.array([1.0, 2.0, np.nan]), 2),
         (np.array([np.inf, 2.0, 3.0]), 0),
-        (np.ones((1, 3)), 0),
+        (np.ones((1, 3)), None),
     ],
 )
 def test_where_they_part(result, place):

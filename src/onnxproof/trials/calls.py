@@ -97,17 +97,24 @@ class Program:
         return [self._to_refs(one, takes) for one in value] if isinstance(value, (list, tuple)) else value
 
     def replay(
-        self, places: Iterable[int], given: Mapping[int, torch.Tensor], largest: float
+        self, places: Iterable[int], given: Mapping[int, torch.Tensor], largest: float, *, narrow: bool = False
     ) -> dict[int, torch.Tensor]:
-        """Carry some calls out again; what is neither given nor computed by them is as it was, what is larger than `largest` infinite."""
+        """Carry some calls out again, in float64 or (`narrow`) in float32, as the module does.
+
+        What is neither given nor computed by them is as it was, what is larger than `largest` infinite.
+        """
         values = dict(given)
 
         def fetch(value: Any) -> Any:
             if isinstance(value, Ref):
-                return values.get(value.number, self.values[value.number])
+                value = values.get(value.number, self.values[value.number])
             if isinstance(value, dict):
                 return {name: fetch(one) for name, one in value.items()}
-            return [fetch(one) for one in value] if isinstance(value, list) else value
+            if isinstance(value, list):
+                return [fetch(one) for one in value]
+            if narrow and value is torch.float64:
+                return torch.float32
+            return value.float() if narrow and isinstance(value, torch.Tensor) and value.is_floating_point() else value
 
         with torch.no_grad():
             for place in places:

@@ -97,9 +97,12 @@ class Trial:
         names = [name for name, _ in piece.frontier]
         domains = [self._make_domain(piece, name) for name in names]
         smooth, unordered = is_smooth(self._cut, piece), self._is_unordered(piece)
+        infinite = [d.name for d in domains if d.is_float and not np.isfinite(self._cut.values[d.name]).all()]
         for profile in FEW_PROFILES if smooth else EDGES:
             g = np.random.default_rng(zlib.crc32(f"{piece.value}\0{profile}".encode()))
             made = {d.name: self._clip(d.name, fill(d, profile, d.shape, g)) for d in domains}
+            # A mask of infinities has its own meaning.
+            made.update((name, self._cut.values[name]) for name in infinite)
             if unordered and any(array.size > np.unique(array).size for array in made.values()):
                 continue
             yield profile, made
@@ -188,30 +191,40 @@ class Trial:
             default=0,
         )
         place = find_apart(result, true, NOISE * size + SMALLEST)
-        if place is None:
+        if place is None or not self._holds_in_float32(piece, given, true, place):
             return None
         flat = {name: array for name, array in given.items() if array.shape == true.shape}
         return Difference(
             piece,
             profile,
-            float(abs(float(result.ravel()[place]) - float(true.ravel()[place])))
-            if result.shape == true.shape
-            else np.inf,
+            abs(float(result.ravel()[place]) - float(true.ravel()[place])),
             all(self._is_near(name, array) for name, array in given.items()),
             {name: float(array.ravel()[place]) for name, array in flat.items()},
             float(true.ravel()[place]),
-            float(result.ravel()[place]) if result.shape == true.shape else np.nan,
+            float(result.ravel()[place]),
         )
 
-    def _replay(self, piece: Piece, given: Mapping[str, Array]) -> Array:
+    def _replay(self, piece: Piece, given: Mapping[str, Array], *, narrow: bool = False) -> Array:
         numbers = dict(piece.frontier)
         tensors = {numbers[name]: torch.from_numpy(np.array(array)) for name, array in given.items()}
-        return to_numpy(self._cut.program.replay(piece.calls, tensors, LARGEST)[piece.number])
+        return to_numpy(self._cut.program.replay(piece.calls, tensors, LARGEST, narrow=narrow)[piece.number])
+
+    def _holds_in_float32(self, piece: Piece, given: Mapping[str, Array], true: Array, place: int) -> bool:
+        """Whether the module gives the same there in its own dtype: a constant that float32 rounds is met exactly only in one of them."""
+        own = self._replay(piece, given, narrow=True)
+        if own.shape != true.shape:
+            return False
+        expected, came = true.ravel()[place], own.ravel()[place]
+        if true.dtype.kind not in "fc":
+            return bool(expected == came)
+        return find_apart(np.asarray([came], np.float64), np.asarray([expected]), SMALLEST) is None
 
     def _is_near(self, name: str, array: Array) -> bool:
-        """Within four times what the cases brought."""
-        seen = self._seen.get(name)
-        if seen is None or array.dtype.kind == "b" or not array.size:
+        """Within four times what the cases brought; of a mask no row hides all unless one did in the cases."""
+        seen, recorded = self._seen.get(name), self._cut.values[name]
+        if array.dtype.kind == "b":
+            return array.ndim == 0 or array.shape[-1] < 2 or bool(array.any(-1).all() or not recorded.any(-1).all())
+        if seen is None or not array.size:
             return True
         wide = 4 * max(abs(seen.low), abs(seen.high), 1e-6)
         return bool(np.abs(array).max() <= wide)
@@ -229,9 +242,8 @@ def _integers(within: Range | None, value: Array) -> Range:
 
 def find_apart(result: Array, true: Array, least: float) -> int | None:
     """The flat place where two values mean something else by more than `least`, if they do."""
-    if result.shape != true.shape:
-        return 0 if true.size else None
-    if not true.size:
+    # Sizes are those of the recorded inputs: what depends on them cannot be told here.
+    if result.shape != true.shape or not true.size:
         return None
     if true.dtype.kind not in "fc" or result.dtype.kind not in "fc":
         differing = np.flatnonzero(result != true)

@@ -26,8 +26,8 @@ from onnxproof.trials.pieces import Cut, Piece
 APART = 1e-4
 # What float64 itself may lose where large values cancel.
 NOISE = 1e-9
-# Numbers that float32 does not hold.
-LARGEST = 3.4e38
+# What is larger does not round to a float32 any more: its largest number and half a step.
+LARGEST = 3.4028235677973366e38
 # Operators that are as smooth between the values of the cases as on them: a few values show what they do.
 SMOOTH = {
     *(

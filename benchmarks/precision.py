@@ -34,7 +34,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGE, RECORD = DOCS / "precision.md", DOCS / "precision.json"
 HEAD = """# Lower precision
 
-Made by `make precision`, part by part (`python -m benchmarks.precision conversions`, `faults`, `floats`), not in one run. A right conversion is computed right (the file's exact meaning is what the runtime is held against) and never
+Made by `make precision`, part by part (`python -m benchmarks.precision conversions`, `faults`, `floats`), not in one run.
+A right conversion is computed right (the file's exact meaning is what the runtime is held against) and never
 blocks; what it costs stands beside it in decibels, the worst output on ordinary inputs. Without data the verdict is REVIEW: nothing tells
 what the cost means on a task. A planted fault has to block, and the tensor or range that is wrong has to be named. A fault counts as one if it
 moves the outputs by two decibels and more: one that changes nothing is none.

@@ -62,7 +62,7 @@ def test_installing_and_proving_as_written(tmp_path):
 
 
 def test_flags_exist(cli):
-    verbs = ("prove", "report", "evaluate", "bench", "lint", "explain")
+    verbs = ("prove", "report", "evaluate", "quantize", "bench", "lint", "explain")
     text = "".join(cli(verb, "--help").stdout for verb in verbs)
     for flag in set(re.findall(r"--[a-z][a-z-]+", README)):
         assert flag in text, flag

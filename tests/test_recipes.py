@@ -180,7 +180,7 @@ judged = true
         """    if c.mismatched == c.size:
         return _remark("OX298", f"{c.output}: not one of {c.size} values is the same", c, 1.0)
 """,
-        r"\ndef _discrete.*\n.*\n +return None\n",
+        r"\ndef _judge_discrete.*\n.*\n +return None\n",
     ),
     Change(
         "tests/policy/test_parity.py",

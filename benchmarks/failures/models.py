@@ -959,6 +959,10 @@ def complex_output_remedied():
 
 
 class Opaque:
+    """It has no attributes that can be listed."""
+
+    __slots__ = ("value",)
+
     def __init__(self, value):
         self.value = value
 

@@ -81,4 +81,4 @@ def test_a_benchmark_of_another_interpreter_is_refused_before_anything_is_export
     )
     with pytest.raises(UserError, match=r"--runtime python:\S+ cannot be timed from here.*run it there"):
         conduct(request, Policy())
-    assert not list(Path(tmp_path / "out").iterdir())
+    assert [file.name for file in Path(tmp_path / "out").iterdir()] in ([], [".journal"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -30,6 +33,7 @@ class Language(nn.Module):
         return scores + self.late * (place >= 9) * torch.arange(VOCAB)
 
 
+TESTS = Path(__file__).parents[1]
 EXAMPLE = {"input_ids": torch.arange(10).reshape(2, 5)}
 
 
@@ -38,6 +42,12 @@ def prompts(tmp_path_factory):
     file = tmp_path_factory.mktemp("prompts") / "prompts.npz"
     np.savez(file, input_ids=np.random.default_rng(0).integers(0, VOCAB, (6, 5)))
     return str(file)
+
+
+@pytest.fixture(autouse=True)
+def modules_are_found(monkeypatch):
+    """Children that export find the module of this file."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(TESTS), os.environ.get("PYTHONPATH")))))
 
 
 def evaluate(shipped, prompts, folder, **options):

@@ -155,15 +155,7 @@ def test_what_goes_wrong_in_a_search_is_told_and_the_run_goes_on():
     verify = [(PLAN, events.Compared(result))]
     collected, script = go(request, export=EXPORTED, verify=verify, search=[(ValueError("no luck"),)])
     assert [f.code for f in collected.known.findings] == ["OX007"]
-    assert [name for name, _ in script.told] == [
-        "export",
-        "quantize",
-        "verify",
-        "screen",
-        "trial",
-        "search",
-        "evaluate",
-    ]
+    assert [name for name, _ in script.told] == ["export", "verify", "screen", "trial", "search", "evaluate"]
 
 
 def test_what_goes_wrong_elsewhere_ends_the_run():

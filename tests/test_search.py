@@ -71,7 +71,8 @@ def test_a_row_of_dead_units_is_reached_by_gradient(tmp_path):
     inputs = (torch.randn(4, 8),)
     quick = onnxproof.prove(DeadRow().eval(), inputs, out=tmp_path / "a")
     found = onnxproof.prove(DeadRow().eval(), inputs, out=tmp_path / "b", search=60.0)
-    assert "OX205" not in {f.code for f in quick.findings}
+    # By default too: the division differs in its trial, which a search then brings about.
+    assert "OX205" in {f.code for f in quick.findings}
     block = next(f for f in found.findings if f.code == "OX205")
     assert block.severity == "block"
     assert block.where.case.startswith("search/")
@@ -123,7 +124,7 @@ def test_a_limit_that_is_only_in_the_graph_is_reached(tmp_path):
     change(path, limit)
     quick = onnxproof.verify(Deep().eval(), inputs, onnx=path, out=tmp_path / "q", batch_sizes=(1, 2))
     proof = onnxproof.verify(Deep().eval(), inputs, onnx=path, out=tmp_path / "v", search=60.0, batch_sizes=(1, 2))
-    assert quick.verdict == "ship"
+    assert quick.verdict == "block"
     assert proof.verdict != "ship"
     assert proof.search.found.startswith("search/")
 
@@ -285,7 +286,7 @@ def test_an_input_that_kills_the_process_is_kept(tmp_path):
         "import os, torch\n"
         "class Mine(torch.nn.Module):\n"
         "    def forward(self, x):\n"
-        "        if not torch.compiler.is_compiling() and x.shape[0] == 16:\n"
+        "        if not torch.compiler.is_compiling() and x.shape[0] == 16 and x.abs().max() > 400:\n"
         "            os.abort()\n"
         "        return x * 2\n"
         "def model():\n"

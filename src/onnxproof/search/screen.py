@@ -19,7 +19,7 @@ from onnxproof.search.sweeps import Sweeps
 from onnxproof.tensors.arrays import Array
 
 # Seconds of work that the screen always has, and its share of the work of the planned cases.
-GRACE = 0.2
+GRACE = 0.3
 SHARE = 0.1
 # Seconds for making an input and for each of its elements, besides the forwards.
 MADE, ELEMENT = 3e-4, 4e-8

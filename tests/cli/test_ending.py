@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -64,3 +67,16 @@ def test_reports_are_written_where_they_were_asked_for(tmp_path, capsys):
     assert (tmp_path / "a" / "j.xml").read_text().startswith("<?xml")
     assert "BLOCK" in (tmp_path / "m.md").read_text()
     assert "j.xml" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_costs_no_report(tmp_path):
+    """`onnxproof … | head -1`: the pipe is closed before the summary is printed."""
+    read, write = os.pipe()
+    os.close(read)
+    (tmp_path / "m.py").write_text(
+        "import torch\ndef make():\n    return torch.nn.Linear(3, 2), (torch.randn(2, 3),)\n"
+    )
+    command = [sys.executable, "-m", "onnxproof", "lint", "m.py:make", "--json", "p.json"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, cwd=tmp_path, check=False)
+    os.close(write)
+    assert (done.returncode, (tmp_path / "p.json").is_file()) == (0, True), done.stderr

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, NoReturn
@@ -73,19 +73,29 @@ def deliver(
     `unwritten`, for a verdict without its proof is not what was asked for."""
     from onnxproof.report.text import describe_case, list_culprits, render
 
-    _print(proof, render(proof) if text is None else text, request.delivery, said)
-    if request.delivery.json != "-":
-        if request.verb == "locate" or (request.verb == "diff" and proof.blame):
-            print(list_culprits(proof))
-        if request.delivery.verbose:
-            print("\n".join(map(describe_case, proof.cases)))
+    with _outlive_reader():
+        _print(proof, render(proof) if text is None else text, request.delivery, said)
+        if request.delivery.json != "-":
+            if request.verb == "locate" or (request.verb == "diff" and proof.blame):
+                print(list_culprits(proof))
+            if request.delivery.verbose:
+                print("\n".join(map(describe_case, proof.cases)))
+        print(end="", flush=True)  # not sys.stdout.flush(): there is none where it was closed
     missing = dict.fromkeys([*unwritten, *write(proof, request)])
-    print(end="", flush=True)  # not sys.stdout.flush(): there is none where it was closed
     if missing:
         stop("\n".join(f"error: {text}" for text in missing))
     if require is not None:
         require(proof)
     raise typer.Exit(0 if proof.verdict == "ship" else 1)
+
+
+@contextmanager
+def _outlive_reader() -> Iterator[None]:
+    """A reader that has seen enough (`| head`) costs neither the reports nor the exit code."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _print(proof: Proof, text: str, delivery: Delivery, said: Sequence[str] = ()) -> None:

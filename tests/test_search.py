@@ -23,7 +23,8 @@ class DeadRow(torch.nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(2)
-        self.inner, self.outer = torch.nn.Linear(8, 12), torch.nn.Linear(12, 3)
+        # So many units that no planned batch has a row with all of them dead, and so many inputs that such a row exists.
+        self.inner, self.outer = torch.nn.Linear(16, 20), torch.nn.Linear(20, 3)
 
     def forward(self, x):
         h = torch.relu(self.inner(x))
@@ -68,7 +69,7 @@ def change(path, edit):
 
 
 def test_a_row_of_dead_units_is_reached_by_gradient(tmp_path):
-    inputs = (torch.randn(4, 8),)
+    inputs = (torch.randn(4, 16),)
     quick = onnxproof.prove(DeadRow().eval(), inputs, out=tmp_path / "a")
     found = onnxproof.prove(DeadRow().eval(), inputs, out=tmp_path / "b", search=60.0)
     # By default too: the division differs in its trial, which a search then brings about.
@@ -84,7 +85,7 @@ def test_a_row_of_dead_units_is_reached_by_gradient(tmp_path):
 def test_the_same_seed_finds_the_same_input(tmp_path):
     paths = []
     for name in ("a", "b"):
-        proof = onnxproof.prove(DeadRow().eval(), (torch.randn(4, 8),), out=tmp_path / name, search=60.0)
+        proof = onnxproof.prove(DeadRow().eval(), (torch.randn(4, 16),), out=tmp_path / name, search=60.0)
         paths.append((proof.search.found, tmp_path / name / "counterexamples" / ".found.npz"))
     (first, one), (second, other) = paths
     assert first == second

@@ -21,7 +21,8 @@ from torch import nn
 
 from onnxproof.artifact.export import export
 from onnxproof.cases.plan import Case
-from onnxproof.parity.verification import Verifier, verify
+from onnxproof.parity.verification import verify
+from onnxproof.parity.verifier import Verifier
 from onnxproof.pipeline.locating import SILENT
 from onnxproof.request.request import ExportOptions, VerifySettings
 from onnxproof.subject.assembly import make_subject

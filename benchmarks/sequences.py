@@ -24,8 +24,9 @@ from benchmarks.faults.helpers import after, become, before, constant, find, pro
 from benchmarks.zoo import ZOO
 from onnxproof.artifact.file import read_artifact
 from onnxproof.cases.rollout import carry
+from onnxproof.parity.listener import SILENT
 from onnxproof.parity.rollout import name_answers
-from onnxproof.parity.verification import SILENT, Verifier
+from onnxproof.parity.verifier import Verifier
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.assembly import make_subject
 

@@ -14,7 +14,8 @@ from fake import FakeCandidate
 from onnxproof.artifact.file import read_artifact
 from onnxproof.cases.plan import Case
 from onnxproof.findings import Finding
-from onnxproof.parity.verification import Listener, Verifier
+from onnxproof.parity.listener import Listener
+from onnxproof.parity.verifier import Verifier
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.request.request import VerifySettings

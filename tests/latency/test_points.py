@@ -9,7 +9,7 @@ import pytest
 from onnxproof.cases.supply import Supply
 from onnxproof.errors import InputError
 from onnxproof.latency.points import Points
-from onnxproof.parity.verification import add_symbols
+from onnxproof.parity.verifier import add_symbols
 from onnxproof.proof.artifact import Port
 from onnxproof.request.benchmark import BATCHES, BenchSettings
 from onnxproof.request.request import VerifySettings

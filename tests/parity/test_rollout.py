@@ -12,7 +12,8 @@ from torch import nn
 import onnxproof
 from fake import FakeCandidate
 from onnxproof.artifact.file import read_artifact
-from onnxproof.parity.verification import Verifier, verify
+from onnxproof.parity.verification import verify
+from onnxproof.parity.verifier import Verifier
 from onnxproof.policy.rollout import judge_rollout
 from onnxproof.report.text import render
 from onnxproof.request.request import VerifySettings

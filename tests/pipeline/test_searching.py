@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from onnxproof.pipeline import events
+from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.searching import run_search
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.request.thresholds import Policy
@@ -18,7 +19,7 @@ def searched(tmp_path: Path, body: str, seconds: float) -> Told:
     told = Told()
     request = twice(search=seconds, out=str(tmp_path))
     artifact = artifact_of(tmp_path, body)
-    run_search(told, request, artifact, Look((), {"output": "y"}, {}, Policy()), stateful=False, shop=Workshop())
+    run_search(told, CloserLook(request, artifact, Look((), {"output": "y"}, {}, Policy())), Workshop())
     return told
 
 

@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -151,6 +152,7 @@ def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
 def _save(model: ir.Model, order: Order, bounds: Mapping[str, tuple[int, int | None]]) -> None:
     origins = _name_and_map(model, {name for name, _ in order.subject.module.named_modules()})
     _unwrap_names(model)
+    _part_names(model)
     if not order.keep_metadata:
         _strip(model)
     promised = {"inputs": list(order.subject.inputs.tensors), "outputs": order.outputs, "bounds": bounds}
@@ -198,6 +200,22 @@ def _unwrap_names(model: ir.Model) -> None:
         if name != given and name not in taken:
             taken.add(name)
             value.name = name
+
+
+def _part_names(model: ir.Model) -> None:
+    """Inner values that are called like an input or an output get another name: ONNX has one namespace.
+
+    An output that its user calls `embedding` is what the exporter calls the result of an embedding.
+    """
+    graph = model.graph
+    outer = {id(value): value for value in (*graph.inputs, *graph.outputs)}
+    taken = {value.name for value in outer.values()}
+    inner = [*graph.initializers.values(), *(value for node in graph.all_nodes() for value in node.outputs)]
+    everywhere = taken | {value.name for value in inner}
+    for value in inner:
+        if value.name in taken and id(value) not in outer:
+            value.name = next(name for i in count(1) if (name := f"{value.name}_{i}") not in everywhere)
+            everywhere.add(value.name)
 
 
 def _strip(model: ir.Model) -> None:

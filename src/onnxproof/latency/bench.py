@@ -25,7 +25,8 @@ from onnxproof.latency.profile import profile_session
 from onnxproof.latency.runs import measure_speedups, run_offline, run_server, run_single
 from onnxproof.latency.scenarios import draw_arrivals, make_burst, measure_capacity, serve
 from onnxproof.latency.statistics import count_needed
-from onnxproof.parity.verification import Listener, Verifier
+from onnxproof.parity.listener import Listener
+from onnxproof.parity.verifier import Verifier
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison

@@ -16,7 +16,9 @@ from onnxproof.latency.contenders import SessionContender, Unavailable
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.points import Point
 from onnxproof.latency.statistics import TRIMS, bound_ratio, trim_mean
-from onnxproof.parity.verification import Listener, Verifier, verify
+from onnxproof.parity.listener import Listener
+from onnxproof.parity.verification import verify
+from onnxproof.parity.verifier import Verifier
 from onnxproof.policy.judgement import judge
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.latency import Tuned

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.parity.boxes import MOST_BOXES, Boxes, BoxNames, match_boxes
-from onnxproof.proof.comparison import SetMatch
+from onnxproof.parity.boxes import MOST_BOXES, Boxes, BoxNames, find_boxes, match_boxes
+from onnxproof.parity.case_run import Answers
+from onnxproof.parity.comparison import compare
+from onnxproof.parity.truth import Outputs, Truth
+from onnxproof.proof.comparison import Comparison, SetMatch
+from onnxproof.request.request import Limits
 from onnxproof.tensors.arrays import Array, Arrays
 
 Places = NDArray[np.int64]
@@ -83,6 +87,33 @@ class Matched:
         moved = sum(int((mine[at] != at).sum()) for mine, at in zip(self.partners, self.kept, strict=True))
         pairs, unexplained = sum(map(len, self.kept)), len(self.find_unexplained(legal))
         return SetMatch(pairs, moved, sides.count("baseline"), sides.count("candidate"), unexplained)
+
+
+def judge_sets(
+    truth: Truth, limits: Limits, answers: Answers, candidate: Outputs, comparisons: list[Comparison], group: str
+) -> list[Comparison]:
+    """Sets of boxes that differ in order, or in a box that rounding adds or takes away, are compared box by box."""
+    inputs, baseline = answers.inputs, answers.baseline
+    doubtful = {c.output for c in comparisons if truth.leaves_open(c)}
+    names = find_boxes(baseline, next((len(a) for a in inputs.values() if a.ndim), None)) if doubtful else None
+    alike = names is not None and doubtful & {*names.members}
+    matched = match_sets(baseline, candidate, names) if names is not None and alike else None
+    if matched is None:
+        return comparisons
+    match = matched.judge(truth.wide_samples(inputs, answers.truth))
+    if match.unexplained or not match.pairs:
+        return comparisons
+    own, theirs = matched.both(candidate)
+    aligned = [compare(name, own[name], theirs[name], atol=limits.atol, rtol=limits.rtol) for name in own]
+
+    def sample(seed: int, doubled: bool) -> Outputs | None:
+        answer = truth.sample(inputs, seed, doubled)
+        return None if answer is None else matched.align(answer)
+
+    known = None if answers.truth is None else matched.align(answers.truth)
+    judged, _ = truth.judge_case(inputs, known, own, theirs, aligned, f"{group} boxes", sample=sample)
+    boxes = {c.output: replace(c, matched=match) for c in judged}
+    return [boxes.get(c.output, c) for c in comparisons]
 
 
 def match_sets(baseline: Arrays, candidate: Arrays, names: BoxNames) -> Matched | None:

@@ -1,4 +1,4 @@
-"""What rounding explains: the truth of a case, its legal roundings, and the exactness of the graph.
+"""What rounding explains: the truth of a case and its legal roundings.
 
 Asked in order of cost. Every case is held against the float64 truth. Only a case that looks suspicious asks for samples (the
 truth with legal rounding errors injected), and only as many as it takes to explain the difference or to be sure.
@@ -7,41 +7,27 @@ truth with legal rounding errors injected), and only as many as it takes to expl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import partial
 
 import numpy as np
-import onnx_ir as ir
-import torch
 
 from onnxproof.errors import Rejected
-from onnxproof.graph.evaluator import Evaluator, ReferenceRunner
-from onnxproof.graph.operators import IMPRECISE
-from onnxproof.graph.view import Graph
-from onnxproof.graph.widening import digest_weights, nudge_constants, widen
 from onnxproof.parity.comparison import (
     count_unexplained_mismatches,
     count_unexplained_pattern,
     find_roundoff,
     is_credible,
-    measure_allowance,
-    measure_exactness,
     measure_excess,
     measure_noise,
-    measure_scale,
-    to_float64,
 )
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudge_inputs
 from onnxproof.parity.ledger import Ledger
-from onnxproof.parity.work import PATIENCE
-from onnxproof.proof.comparison import Comparison, Exactness
+from onnxproof.proof.comparison import Comparison
 from onnxproof.request.request import Limits
-from onnxproof.system import alarm
-from onnxproof.tensors.arrays import Array, Arrays, Floats
-from onnxproof.tensors.conversion import to_numpy
+from onnxproof.tensors.arrays import Array, Arrays
 
 Outputs = Mapping[str, Array]
 # Seed, and whether the float64 copy can be asked → one legal rounding of a case.
@@ -52,31 +38,10 @@ SAMPLES = (3, 8, 24)
 HOPELESS = 50.0
 # Unless so few of the elements are: a step (of a rounding, a comparison) is far beyond until a sample takes it too.
 FEW = 0.002
-EXACT_ENOUGH = 1e-13
 # Times the farthest legal rounding that an element may be from the truth.
 FARTHEST = 4.0
-# Rounding of float64 itself, with room for long sums.
-DOUBLE_UNIT = 2.0**-50
 # Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples.
 ENOUGH = 2
-# Share of the work of the forwards that the reference evaluator may do, and seconds of work it always has.
-EXACTNESS_SHARE = 0.04
-GRACE = 0.2
-# Seeds of the samples that excuse an inexact graph.
-NUDGES = (1, 2, 3)
-# Seconds of work beyond which one evaluation is not begun.
-LONGEST = 10.0
-
-
-@contextmanager
-def limit_time(seconds: float) -> Iterator[None]:
-    """Raise `Rejected` in the main thread after some time: the evaluator's Python loops can take for ever."""
-
-    def expire() -> None:
-        raise Rejected(f"not done within {seconds:g} s")
-
-    with alarm(seconds, expire):
-        yield
 
 
 @dataclass(frozen=True)
@@ -280,122 +245,3 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
             break
     noise = replace(c.noise, unexplained=float(excess)) if c.noise is not None else None
     return replace(c, noise=noise, pattern=replace(c.pattern, unexplained=int(pattern)))
-
-
-# A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves
-# no trace in the file: its weight is the module's own, and yet an epsilon is gone.
-HALVES = {ir.DataType.FLOAT16: 2.0**-13, ir.DataType.BFLOAT16: 2.0**-10}
-
-
-def _find_folding_unit(graph: Graph) -> float:
-    stored = (value.dtype for value in graph.main.initializers.values())
-    return max((HALVES.get(dtype, 0.0) for dtype in stored if dtype is not None), default=0.0)
-
-
-class GraphInFloat64:
-    """The ONNX graph evaluated exactly, and what its folded constants excuse."""
-
-    def __init__(self, graph: Graph, renamed: Mapping[str, str], module: torch.nn.Module, double: DoubleRunner) -> None:
-        self._double = double
-        # A lossy cast in the graph counts only against a module that has none itself.
-        model, large = graph.separated
-        self._wide, self._large = widen(model, keep_lossy_casts=double.unit <= 2.0**-24), large.widened()
-        self._renamed = dict(renamed)
-        self._module = module
-        self._runner = ReferenceRunner(self._wide, renamed, self._large)
-        imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
-        self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _find_folding_unit(graph))
-        self._ledger = Ledger()
-
-    @property
-    def evaluator(self) -> Evaluator:
-        """What runs the graph, node by node."""
-        return self._runner.evaluator
-
-    def affords(self, ledger: Ledger, elements: int) -> bool:
-        """Whether the reference evaluator may look at an input of this size, given the work so far."""
-        expected = self._double.work.evaluation(elements)
-        # The first look is free: without one nothing is known about the graph's exactness.
-        spent, allowed = ledger.evaluated, EXACTNESS_SHARE * ledger.forwards + GRACE
-        return expected <= LONGEST and (not spent or spent + expected <= allowed)
-
-    def measure(
-        self,
-        inputs: Arrays,
-        truth: Outputs,
-        outputs: Mapping[str, str],
-        ledger: Ledger | None = None,
-        *,
-        glance: bool = False,
-    ) -> dict[str, Exactness]:
-        """Exactness per output of the module, where the graph gives one like it. A glance takes no samples of what excuses it."""
-        self._ledger = ledger or self._ledger
-        exact = self._run(self._runner, inputs)
-        return {
-            name: self._measure_output(inputs, truth[name], exact[graph], name, graph, glance)
-            for name, graph in outputs.items()
-            if name in truth and graph in exact and _measurable(truth[name], exact[graph])
-        }
-
-    def _run(self, runner: ReferenceRunner, inputs: Arrays) -> Outputs:
-        expected = self._double.work.evaluation(sum(array.size for array in inputs.values()))
-        self._ledger.evaluated += expected
-        with limit_time(PATIENCE * max(LONGEST, expected)):
-            return runner.run(inputs)
-
-    def _measure_output(
-        self, inputs: Arrays, truth: Array, exact: Array, name: str, graph: str, glance: bool
-    ) -> Exactness:
-        t, e = to_float64(truth), to_float64(exact)
-        scale = measure_scale(t)
-        result = measure_exactness(e, t, np.asarray(EXACT_ENOUGH * 100 * scale))
-        if result.ratio <= 1 or glance:
-            return result
-        before = self._ledger.excused.setdefault(name, [])
-        if len(before) >= ENOUGH and result.error > HOPELESS * max(before):
-            return measure_exactness(e, t, np.asarray(max(before) * scale))
-        samples: list[Floats] = []
-        # What storing constants costs, then float64's own rounding: each only where it is needed.
-        for more in (
-            partial(self._sample_constants, inputs, t, e, name, graph),
-            partial(self._draw_samples, inputs, name, unit=DOUBLE_UNIT),
-        ):
-            samples += more()
-            result = measure_exactness(e, t, measure_allowance(samples, t, scale, self._unit))
-            if result.ratio <= 1:
-                return result
-        before.append(result.allowance)
-        return result
-
-    def _sample_constants(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:
-        """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
-        moved = (to_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
-        # Only the movement is taken: the graph's own error (e − t) must not be part of what excuses it.
-        return [t + (m - e) for m in moved if m.shape == e.shape] + self._draw_samples(
-            inputs, name, constants_only=True
-        )
-
-    def _draw_samples(self, inputs: Arrays, name: str, **how: Any) -> list[Floats]:
-        samples: list[Floats] = []
-        with suppress(Unavailable):
-            for seed in NUDGES:
-                made = self._double.sample(inputs, seed, **how)
-                if made is None:  # the module folds no constants
-                    break
-                self._ledger.evaluated += self._double.work.sample(sum(array.size for array in inputs.values()))
-                samples.append(to_float64(made[name]))
-        return samples
-
-    @cached_property
-    def _nudged_runners(self) -> list[ReferenceRunner]:
-        known = digest_weights(to_numpy(tensor) for tensor in (*self._module.parameters(), *self._module.buffers()))
-        runners = []
-        for seed in NUDGES:
-            model, large = nudge_constants(self._wide, known, seed), self._large.nudged(known, seed)
-            if model is not None or large is not None:
-                runners.append(ReferenceRunner(model or self._wide, self._renamed, large or self._large))
-        return runners
-
-
-def _measurable(t: Array, e: Array) -> bool:
-    return t.shape == e.shape and t.dtype.kind in "fc" and e.dtype.kind in "fc" and t.size > 0

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
+from onnxproof.subject.subject import Subject
+
 # Seconds for calling an operation, whatever its size.
 CALL = 2e-5
 # Additions and multiplications of a product in a second; what goes through memory instead counts for more of them.
@@ -66,3 +68,11 @@ class Work:
 
 # Where nothing could be counted.
 UNKNOWN = Work(100, 1e7, 1_000_000)
+
+
+def expect_work(subject: Subject) -> Work:
+    """A first guess, before a forward was counted: every weight is used once for each row."""
+    tensors = subject.inputs.tensors.values()
+    rows = max((tensor.shape[0] for tensor in tensors if tensor.ndim), default=1)
+    products = 2.0 * rows * sum(parameter.numel() for parameter in subject.module.parameters())
+    return Work(100, products, sum(tensor.numel() for tensor in tensors))

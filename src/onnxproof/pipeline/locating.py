@@ -10,36 +10,25 @@ from onnxproof.blame.locate import MEMORY, Locator
 from onnxproof.cases.plan import Case
 from onnxproof.cases.supply import Supply
 from onnxproof.findings import Finding
-from onnxproof.parity.ledger import Ledger
+from onnxproof.parity.listener import SILENT
 from onnxproof.parity.truth import Effort
-from onnxproof.parity.verification import SILENT
+from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.events import Blamed, Emit, Entered, Shrunk
 from onnxproof.pipeline.workshop import Workshop
-from onnxproof.proof.artifact import Artifact
-from onnxproof.request.request import Request
 from onnxproof.search.counterexample import Keeper
-from onnxproof.search.look import Look
 from onnxproof.search.script import Sides
 
 # Who looks long enough sees outliers: a difference that was searched for is held against more legal roundings.
 SEARCHED = Effort(samples=(8, 32, 96), settles=False)
 
 
-def run_locate(
-    emit: Emit,
-    request: Request,
-    artifact: Artifact,
-    look: Look,
-    *,
-    stateful: bool,
-    shop: Workshop,
-    ledger: Ledger | None = None,
-) -> None:
+def run_locate(emit: Emit, closer: CloserLook, shop: Workshop) -> None:
     """Look for the cause of some findings, and for the smallest input that shows each; emits blames and counterexamples."""
     emit(Entered("locate"))
+    request, artifact, look = closer.request, closer.artifact, closer.look
     # As strict as a search: what is shrunk and kept is tried in every run from now on.
     effort = replace(SEARCHED, unhurried=True)
-    verifier = shop.verifier(request, artifact, SILENT, effort, stateful=stateful, ledger=ledger)
+    verifier = shop.look_closer(closer, SILENT, effort)
     verifier.calibrate()
     planned = {case.name: case for case in verifier.plan()}
     cases = [(finding, _find_case(str(finding.where.case), planned, look.files)) for finding in look.findings]

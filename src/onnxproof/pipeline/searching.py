@@ -7,59 +7,40 @@ from dataclasses import replace
 from pathlib import Path
 
 from onnxproof.graph.view import Graph
-from onnxproof.parity.ledger import Ledger
-from onnxproof.parity.verification import SILENT, Verifier
+from onnxproof.parity.listener import SILENT
+from onnxproof.parity.verifier import Verifier
+from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
 from onnxproof.pipeline.locating import SEARCHED
 from onnxproof.pipeline.workshop import Workshop
-from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.search import Search
-from onnxproof.request.request import Request
 from onnxproof.search.attempts import Attempts, Told
 from onnxproof.search.guide import Guide
 from onnxproof.search.hunt import Find, Hunt
-from onnxproof.search.look import Look
 
 
-def run_search(
-    emit: Emit,
-    request: Request,
-    artifact: Artifact,
-    look: Look,
-    *,
-    stateful: bool,
-    shop: Workshop,
-    ledger: Ledger | None = None,
-) -> None:
+def run_search(emit: Emit, closer: CloserLook, shop: Workshop) -> None:
     """Look for an input on which the two sides part; emits what it did and, if there is one, the failing case and its file."""
     emit(Entered("search"))
-    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop, ledger=ledger)
+    verifier = make_searcher(emit, closer, shop)
     verifier.calibrate()
-    search(emit, request, artifact, look, verifier, request.verify.search, lambda outcome: emit(Searched(outcome)))
+    search(emit, closer, verifier, closer.request.verify.search, lambda outcome: emit(Searched(outcome)))
 
 
-def make_searcher(
-    emit: Emit, request: Request, artifact: Artifact, *, stateful: bool, shop: Workshop, ledger: Ledger | None
-) -> Verifier:
+def make_searcher(emit: Emit, closer: CloserLook, shop: Workshop) -> Verifier:
     """What judges inputs that were searched for, and says where it is."""
     listener = replace(SILENT, stage=lambda case, stage: emit(Entered(stage, case)))
-    return shop.verifier(request, artifact, listener, SEARCHED, stateful=stateful, ledger=ledger)
+    return shop.look_closer(closer, listener, SEARCHED)
 
 
 def search(
-    emit: Emit,
-    request: Request,
-    artifact: Artifact,
-    look: Look,
-    verifier: Verifier,
-    seconds: float,
-    tell: Callable[[Search], None],
+    emit: Emit, closer: CloserLook, verifier: Verifier, seconds: float, tell: Callable[[Search], None]
 ) -> Find | None:
     """Hunt for so many seconds of work; a find is told at once."""
-    settings = request.verify
-    attempts = Attempts(verifier, look, Path(str(settings.counterexamples)), make_told(emit, tell))
+    settings = closer.request.verify
+    attempts = Attempts(verifier, closer.look, Path(str(settings.counterexamples)), make_told(emit, tell))
     renamed = {written: name for name, written in verifier.input_pairs.items()}
-    graph = Graph.read(Path(artifact.path))
+    graph = Graph.read(Path(closer.artifact.path))
     guide = Guide(verifier.subject, graph, verifier.candidate, settings.session, renamed, verifier.supply.example())
     try:
         hunt = Hunt(verifier.supply, guide, attempts.attempt, settings.seed, verifier.work)

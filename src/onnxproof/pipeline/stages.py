@@ -12,7 +12,7 @@ from typing import Any
 
 from onnxproof.errors import first_line
 from onnxproof.findings import Finding, found
-from onnxproof.parity.ledger import Ledger
+from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.collected import Collected
 from onnxproof.policy.judgement import judge_proof, to_locate
 from onnxproof.process.supervisor import End
@@ -49,10 +49,12 @@ class Run:
         """What is worth a closer look."""
         return self._make_look(to_locate(self._judge()))
 
-    def for_a_closer_look(self) -> Ledger | None:
-        """What the cases showed of the graph."""
-        ledger = self.collected.ledger
-        return ledger.for_a_closer_look() if ledger is not None else None
+    def look_closer(self, look: Look) -> CloserLook:
+        """What a worker is told that looks at this."""
+        artifact, ledger = self.collected.known.artifact, self.collected.ledger
+        assert artifact is not None  # there is a file, or the stage were not wanted
+        known, spent = (ledger.for_a_closer_look(), ledger.forwards) if ledger is not None else (None, 0.0)
+        return CloserLook(self.request, artifact, look, self.collected.stateful, known, spent)
 
     def _judge(self) -> Sequence[Finding]:
         return judge_proof(self.collected.proof, self.policy).findings
@@ -191,8 +193,7 @@ class Screen(Stage):
         return asked and super().wanted(run) and run.worth_searching()
 
     def told(self, run: Run) -> dict[str, Any]:
-        spent = run.collected.ledger.forwards if run.collected.ledger is not None else 0.0
-        return {**super().told(run), "look": run.all_known(), "ledger": run.for_a_closer_look(), "spent": spent}
+        return {"closer": run.look_closer(run.all_known())}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """Where the candidate died of an input, that is what the screen was for."""
@@ -217,7 +218,7 @@ class Search(Stage):
         return asked and super().wanted(run) and run.worth_searching()
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": run.all_known(), "ledger": run.for_a_closer_look()}
+        return {"closer": run.look_closer(run.all_known())}
 
     def died(self, run: Run, end: End, attempt: int) -> bool:
         """An input that kills the child is what the search was for: it is kept."""
@@ -249,7 +250,7 @@ class Locate(Stage):
         return steps.cases and not steps.fast and super().wanted(run) and bool(run.look().findings)
 
     def told(self, run: Run) -> dict[str, Any]:
-        return {**super().told(run), "look": run.look(), "ledger": run.for_a_closer_look()}
+        return {"closer": run.look_closer(run.look())}
 
 
 class Evaluate(Stage):

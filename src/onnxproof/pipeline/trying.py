@@ -5,41 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onnxproof.graph.sourcemap import place_node
-from onnxproof.parity.ledger import Ledger
+from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.events import Emit, Entered, Tried
 from onnxproof.pipeline.searching import make_searcher, search
 from onnxproof.pipeline.workshop import Workshop
-from onnxproof.proof.artifact import Artifact
-from onnxproof.request.request import Request
-from onnxproof.search.look import Look
 from onnxproof.trials.examination import try_pieces
 
 # Seconds of work in which an input is looked for that brings a piece where it differs.
 REACHING = 10.0
 
 
-def run_trials(
-    emit: Emit,
-    request: Request,
-    artifact: Artifact,
-    look: Look,
-    *,
-    stateful: bool,
-    shop: Workshop,
-    ledger: Ledger | None = None,
-    spent: float = 0.0,
-) -> None:
+def run_trials(emit: Emit, closer: CloserLook, shop: Workshop) -> None:
     """Try every piece; where one differs, look for an input of the model that shows it. Emits what came of it."""
     emit(Entered("trial"))
-    verifier = make_searcher(emit, request, artifact, stateful=stateful, shop=shop, ledger=ledger)
-    trials = try_pieces(verifier, spent)
-    latent = tuple(replace(one, where=place_node(one.last, artifact.sourcemap)) for one in trials.latent)
+    verifier, sourcemap = make_searcher(emit, closer, shop), closer.artifact.sourcemap
+    trials = try_pieces(verifier, closer.spent)
+    latent = tuple(replace(one, where=place_node(one.last, sourcemap)) for one in trials.latent)
     trials = replace(trials, latent=latent)
     emit(Tried(trials))
     # A search that was asked for comes next, and has longer.
-    if not trials.latent or request.verify.search:
+    if not trials.latent or closer.request.verify.search:
         return
     verifier.calibrate()
-    find = search(emit, request, artifact, look, verifier, REACHING, lambda outcome: None)
+    find = search(emit, closer, verifier, REACHING, lambda outcome: None)
     if find is not None:
         emit(Tried(replace(trials, latent=tuple(replace(one, reached=find.name) for one in trials.latent))))

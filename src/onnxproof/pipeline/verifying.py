@@ -14,7 +14,9 @@ from onnxproof.errors import FindingError, Rejected
 from onnxproof.graph.file import hold_against
 from onnxproof.lints.refusal import explain_refusal
 from onnxproof.parity.ledger import Ledger
-from onnxproof.parity.verification import Listener, Verifier, verify
+from onnxproof.parity.listener import Listener
+from onnxproof.parity.verification import verify
+from onnxproof.parity.verifier import Verifier
 from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Compared, Emit, Entered, Observed, Paced, Paired, Planned, RolledOut
 from onnxproof.pipeline.loading import describe_environment

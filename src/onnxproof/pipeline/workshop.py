@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from onnxproof.parity.ledger import Ledger
+from onnxproof.parity.listener import Listener
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.truth import PLANNED, Effort
-from onnxproof.parity.verification import Listener, Verifier
+from onnxproof.parity.verifier import Verifier
+from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.loading import check_weights, load_anew
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request, VerifySettings
@@ -54,6 +56,11 @@ class Workshop:
             self._verifier = Verifier(self.load(request), artifact, request.verify, listener, **how)
         self._asked = asked
         return self._verifier
+
+    def look_closer(self, closer: CloserLook, listener: Listener, effort: Effort) -> Verifier:
+        """What judges inputs that are not planned."""
+        how: dict[str, Any] = {"stateful": closer.stateful, "ledger": closer.ledger}
+        return self.verifier(closer.request, closer.artifact, listener, effort, **how)
 
     def _differs_in_session(self, asked: tuple[Artifact, VerifySettings, bool]) -> bool:
         """Whether only the session is another one than that of the verifier that is there."""

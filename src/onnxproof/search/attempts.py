@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.plan import Case, Inputs
-from onnxproof.parity.verification import Verifier
+from onnxproof.parity.verifier import Verifier
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.search import Search
 from onnxproof.search.counterexample import list_gating, measure_nearness

@@ -16,7 +16,7 @@ from onnxproof.cases.plan import Case, Inputs
 from onnxproof.errors import NotWritten
 from onnxproof.files import write_file
 from onnxproof.findings import Finding
-from onnxproof.parity.verification import Verifier
+from onnxproof.parity.verifier import Verifier
 from onnxproof.policy.judgement import judge_case
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.comparison import Comparison

@@ -13,7 +13,7 @@ from onnxproof.candidates.roles import BASELINE, CANDIDATE
 from onnxproof.cases.plan import Inputs, make_case
 from onnxproof.errors import Rejected
 from onnxproof.parity.comparison import measure_scale, to_float64
-from onnxproof.parity.verification import Verifier
+from onnxproof.parity.verifier import Verifier
 from onnxproof.search.hunt import Find, Trial
 from onnxproof.search.sweeps import Sweeps
 from onnxproof.tensors.arrays import Array

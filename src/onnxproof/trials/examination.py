@@ -14,7 +14,7 @@ from onnxproof.errors import Rejected
 from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.widening import widen_array
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
-from onnxproof.parity.verification import Verifier
+from onnxproof.parity.verifier import Verifier
 from onnxproof.proof.trials import Latent, Trials
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Arrays
@@ -56,13 +56,14 @@ def try_pieces(verifier: Verifier, spent: float) -> Trials:
     left -= len(inputs) * (verifier.work.sample(elements) / 4 + verifier.work.evaluation(elements))
     if left < 0:
         return Trials(reason="recording the module costs too much")
-    try:
-        recorded = _record(verifier, double, evaluator, inputs)
-    except TooLarge:
-        return Trials(reason="the values of the module are too large to be recorded")
-    except (Unavailable, Rejected) as error:
-        return Trials(reason=str(error)[:200])
-    return _try_all(recorded, left)
+    with verifier.work.threads(elements):
+        try:
+            recorded = _record(verifier, double, evaluator, inputs)
+        except TooLarge:
+            return Trials(reason="the values of the module are too large to be recorded")
+        except (Unavailable, Rejected) as error:
+            return Trials(reason=str(error)[:200])
+        return _try_all(recorded, left)
 
 
 def _make_inputs(verifier: Verifier) -> list[Inputs]:

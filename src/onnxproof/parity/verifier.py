@@ -1,0 +1,393 @@
+"""Inputs → one result: both sides run, and what parts them is held against what rounding explains."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
+from onnxproof.candidates import choose_candidate
+from onnxproof.candidates.candidate import Candidate, Session
+from onnxproof.candidates.roles import BASELINE, CANDIDATE, TRUTH
+from onnxproof.cases.plan import Case, Inputs
+from onnxproof.cases.supply import Supply
+from onnxproof.diagnosis.failures import find_named_node
+from onnxproof.errors import FindingError, Rejected, list_names
+from onnxproof.findings import Finding, found
+from onnxproof.graph.evaluator import Evaluator
+from onnxproof.graph.sourcemap import place_node
+from onnxproof.graph.view import Graph
+from onnxproof.parity.carried import HiddenState, find_rollouts
+from onnxproof.parity.case_run import Answers, CaseRun
+from onnxproof.parity.comparison import compare
+from onnxproof.parity.declared import Meaning, declare_subject
+from onnxproof.parity.eager import EagerRunner
+from onnxproof.parity.exactness import GraphInFloat64
+from onnxproof.parity.float64 import DoubleRunner, Unavailable
+from onnxproof.parity.headroom import Headroom
+from onnxproof.parity.ledger import Ledger
+from onnxproof.parity.listener import Listener
+from onnxproof.parity.lowered import Original
+from onnxproof.parity.memo import Memo
+from onnxproof.parity.rollout import FreeRun, Sides, name_answers
+from onnxproof.parity.sets import judge_sets
+from onnxproof.parity.truth import PLANNED, Effort, Outputs, Truth
+from onnxproof.parity.work import expect_work
+from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.comparison import Comparison, Exactness
+from onnxproof.proof.rollout import Rollout
+from onnxproof.request.request import VerifySettings
+from onnxproof.subject.subject import Subject
+from onnxproof.tensors.arrays import Array, Arrays
+
+T = TypeVar("T")
+# How many times the budget the core of the plan may take: without it there is no answer.
+CORE = 4.0
+# The share of the budget that a free run of steps may take.
+FREE = 0.25
+# What an output of the session is asked for where it is there already.
+Answer = Callable[[], dict[str, Array]]
+
+
+class Verifier:
+    """Everything needed to run a case: built once, used for all of them."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        artifact: Artifact,
+        settings: VerifySettings,
+        listener: Listener,
+        *,
+        candidate: Candidate | None = None,
+        stateful: bool = False,
+        effort: Effort = PLANNED,
+        memo: Memo | None = None,
+        ledger: Ledger | None = None,
+    ) -> None:
+        self.candidate = candidate or choose_candidate(settings.session)
+        self._hidden = HiddenState(subject, artifact)
+        artifact, precision = self._hidden.artifact, artifact.precision
+        lowered = precision is not None and precision.declared
+        self._original = Original(subject, artifact, stateful=stateful) if lowered else None
+        # A chosen precision is held against the file's own meaning, which stands in the module's place.
+        subject = declare_subject(subject, artifact) if lowered else subject
+        self.subject = add_symbols(subject, artifact)
+        self._artifact, self._settings, self._listener, self._effort = artifact, settings, listener, effort
+        self._memo = memo
+        self._remarks: list[Finding] = []
+        """What was found while this was built."""
+        self.eager = EagerRunner(subject, stateful=stateful)
+        self.supply = Supply(self.subject, artifact, settings)
+        self._inputs = self._pair_inputs()
+        self.session: Session = self._open()
+        self.double = self._make_double()
+        self.ledger = ledger or Ledger()
+        self._truth = Truth(self.eager, self.double, settings.limits, effort, self.ledger)
+        self.work = self.double.work if self.double is not None else expect_work(subject)
+        self._outputs: Pairing | None = None
+        self._headroom = Headroom()
+        self.stage = "start"
+
+    @property
+    def input_pairs(self) -> Mapping[str, str]:
+        """Module's input → graph's input."""
+        return self._inputs.pairs
+
+    @property
+    def output_pairs(self) -> Mapping[str, str]:
+        """Module's output → graph's output, once a case was run."""
+        return self._outputs.pairs if self._outputs is not None else {}
+
+    def again(self, listener: Listener, effort: Effort, ledger: Ledger) -> Verifier:
+        """The same session and the same truth, for another purpose."""
+        other = copy.copy(self)
+        other._listener, other._effort, other.ledger = listener, effort, ledger
+        other._truth = Truth(self.eager, self.double, self._settings.limits, effort, ledger)
+        other._memo = None  # inputs that are searched for or shrunk have the names of planned ones
+        return other
+
+    def elsewhere(self, settings: VerifySettings, listener: Listener, memo: Memo) -> Verifier:
+        """The same module, truth and cases on another runtime."""
+        other = copy.copy(self)
+        other._settings, other._listener, other._memo = settings, listener, memo
+        other._effort, other.ledger, other._outputs = PLANNED, Ledger(), None
+        other._truth = Truth(self.eager, self.double, settings.limits, PLANNED, other.ledger)
+        other.candidate = choose_candidate(settings.session)
+        for finding in self._remarks:
+            listener.finding(finding)
+        other.session = other._open()
+        return other
+
+    def _open(self) -> Session:
+        # Without spinning: idle threads of the session would take the cores that PyTorch's forward needs next.
+        session = self.candidate.open(
+            Path(self._artifact.path), replace(self._settings.session, spinning=False), self._inputs.reverse
+        )
+        if (placement := session.placement()) is not None:
+            self._listener.finding(placement)
+        return session
+
+    def _remark(self, finding: Finding) -> None:
+        self._remarks.append(finding)
+        self._listener.finding(finding)
+
+    def _pair_inputs(self) -> Pairing:
+        dtypes = {d.name: d.dtype.name for d in self.supply.domains}
+        pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
+        promised = self._artifact.promised_inputs
+        broken = promised is not None and {*promised} != {port.name for port in self._artifact.inputs}
+        for finding in pairing.findings:
+            # Names that the file itself says it has are what its callers use, whatever the answers are.
+            told = {**finding.evidence, "promised": list(promised or ())}
+            self._remark(replace(finding, evidence=told) if broken else finding)
+        if pairing.blocking is not None:
+            raise FindingError(pairing.blocking)
+        return pairing
+
+    def _pair_outputs(self, baseline: Arrays) -> Pairing:
+        if self._outputs is None:
+            ports, promised = self._artifact.outputs, self._artifact.promised_outputs
+            self._outputs = pair_outputs(list(baseline), ports, promised, named=self.eager.named)
+            for finding in self._outputs.findings:
+                self._listener.finding(finding)
+            self._listener.outputs(self._outputs.pairs)
+        return self._outputs
+
+    def _make_double(self) -> DoubleRunner | None:
+        try:
+            double = DoubleRunner(self.subject)
+            with expect_work(self.subject).threads(0):
+                double.run(self.supply.example())
+        except Unavailable as error:
+            message = "the module cannot run in float64; its noise is estimated by moving inputs by an ulp"
+            self._remark(found("OX111", message, evidence={"reason": str(error)[:500]}))
+            return None
+        return double
+
+    def calibrate(self) -> None:
+        """Ask PyTorch which integers it accepts where nothing else tells."""
+        self.supply.calibrate(self._accepts)
+
+    def _accepts(self, inputs: Inputs) -> bool:
+        try:
+            (self._original or self.eager).run(inputs)
+        except Rejected:
+            return False
+        return True
+
+    def plan(self) -> list[Case]:
+        """Cases in the order they are run."""
+        # Whether the module itself deals with NaN: a file that lost the guard must not be the judge of it.
+        names = {"isnan", "isinf", "isfinite", "nan_to_num", "nanmean", "nansum"}
+        hidden = self._hidden.pairs
+        self.supply.rollouts = find_rollouts(
+            self.supply, self.eager, hidden, lambda outputs: self._pair_outputs(outputs).reverse
+        )
+        return self.supply.plan(asks_for_nan=bool(self.double is not None and self.double.called & names))
+
+    def roll_out(self, done: Collection[str] = ()) -> Rollout | None:
+        """Both sides in free run, as many steps as a part of the budget has work for."""
+        rollouts, hidden = self.supply.rollouts, self._hidden.pairs
+        walk = rollouts.walks[0] if rollouts is not None and rollouts.walks else None
+        if rollouts is None or walk is None or walk.name in done or not self.output_pairs:
+            return None
+        cost = self.work.case(_count_elements({**rollouts.begin(walk), **rollouts.drive(walk)[0]}))
+        steps = min(rollouts.count(walk), int(FREE * self._settings.budget / cost))
+        free = FreeRun(rollouts, walk, steps, self._truth, self._settings.limits)
+        self._listener.stage(walk.name, CANDIDATE)
+        answers = name_answers(self.session.run, self.output_pairs, hidden)
+        sides, begin = Sides(self.eager, self.double), self._hidden.begin(rollouts.drive(walk)[0])
+        with self.work.threads(0):
+            return free.run(sides, answers, hidden, begin, guessed=not self._settings.state)
+
+    def find_faults(self) -> Iterator[Finding]:
+        """What went wrong in a conversion to a lower precision."""
+        meaning = self.subject.module
+        if self._original is not None and isinstance(meaning, Meaning) and meaning.evaluable:
+            yield from self._original.find_faults(meaning, self.supply.example(), self.input_pairs)
+
+    def run(self, case: Case) -> CaseResult | None:
+        """Run a case on both sides and compare; None where it would not fit into the budget."""
+        self._enter(case.name, "inputs")
+        inputs = self._ask_once(case, "inputs", lambda: self.supply.make_inputs(case))
+        elements = _count_elements(inputs)
+        allowed = self._settings.budget * (CORE if case.core else 1)
+        if self.ledger.forwards + self.work.case(elements) > allowed or not self._headroom.fits(elements):
+            return None
+        return self.evaluate(case, inputs)
+
+    def evaluate(self, case: Case, inputs: Inputs, answer: Answer | None = None, *, glance: bool = False) -> CaseResult:
+        """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already.
+
+        A glance leaves open what rounding explains.
+        """
+        run = CaseRun(case, inputs, self._enter)
+        with self.work.threads(run.elements):
+            try:
+                answers = self._ask_module(run)
+            except Rejected as error:
+                return replace(run.begin(), message=str(error)[:500])
+            try:
+                candidate = self._ask_candidate(run, answers.baseline, answer)
+            except Rejected as error:
+                where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
+                return replace(run.begin(), status="failed", message=str(error)[:1000], where=where)
+            compared = self._compare(run, answers, candidate, glance)
+        return replace(run.begin(), status="compared", outputs=tuple(compared))
+
+    def _enter(self, case: str, stage: str) -> None:
+        self._listener.stage(case, stage)
+        self.stage = stage
+
+    def _ask_once(self, case: Case, what: str, answer: Callable[[], T]) -> T:
+        """What does not depend on the candidate."""
+        return answer() if self._memo is None else self._memo.once((case.name, what), answer)
+
+    def _ask_module(self, run: CaseRun) -> Answers:
+        """What the module says, and what it means in float64."""
+        case, inputs = run.case, run.inputs
+        # What the original refuses is nothing that a file made of it has to answer.
+        original = self._original.run(inputs) if self._original is not None else {}
+        baseline = run.time(BASELINE, lambda: self._ask_once(case, "baseline", lambda: self.eager.run(inputs)))
+        if not baseline:
+            raise Rejected("the module returned no tensor")
+        # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
+        truth = run.time(TRUTH, lambda: self._ask_once(case, "truth", lambda: self._truth.of(inputs)))
+        return Answers(inputs, original, baseline, truth)
+
+    def _ask_candidate(self, run: CaseRun, baseline: Outputs, answer: Answer | None) -> Outputs:
+        """What the candidate says, under the module's names."""
+        raw = run.time(CANDIDATE, answer or (lambda: self.session.run(self._feed(run))))
+        pairs = self._pair_outputs(baseline).pairs
+        missing = [graph for graph in pairs.values() if graph not in raw]
+        # Another contender's answer may lack outputs: it is compared in those that it has.
+        if missing and answer is None:
+            raise Rejected(f"{self.candidate.name} does not answer {list_names(missing)}; it answers {list_names(raw)}")
+        return {name: raw[graph] for name, graph in pairs.items() if graph in raw}
+
+    def _feed(self, run: CaseRun) -> Inputs:
+        return {**run.inputs, **self._hidden.begin(run.inputs)}
+
+    def _compare(self, run: CaseRun, answers: Answers, candidate: Outputs, glance: bool) -> list[Comparison]:
+        """Output by output: how far apart, and what explains it."""
+        baseline, limits = answers.baseline, self._settings.limits
+        comparisons = [
+            compare(name, baseline[name], candidate[name], atol=limits.atol, rtol=limits.rtol)
+            for name in candidate
+            if name in baseline
+        ]
+        comparisons, truth = run.time("noise", lambda: self._judge(run, answers, candidate, comparisons, glance))
+        if not glance:
+            known = replace(answers, truth=truth)
+            comparisons = judge_sets(self._truth, limits, known, candidate, comparisons, run.group)
+        self._headroom.learn(run.elements)
+        self.ledger.forwards += self.work.case(run.elements)
+        if truth is not None and run.case.fair:
+            known_truth, judged = truth, comparisons
+            comparisons = run.time("reference", lambda: self._attach_exactness(run, known_truth, judged, glance))
+        comparisons = [_mark_swap(c, baseline, candidate) for c in comparisons]
+        if self._original is None or not run.case.fair:
+            return comparisons
+        return self._original.attach_cost(answers.original, baseline if truth is None else truth, comparisons)
+
+    def _judge(
+        self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison], glance: bool
+    ) -> tuple[list[Comparison], Outputs | None]:
+        """The comparisons with what rounding explains of each, and the truth where it deserves the name."""
+        inputs, baseline, truth = answers.inputs, answers.baseline, answers.truth
+
+        def sample(seed: int, doubled: bool) -> Outputs | None:
+            question = f"sample {seed} {doubled}"
+            return self._ask_once(run.case, question, lambda: self._truth.sample(inputs, seed, doubled))
+
+        return self._truth.judge_case(
+            inputs, truth, baseline, candidate, comparisons, run.group, glance=glance, sample=sample
+        )
+
+    def _attach_exactness(
+        self, run: CaseRun, truth: Arrays, comparisons: list[Comparison], glance: bool
+    ) -> list[Comparison]:
+        def measure() -> Mapping[str, Exactness] | None:
+            graph, inputs = self._exact, self._feed(run)
+            if graph is None or not (self._effort.unhurried or graph.affords(self.ledger, _count_elements(inputs))):
+                return None
+            return graph.measure(inputs, truth, self.output_pairs, self.ledger, glance=glance)
+
+        try:
+            measured = self._ask_once(run.case, "exactness", measure)
+        except Rejected:
+            return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
+        if measured is None:
+            return comparisons
+        # Boxes that were matched have an order of their own, which the evaluator's answer has not.
+        whole = [c.same_form and c.matched is None for c in comparisons]
+        return [
+            replace(c, exactness=measured.get(c.output)) if w else c for c, w in zip(comparisons, whole, strict=True)
+        ]
+
+    @property
+    def evaluator(self) -> Evaluator | None:
+        """What evaluates the graph in float64, where that can be done."""
+        return self._exact.evaluator if self._exact is not None else None
+
+    @cached_property
+    def _exact(self) -> GraphInFloat64 | None:
+        """The graph in float64; None without a truth."""
+        if self.double is None or self._original is not None:  # the graph itself is the truth then
+            return None
+        try:
+            graph = Graph.read(Path(self._artifact.path))
+            return GraphInFloat64(graph, self._inputs.reverse, self.subject.module, self.double)
+        except Exception as error:
+            # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
+            evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
+            self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
+            return None
+
+
+def add_symbols(subject: Subject, artifact: Artifact) -> Subject:
+    """Dims that the artifact leaves open join the sweep, under the artifact's names."""
+    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
+    ports = {port.name: port for port in artifact.inputs}
+    dynamic = {name: dict(dims) for name, dims in subject.dynamic.items()}
+    known = {size for dims in dynamic.values() for size in dims.values()}
+    for name, graph in pairs.items():
+        shape = ports[graph].shape or ()
+        tensor = subject.inputs.tensors[name]
+        for dim, size in enumerate(shape):
+            if isinstance(size, str) and dim not in dynamic.get(name, {}) and dim < tensor.ndim and size not in known:
+                dynamic.setdefault(name, {})[dim] = size
+    return replace(subject, dynamic=dynamic)
+
+
+def _count_elements(inputs: Arrays) -> int:
+    return sum(array.size for array in inputs.values())
+
+
+def _mark_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:
+    """Note another output of the module that this output of the artifact equals, where its own it does not."""
+    value = candidate[c.output]
+    if (
+        not c.same_form
+        or c.matched is not None
+        or not c.size
+        or value.dtype.kind not in "fiub"
+        or _alike(value, baseline[c.output])
+    ):
+        return c
+    twin = next((n for n, other in baseline.items() if n != c.output and _alike(value, other)), None)
+    return replace(c, swapped_with=twin)
+
+
+def _alike(a: Array, b: Array) -> bool:
+    if a.shape != b.shape or a.dtype != b.dtype or not a.size:
+        return False
+    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True))

@@ -1,0 +1,58 @@
+"""The graph in float64 against the truth."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import onnx
+import pytest
+
+import models
+from onnxproof.errors import Rejected
+from onnxproof.graph.view import Graph
+from onnxproof.parity.exactness import GraphInFloat64, limit_time
+from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.parity.ledger import Ledger
+from onnxproof.subject.assembly import make_subject
+from onnxproof.tensors.conversion import to_numpy
+
+
+@pytest.fixture
+def mlp():
+    subject = make_subject(*models.mlp())
+    inputs = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
+    return SimpleNamespace(subject=subject, inputs=inputs, double=DoubleRunner(subject))
+
+
+def graph_of(mlp, path):
+    graph = Graph.read(path)
+    renamed = {graph.proto.graph.input[0].name: next(iter(mlp.inputs))}
+    return GraphInFloat64(graph, renamed, mlp.subject.module, mlp.double)
+
+
+def test_a_right_graph_is_exact_and_a_changed_one_is_not(mlp, exported, tmp_path):
+    truth = mlp.double.run(mlp.inputs)
+    model = onnx.load(exported("mlp"))
+    outputs = {"output": model.graph.output[0].name}
+    right = graph_of(mlp, exported("mlp"))
+    assert right.measure(mlp.inputs, truth, outputs)["output"].ratio <= 1
+    assert right.affords(Ledger(forwards=1e9), elements=10)
+    assert not right.affords(Ledger(), elements=10**12)
+    bias = next(t for t in model.graph.initializer if t.name.endswith("bias"))
+    bias.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(bias) + np.float32(0.25), bias.name))
+    onnx.save(model, tmp_path / "wrong.onnx")
+    assert graph_of(mlp, tmp_path / "wrong.onnx").measure(mlp.inputs, truth, outputs)["output"].ratio > 10
+
+
+def test_outputs_of_another_form_are_not_measured(mlp, exported):
+    graph = graph_of(mlp, exported("mlp"))
+    truth = {"output": np.zeros((1, 2, 3))}
+    name = onnx.load(exported("mlp")).graph.output[0].name
+    assert graph.measure(mlp.inputs, truth, {"output": name, "absent": name}) == {}
+
+
+def test_what_takes_for_ever_is_given_up():
+    with pytest.raises(Rejected, match=r"not done within 0.05 s"), limit_time(0.05):
+        time.sleep(5)

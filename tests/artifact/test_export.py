@@ -34,6 +34,27 @@ def test_a_python_input_is_baked_in_and_said(tmp_path):
     assert proof.verdict == "ship"
 
 
+class Namesakes(torch.nn.Module):
+    """Inputs, outputs and a parameter that are called as the exporters call results of operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.weight = torch.nn.Embedding(10, 4), torch.nn.Parameter(torch.ones(4))
+
+    def forward(self, embedding, weight):
+        rows = self.table(embedding) * weight + self.weight
+        return {"add": torch.relu(rows), "mul": rows, "embedding": rows.softmax(-1)}
+
+
+@pytest.mark.parametrize("exporter", ["dynamo", "torchscript"])
+def test_inner_values_leave_the_names_of_inputs_and_outputs_to_them(tmp_path, exporter):
+    inputs = (torch.randint(0, 10, (3, 5)), torch.rand(3, 5, 4))
+    proof = onnxproof.prove(Namesakes().eval(), inputs, out=tmp_path, exporter=exporter)
+    assert proof.verdict == "ship"
+    onnx.checker.check_model(onnx.load(tmp_path / "model.onnx"), full_check=True)
+    assert ports(tmp_path / "model.onnx") == (["embedding", "weight"], ["add", "mul", "embedding_out"])
+
+
 def test_initializers_have_the_users_names(exported):
     names = {t.name for t in onnx.load(exported("tutorial")).graph.initializer}
     assert "0.weight" in names

@@ -51,3 +51,15 @@ def test_where_every_case_is_refused_the_help_is_another():
     entry = look_up("OX222")
     (some,), (every,) = judge_refusals([fixed(1), ANSWERED]), judge_refusals([fixed(1)])
     assert (some.help, every.help) == (entry.help, entry.never or entry.help)
+
+
+def test_a_size_that_only_broadcasting_takes_is_none_that_callers_vary():
+    one, four, seven = ({"batch": size} for size in (1, 4, 7))
+    rows = [replace(fixed(1), sizes=one), replace(ANSWERED, sizes=four)]
+    rejected = replace(ODD, name="batch=7/normal", status="rejected", sizes=seven)
+    (spread,) = judge_refusals([*rows, rejected])
+    assert (spread.code, spread.severity) == ("OX222", "note")
+    (varied,) = judge_refusals([*rows, replace(fixed(7), sizes=seven)])
+    assert varied.severity == "block"
+    (unknown,) = judge_refusals(rows)
+    assert unknown.severity == "block"

@@ -263,12 +263,12 @@ class Bench:
             self._speedups += measure_speedups(point, results, seed, "offline", workers)
 
     def _look_closer(self, points: Sequence[Point]) -> None:
-        """The profile at the size where the session does worst against PyTorch, and other settings where asked for."""
+        """The profile at the size where the session does worst against PyTorch; at the largest where that cannot be told."""
         ours = [one for one in self._speedups if one.contender == SHIPPED]
-        if not ours:
-            return
-        worst = min(ours, key=lambda one: one.ratio)
-        point = next(p for p in points if dict(p.sizes) == dict(worst.sizes) and p.batch == worst.batch)
+        worst = min(ours, key=lambda one: one.ratio, default=None)
+        point = points[-1]
+        if worst is not None:
+            point = next(p for p in points if dict(p.sizes) == dict(worst.sizes) and p.batch == worst.batch)
         self.tell("profiling")
         self._profile = profile_session(self.candidate, self.artifact, self.session, self.field.renamed, point)
 

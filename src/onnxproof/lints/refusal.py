@@ -17,6 +17,8 @@ from onnxproof.request.session import SessionSettings
 
 def explain_refusal(finding: Finding, artifact: Artifact, candidate: Candidate, session: SessionSettings) -> Finding:
     """The finding with its module and line. onnxruntime names no node of the file where it runs others in its place: the lint does."""
+    # Whatever the code weighs where the file loads: it does not.
+    finding = replace(finding, severity="block")
     where = place_node(finding.where.node, artifact.sourcemap) if finding.where.node is not None else finding.where
     adds = finding.entry.by_lint
     # The lint asks the libraries of this process about kernels and operators.

@@ -17,7 +17,29 @@ def judge_refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> 
     """Findings about the cases that only onnxruntime refused."""
     groups = group_by((one for one in results if one.status == "failed"), lambda one: _find_reason(one.message))
     answered = any(result.status == "compared" for result in results)
-    return [_tell_refusal(group, answered, baseline) for group in groups.values()]
+    told = [_tell_refusal(group, answered, baseline) for group in groups.values()]
+    return [
+        replace(one, severity="note") if one.code == "OX222" and _only_spreads(group, results) else one
+        for one, group in zip(told, groups.values(), strict=True)
+    ]
+
+
+def _only_spreads(group: Sequence[CaseResult], results: Sequence[CaseResult]) -> bool:
+    """Whether the module takes another size than the file's only where it is 1, which broadcasting spreads.
+
+    Such a dimension is none that callers vary: the module itself refuses all its other sizes.
+    """
+
+    def sizes(status: str, name: str) -> set[int]:
+        return {one.sizes[name] for one in results if one.status == status and name in one.sizes}
+
+    refused = [(name, size) for one in group for name, size in one.sizes.items()]
+    return any(
+        {size for other, size in refused if other == name} == {1}
+        and len(sizes("compared", name)) == 1
+        and bool(sizes("rejected", name) - {0, 1})
+        for name, _ in refused
+    )
 
 
 def _find_reason(message: str) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 import pytest
+import torch
 
 import models
+import onnxproof
 from onnxproof.errors import Rejected
 from onnxproof.graph.view import Graph
 from onnxproof.parity.exactness import GraphInFloat64, limit_time
@@ -56,3 +58,24 @@ def test_outputs_of_another_form_are_not_measured(mlp, exported):
 def test_what_takes_for_ever_is_given_up():
     with pytest.raises(Rejected, match=r"not done within 0.05 s"), limit_time(0.05):
         time.sleep(5)
+
+
+class Neighbours(torch.nn.Module):
+    """Which of several equally near points are the nearest is nobody's to say."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.head = torch.nn.Linear(3, 5)
+
+    def forward(self, points):
+        nearest = torch.cdist(points, points).topk(4, largest=False).indices
+        spread = points.unsqueeze(1).expand(-1, points.shape[1], -1, -1)
+        near = torch.gather(spread, 2, nearest.unsqueeze(-1).expand(-1, -1, -1, 3))
+        return self.head((near - points.unsqueeze(2)).mean(2) + points)
+
+
+def test_a_choice_between_equals_is_excused_by_a_sample_that_chooses_so(tmp_path):
+    inputs = (torch.randn(2, 20, 3),)
+    proof = onnxproof.prove(Neighbours().eval(), inputs, out=tmp_path, exporter="torchscript", batch_sizes=(3,))
+    assert proof.verdict == "ship"

@@ -54,6 +54,41 @@ def test_a_state_of_fixed_size_leaves_the_batch_alone():
     }
 
 
+class Recurrent(nn.Module):
+    """Layers of a recurrent network, whose state has the batch behind the layers, and a table without rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.gru = nn.GRU(6, 8, num_layers=2, batch_first=True)
+
+    def forward(self, x, h, table):
+        y, hn = self.gru(x @ table, h)
+        return {"y": y, "hn": hn}
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_batch_that_is_not_first_everywhere_is_found_by_trying(rows):
+    subject = make_subject(Recurrent(), (torch.ones(rows, 4, 6), torch.ones(2, rows, 8), torch.ones(6, 6)))
+    assert subject.dynamic == {"x": {0: "batch"}, "h": {1: "batch"}}
+
+
+def test_the_batch_may_be_that_of_another_input_than_the_first():
+    class Scaled(nn.Module):
+        def forward(self, scale, x):
+            return (x * scale) @ torch.ones(3, 4)
+
+    assert make_subject(Scaled(), (torch.ones(3), torch.ones(2, 5, 3))).dynamic == {"x": {0: "batch"}}
+
+
+def test_where_nothing_is_taken_but_the_example_the_first_dimensions_are_told():
+    class Fixed(nn.Module):
+        def forward(self, x, y):
+            return x.view(4, 3) + y.view(4, 3)
+
+    plain = {"x": {0: "batch"}, "y": {0: "batch"}}
+    assert make_subject(Fixed(), (torch.ones(4, 3), torch.ones(4, 3))).dynamic == plain
+
+
 def test_a_prefix_stands_for_every_input_under_it():
     tensors = {"past.0.key": torch.ones(1, 2), "past.0.value": torch.ones(1, 2), "pastime": torch.ones(1)}
     assert read_asked({"past": {1: "n"}, "past.0.key": {0: "b"}}, tensors) == {

@@ -67,3 +67,14 @@ def test_growth_is_in_one_dimension():
 def test_what_was_past_is_present():
     assert name_after("past_key_values.0.key") == "present.0.key"
     assert name_after("state") == "state_out"
+
+
+def test_what_goes_round_beside_a_state_is_one_too():
+    inputs = grow((2, 1, 8), (1, 2, 4), (2, 1, 3), names="x h tail")
+    outputs = grow((2, 8), (1, 2, 4), (2, 1, 3), names="prob h_out tail_out")
+    assert guess_state(inputs, outputs) == {"h_out": "h", "tail_out": "tail"}
+    # Without a state beside it, an output that is called like an input is no state: an image that is made of an image.
+    assert guess_state(grow((2, 8), (2, 3), names="image noise"), grow((2, 8), names="image_out")) == {}
+    # Something must drive the steps.
+    inputs = grow((2, 8), (1, 2, 4), names="x h")
+    assert guess_state(inputs, grow((2, 8), (1, 2, 4), names="x_out h_out")) == {"h_out": "h"}

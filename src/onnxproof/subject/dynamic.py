@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import islice, product
 
 import torch
 
@@ -19,6 +20,8 @@ from onnxproof.subject.subject import Dims, Subject
 Place = tuple[str, int]
 # Bytes of weights up to which sizes are tried on a copy.
 COPIED = 200_000_000
+# Ways to take the batch that are tried.
+MOST_BATCHES = 64
 
 
 def resize_examples(subject: Subject, changed: Mapping[str, int]) -> list[torch.Tensor]:
@@ -69,9 +72,7 @@ def _try_out(subject: Subject) -> Subject:
 
 def choose_default(subject: Subject) -> Subject:
     """The batch, and the lengths of a cache where the module takes others."""
-    tensors = subject.inputs.tensors
-    firsts = {name: tensor.shape[0] for name, tensor in tensors.items() if tensor.ndim}
-    plain = {name: {0: "batch"} for name, size in firsts.items() if size == next(iter(firsts.values()))}
+    tensors, plain = subject.inputs.tensors, _choose_batch(subject)
     batched = replace(subject, dynamic=plain)
     trial = _try_out(subject) if any(is_kept(name) for name in tensors) else subject
     for lengths in _list_lengths(trial):
@@ -81,6 +82,34 @@ def choose_default(subject: Subject) -> Subject:
         if all(accepts_sizes(longer, name) for name in names) and accepts_sizes(longer, *names):
             return replace(subject, dynamic=merged)
     return batched
+
+
+def _choose_batch(subject: Subject) -> Dims:
+    """The first dimension of all inputs that have as many rows as the first; others where the module takes more rows only so."""
+    firsts = {name: tensor.shape[0] for name, tensor in subject.inputs.tensors.items() if tensor.ndim}
+    plain = {name: {0: "batch"} for name, size in firsts.items() if size == next(iter(firsts.values()))}
+    if len(firsts) < 2 or accepts_sizes(replace(subject, dynamic=plain), "batch"):
+        return plain
+    trial = _try_out(subject)
+    if not trial.accepts(list(trial.inputs.tensors.values())):
+        return plain
+    proposed = (dims for have in dict.fromkeys(firsts.values()) for dims in _list_batches(trial, have))
+    fitting = (dims for dims in proposed if accepts_sizes(replace(trial, dynamic=dims), "batch"))
+    return next(fitting, plain)
+
+
+def _list_batches(subject: Subject, have: int) -> Iterator[Dims]:
+    """Where a batch of this size may be, the likely first: a recurrent state has it behind its layers, a table has none."""
+    tensors = subject.inputs.tensors
+    leader = next(name for name, tensor in tensors.items() if tensor.ndim and tensor.shape[0] == have)
+    # Inputs of one form go together.
+    places = {t.shape: [*(dim for dim, size in enumerate(t.shape) if size == have), None] for t in tensors.values()}
+    choices = product(*(range(len(one)) for one in places.values()))
+    for choice in islice(sorted(choices, key=sum), MOST_BATCHES):
+        chosen = {shape: dims[i] for (shape, dims), i in zip(places.items(), choice, strict=True)}
+        named = {name: {dim: "batch"} for name, t in tensors.items() if (dim := chosen[t.shape]) is not None}
+        if named.get(leader) == {0: "batch"}:
+            yield named
 
 
 def _list_lengths(subject: Subject) -> Iterator[Dims]:

@@ -61,12 +61,20 @@ def is_kept(name: str) -> bool:
 def guess_state(inputs: Formed, outputs: Formed) -> dict[str, str]:
     """Output → the input that it is in the next step, where names and shapes say so. Something must be left that drives the steps."""
     kept = [name for name in inputs if is_kept(name)]
-    pairs = {out: name for name in kept if (out := _find_end(name, inputs[name], outputs)) is not None}
+    pairs = _pair_ends(kept, inputs, outputs)
+    # What goes round beside a state is one too, whatever it is called, as long as something drives the steps.
+    others = _pair_ends([name for name in inputs if name not in kept], inputs, outputs) if pairs else {}
+    if {*pairs}.isdisjoint(others) and len(pairs) + len(others) < len(inputs):
+        pairs |= others
     lonely = [name for name in kept if name not in pairs.values()]
     nameless = [out for out in outputs if NAMELESS.match(out) and out not in pairs][-len(lonely) :] if lonely else []
     if len(nameless) == len(lonely) and all(map(follows, (inputs[n] for n in lonely), (outputs[o] for o in nameless))):
         pairs |= dict(zip(nameless, lonely, strict=True))
     return pairs if len(set(pairs.values())) == len(pairs) < len(inputs) else {}
+
+
+def _pair_ends(names: Iterable[str], inputs: Formed, outputs: Formed) -> dict[str, str]:
+    return {out: name for name in names if (out := _find_end(name, inputs[name], outputs)) is not None}
 
 
 def _find_end(name: str, value: Any, outputs: Formed) -> str | None:

@@ -73,3 +73,18 @@ def test_integers_are_wide_where_pytorch_takes_them(exported):
         supply.domains = [counts]
         supply.calibrate(lambda inputs, answer=accepted: answer)
         assert (supply.domains[0].valid, supply.domains[0].extremes) == (valid, accepted)
+
+
+def test_places_in_a_dimension_follow_its_size(exported):
+    mlp = Mlp(exported("mlp"))
+    supply = Supply(mlp.subject, mlp.artifact, VerifySettings())
+    rows = mlp.subject.sizes()["batch"]
+    supply.domains = [infer_domain("edges", np.array([[0, 1], [rows - 1, 0]]), {}, None, Use())]
+    supply.calibrate(lambda inputs: bool(inputs["edges"].min() >= 0 and inputs["edges"].max() < rows))
+    (edges,) = supply.domains
+    assert edges.within({"batch": 100}) == Range(0, 99)
+    assert edges.within({"batch": 1}) == Range(0, 0)
+    # Integers that end elsewhere have nothing to do with the rows.
+    supply.domains = [infer_domain("edges", np.array([[0, 1]]), {}, None, Use())]
+    supply.calibrate(lambda inputs: bool(inputs["edges"].max() < rows + 3))
+    assert supply.domains[0].within({"batch": 100}) == Range(0, 1)

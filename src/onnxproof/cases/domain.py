@@ -39,7 +39,7 @@ class Domain:
     extremes: bool = False
     """Whether integers of any size may be tried: nothing is as large as this input says."""
     measures: str | int | None = None
-    """For a length: the dimension (its name, or its fixed size) that it counts."""
+    """The dimension (its name, or its fixed size) that a length counts, or that integers are places in."""
     example: Array = field(compare=False, kw_only=True)
     sample: Array | None = field(default=None, compare=False)
     """Rows of the user's data, where there are any."""
@@ -59,11 +59,12 @@ class Domain:
         return 0 if is_free(last, sizes) else measure_size(split_sum(last)[-1], sizes, 0)
 
     def within(self, sizes: Mapping[str, int]) -> Range | None:
-        """The valid range at these sizes: a length cannot exceed what it counts."""
-        if self.role != "length" or self.declared:
+        """The valid range at these sizes: a length cannot exceed what it counts, and places end before it."""
+        if self.measures is None or self.declared:
             return self.valid
-        size = self.measures if isinstance(self.measures, int) else measure_size(str(self.measures), sizes, -1)
-        return Range(0.0, float(size)) if size >= 0 else self.valid
+        size = self.measures if isinstance(self.measures, int) else measure_size(self.measures, sizes, -1)
+        most = size if self.role == "length" else max(0, size - 1)
+        return Range(0.0, float(most)) if size >= 0 else self.valid
 
 
 def infer_domain(

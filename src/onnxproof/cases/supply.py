@@ -122,7 +122,21 @@ class Supply:
                 # `tiny` is the two ends of the range, which `normal` may miss.
                 tried = (make_inputs(make_case({}, profile), [wide]) for profile in ("normal", "tiny"))
                 accepted = all(accepts({**self.example(), **inputs}) for inputs in tried)
-                self.domains[i] = wide if accepted else replace(domain, valid=observe_range(domain), extremes=False)
+                self.domains[i] = wide if accepted else self._bound_integers(domain, accepts)
+
+    def _bound_integers(self, domain: Domain, accepts: Callable[[Inputs], bool]) -> Domain:
+        """Places in a dynamic dimension where the first that the module refuses is its size; else what the example has."""
+        seen = observe_range(domain)
+
+        def takes(value: int) -> bool:
+            return accepts({**self.example(), domain.name: np.full(domain.shape, value, domain.dtype)})
+
+        fitting = (
+            name
+            for name, size in self.subject.sizes().items()
+            if seen.low >= 0 and seen.high < size and takes(size - 1) and not takes(size)
+        )
+        return replace(domain, valid=seen, measures=next(fitting, None), extremes=False)
 
     def example(self) -> Inputs:
         """The example inputs as arrays."""

@@ -30,13 +30,21 @@ FAULTS = {
 }
 
 
-def faults(path):
+def faults(path, *, real=True, by=1.0):
     module, inputs = net()
     subject, artifact = make_subject(module, inputs), read_artifact(path)
     meaning = declare_subject(subject, artifact).module
-    arrays = {name: tensor.numpy() for name, tensor in subject.inputs.tensors.items()}
-    wanted = list(EagerRunner(subject).run(arrays).values())
-    return list(find_faults(meaning, list_originals(subject.module), arrays, wanted, [artifact.outputs[0].name]))
+    arrays = {name: np.float32(by) * tensor.numpy() for name, tensor in subject.inputs.tensors.items()}
+    runner, names = EagerRunner(subject), [artifact.outputs[0].name]
+    found = find_faults(
+        meaning,
+        list_originals(subject.module),
+        arrays,
+        lambda given: list(runner.run(given).values()),
+        names,
+        real=real,
+    )
+    return list(found)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,6 +61,20 @@ def test_a_wrong_one_is_located(fault, tmp_path):
     place = tensor.removesuffix("_scale").removesuffix("_zero_point").split("_quantized")[0]
     assert place.split(".")[0] in f"{found[0].where.node} {found[0].message}"
     assert found[0].evidence["gain_db"] >= 1
+
+
+def test_the_range_of_an_input_is_wrong_for_sure_only_on_the_users_data(tmp_path):
+    # Right for whatever has no negative numbers, as pictures have none; the example has.
+    positive = change(lower("int8 static"), "x_zero_point", lambda a: np.full_like(a, -128), tmp_path)
+    (doubt,) = faults(positive, real=False)
+    assert doubt.severity == "review"
+    assert "or the example is unlike the data it was made for" in doubt.message
+    assert faults(positive, real=True)[0].severity == "block"
+
+
+def test_a_stored_tensor_is_wrong_whatever_the_inputs_are(tmp_path):
+    broken = change(lower("int8 static"), "first.weight_scale", lambda a: a * 1.4, tmp_path)
+    assert "block" in {one.severity for one in faults(broken, real=False, by=5.0) if one.where.module == "first"}
 
 
 def test_a_scale_that_is_no_number_is_named(tmp_path):

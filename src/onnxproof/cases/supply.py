@@ -142,6 +142,11 @@ class Supply:
         """The example inputs as arrays."""
         return make_inputs(make_case({}, "example"), self.domains)
 
+    def first_rows(self) -> Inputs | None:
+        """Some of the user's data, where there are any."""
+        rows = self._data.cases() if self._data is not None else []
+        return self.make_inputs(rows[0]) if rows else None
+
     def plan(self, *, asks_for_nan: bool = False) -> list[Case]:
         """Cases in the order they are run: kept counterexamples, the user's data, generated ones."""
         settings = self.settings

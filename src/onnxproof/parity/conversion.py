@@ -40,7 +40,12 @@ NOISE = 0.0
 MENDED = 8
 # How alike an original and what stands for it are at least.
 ALIKE = 0.5
-
+# What is multiplied is another thing than what was given.
+PRODUCTS = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm", "ConvInteger", "MatMulInteger", "LSTM", "GRU", "RNN"})
+# What only moves numbers.
+MOVES = frozenset({"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "QuantizeLinear"})
+# What settles a doubt about ranges.
+BRING = " (`--data` tells)"
 
 Live = Mapping[str, Array]
 # A node's results as they are meant, given the node and what was quantised on the way to it in this run.
@@ -65,11 +70,16 @@ class Suspect:
     """Values outside a range."""
     shared: str | None = None
     """The scale of a stored tensor, which ranges may have too."""
+    given: bool = False
+    """Whether it is the range of an input, before any product."""
 
-    def weigh(self, decibels: float) -> Severity:
-        """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs."""
+    def weigh(self, decibels: float, strange: bool = False) -> Severity:
+        """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs.
+
+        Strange inputs are such as nobody says to be like those that the ranges were made for.
+        """
         few = self.clipped > 0 and self.share < MOST and (self.share < SURELY or self.clipped < SEVERAL)
-        return "review" if self.parameter is None and (few or decibels > FAIR) else "block"
+        return "review" if self.parameter is None and (few or strange or decibels > FAIR) else "block"
 
 
 @dataclass
@@ -87,11 +97,17 @@ class _Seen:
     before: dict[str, tuple[str, Array]] = field(default_factory=dict)
     """Quantised value → the node that made it, and of which real numbers."""
     stored: Mapping[str, Any] = field(default_factory=dict)
+    given: dict[str, str] = field(default_factory=dict)
+    """Inputs of real numbers and what becomes of them before any product → the input, where it is only moved; else nothing."""
+    ends: dict[str, tuple[float, float]] = field(default_factory=dict)
+    """Input → the ends of the range that is too small for it."""
 
     def look(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
         """Note what is odd about a node."""
         if stop.op in ("QuantizeLinear", "DequantizeLinear") and not np.all(np.isfinite(stop.arguments[1])):
             self.endless[stop.taken[1]] = stop.node
+        if (name := next((one for one in stop.taken if one in self.given), None)) and stop.op not in PRODUCTS:
+            self.given |= dict.fromkeys(stop.values, self.given[name] if stop.op in MOVES else "")
         if stop.op == "QuantizeLinear":
             self.before[stop.values[0]] = stop.node, stop.arguments[0]
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.before:
@@ -139,8 +155,20 @@ class _Seen:
             text = "it has no negative numbers, and the values have"
         else:
             return
+        name = self.given.get(stop.taken[0])
+        if name:
+            self.ends[name] = float(np.min(back)), float(np.max(back))
         self.suspects.append(
-            Suspect(node, stop.taken[1], text, (), RANGE_GAIN, share=clipped, clipped=int(outside.sum()))
+            Suspect(
+                node,
+                stop.taken[1],
+                text,
+                (),
+                RANGE_GAIN,
+                share=clipped,
+                clipped=int(outside.sum()),
+                given=name is not None,
+            )
         )
 
     def _look_at_integers(self, stop: Stop, whole: Array) -> None:
@@ -212,35 +240,82 @@ def _measure_likeness(a: Array, b: Array) -> float:
 
 
 def find_faults(
-    meaning: Meaning, originals: Mapping[str, Array], inputs: Arrays, wanted: Sequence[Array], outputs: Sequence[str]
+    meaning: Meaning,
+    originals: Mapping[str, Array],
+    inputs: Arrays,
+    ask: Callable[[Arrays], Sequence[Array]],
+    outputs: Sequence[str],
+    *,
+    real: bool = False,
 ) -> Iterator[Finding]:
-    """What went wrong in a conversion, on these inputs, for which the original answers `wanted`."""
-    seen = _Seen(originals, stored=meaning.stored)
-    answer = meaning.evaluate(inputs, seen.look)
-    seen.look_at_floats(4 * meaning.unit)
-    now = _measure_decibels(answer, wanted, outputs)
-
-    def gain(one: Suspect) -> float:
-        return max(_measure_decibels(_run_mended(meaning, inputs, mends), wanted, outputs) for mends in one.mends) - now
-
-    suspects = sorted(_group_suspects(seen), key=lambda one: -one.share)[:MENDED]
-    gains = {one.scale: gain(one) for one in suspects}
-    guilty = [one for one in suspects if gains[one.scale] >= one.needed]
-    if not guilty and now < POOR:
-        gains = {one.scale: gain(one) for one in seen.turned[:MENDED]}
-        guilty = [one for one in seen.turned[:MENDED] if gains[one.scale] >= one.needed]
-    for one in sorted(guilty, key=lambda one: -gains[one.scale]):
-        module = one.parameter.rpartition(".")[0] if one.parameter else None
-        message = f"{one.node}: {one.text}; mended, the outputs are {gains[one.scale]:.1f} dB nearer to the original's"
-        evidence = {"gain_db": gains[one.scale], "decibels": now, "parameter": one.parameter, "share": one.share}
-        where = Where(node=one.node, module=module)
-        yield found("OX229", message, where=where, severity=one.weigh(now), evidence=evidence)
-    for scale, node in seen.endless.items():
+    """What went wrong in a conversion, on these inputs and what the original answers; `real`: they are the user's data."""
+    trial = _Trial(meaning, originals, inputs, ask(inputs), outputs)
+    # Inputs that do not fit the file's own range for them say nothing sure about its other ranges either.
+    strange = not real and any(one.given for one in trial.seen.suspects)
+    if strange:
+        yield from trial.tell([one for one in trial.list_guilty() if one.given], strange)
+        ends = trial.seen.ends
+        inputs = {n: np.clip(a, *ends[n]).astype(a.dtype) if n in ends else a for n, a in inputs.items()}
+        trial = _Trial(meaning, originals, inputs, ask(inputs), outputs)
+    guilty = [one for one in trial.list_guilty() if not (strange and one.given)]
+    yield from trial.tell(guilty, strange)
+    for scale, node in trial.seen.endless.items():
         message = f"{node}: the scale {scale} is no number: an infinity, such as a mask's, was taken for a range"
-        yield found("OX229", message, where=Where(node=node), evidence={"decibels": now, "scale": scale})
-    if not guilty and not seen.endless and now < NOISE:
-        message = f"the outputs are nearer to nothing than to the original's: {now:.1f} dB"
-        yield found("OX229", message, evidence={"decibels": now})
+        yield found("OX229", message, where=Where(node=node), evidence={"decibels": trial.now, "scale": scale})
+    if not guilty and not trial.seen.endless and trial.now < NOISE:
+        message = (
+            f"the outputs are nearer to nothing than to the original's: {trial.now:.1f} dB{BRING if strange else ''}"
+        )
+        severity: Severity = "review" if strange else "block"
+        yield found("OX229", message, severity=severity, evidence={"decibels": trial.now})
+
+
+class _Trial:
+    """One exact run on some inputs, and those suspects that are guilty."""
+
+    def __init__(
+        self,
+        meaning: Meaning,
+        originals: Mapping[str, Array],
+        inputs: Arrays,
+        wanted: Sequence[Array],
+        outputs: Sequence[str],
+    ) -> None:
+        self._meaning, self._inputs, self._wanted, self._outputs = meaning, inputs, wanted, outputs
+        given = {name: name for name, array in inputs.items() if array.dtype.kind == "f"}
+        self.seen = _Seen(originals, stored=meaning.stored, given=given)
+        answer = meaning.evaluate(inputs, self.seen.look)
+        self.seen.look_at_floats(4 * meaning.unit)
+        self.now = _measure_decibels(answer, wanted, outputs)
+        self._gains: dict[str, float] = {}
+
+    def list_guilty(self) -> list[Suspect]:
+        """Those whose mending brings the outputs nearer, the most first."""
+        suspects = sorted(_group_suspects(self.seen), key=lambda one: -one.share)[:MENDED]
+        guilty = [one for one in suspects if self._measure_gain(one) >= one.needed]
+        if not guilty and self.now < POOR:
+            guilty = [one for one in self.seen.turned[:MENDED] if self._measure_gain(one) >= one.needed]
+        return sorted(guilty, key=lambda one: -self._gains[one.scale])
+
+    def _measure_gain(self, one: Suspect) -> float:
+        if one.scale not in self._gains:
+            runs = (_run_mended(self._meaning, self._inputs, mends) for mends in one.mends)
+            best = max(_measure_decibels(run, self._wanted, self._outputs) for run in runs)
+            self._gains[one.scale] = best - self.now
+        return self._gains[one.scale]
+
+    def tell(self, guilty: Sequence[Suspect], strange: bool) -> Iterator[Finding]:
+        """A finding for each."""
+        for one in guilty:
+            module = one.parameter.rpartition(".")[0] if one.parameter else None
+            doubt = f", or the example is unlike the data it was made for{BRING}" if strange and one.given else ""
+            nearer = f"mended, the outputs are {self._gains[one.scale]:.1f} dB nearer to the original's"
+            evidence: dict[str, Any] = {"gain_db": self._gains[one.scale], "decibels": self.now}
+            evidence |= {"parameter": one.parameter, "share": one.share}
+            where, severity = Where(node=one.node, module=module), one.weigh(self.now, strange)
+            yield found(
+                "OX229", f"{one.node}: {one.text}{doubt}; {nearer}", where=where, severity=severity, evidence=evidence
+            )
 
 
 def _group_suspects(seen: _Seen) -> list[Suspect]:

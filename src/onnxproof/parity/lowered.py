@@ -16,7 +16,7 @@ from onnxproof.parity.ranking import Ranking, place_cost, tell_costs
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.comparison import Comparison
 from onnxproof.subject.subject import Subject
-from onnxproof.tensors.arrays import Arrays
+from onnxproof.tensors.arrays import Array, Arrays
 
 
 class Original:
@@ -40,14 +40,20 @@ class Original:
             for c in comparisons
         ]
 
-    def find_faults(self, meaning: Meaning, inputs: Inputs, pairs: Mapping[str, str]) -> Iterator[Finding]:
-        """What went wrong in the conversion, and the nodes that cost most; `pairs`: module's input → graph's input."""
+    def find_faults(
+        self, meaning: Meaning, inputs: Inputs, pairs: Mapping[str, str], *, real: bool
+    ) -> Iterator[Finding]:
+        """What went wrong in the conversion, and the nodes that cost most; `pairs`: module's input → graph's input, `real`: the
+        inputs are the user's data."""
         try:
-            answers = self.run(inputs)
-            outputs = self._pair(answers).pairs
+            outputs, names = self._pair(self.run(inputs)).pairs, {graph: name for name, graph in pairs.items()}
             fed = {pairs.get(name, name): array for name, array in inputs.items()}
-            wanted = [answers[name] for name in outputs]
-            yield from find_faults(meaning, self._stored, fed, wanted, list(outputs.values()))
+
+            def ask(given: Arrays) -> list[Array]:
+                answers = self.run({names.get(name, name): array for name, array in given.items()})
+                return [answers[name] for name in outputs]
+
+            yield from find_faults(meaning, self._stored, fed, ask, list(outputs.values()), real=real)
             costs = Ranking(meaning, self._stored, fed).rank()
             told = tell_costs([place_cost(cost, self._artifact.sourcemap) for cost in costs])
             if told is not None:

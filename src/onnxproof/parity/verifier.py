@@ -212,7 +212,9 @@ class Verifier:
         """What went wrong in a conversion to a lower precision."""
         meaning = self.subject.module
         if self._original is not None and isinstance(meaning, Meaning) and meaning.evaluable:
-            yield from self._original.find_faults(meaning, self.supply.example(), self.input_pairs)
+            data = self.supply.first_rows()
+            inputs = self.supply.example() if data is None else data
+            yield from self._original.find_faults(meaning, inputs, self.input_pairs, real=data is not None)
 
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""

@@ -26,6 +26,8 @@ from onnxproof.tensors.arrays import Array, Arrays
 BETWEEN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear Whole UnpackBits Cast".split())
 # Nodes whose effect on the outputs is measured, by a run for each.
 MEASURED = 128
+# From here on a number stands for a mask.
+MASKED = 1e30
 # Times the typical channel's largest weight from which on one channel ruins the scale that all share.
 OUTLIER = 8.0
 # Error of a stored tensor, as a share of the original's power, from which on it does not stand for it.
@@ -176,8 +178,10 @@ class Ranking:
 
 def _cost(stop: Stop, node: str, value: str, seen: tuple[Array, Array, Array], original: _Original) -> NodeCost:
     right, own, whole = seen
-    signal, introduced = float(np.sum(right**2)), float(np.sum((own - right) ** 2))
-    total = float(np.sum((whole - right) ** 2)) if whole.shape == right.shape else introduced
+    # What a mask puts there is no signal, and an infinity in its place does the same.
+    numbers = np.abs(right) < MASKED
+    signal, introduced = float(np.sum(right[numbers] ** 2)), float(np.sum((own - right)[numbers] ** 2))
+    total = float(np.sum((whole - right)[numbers] ** 2)) if whole.shape == right.shape else introduced
     return NodeCost(
         node=node,
         op=stop.op,

@@ -45,3 +45,14 @@ def test_a_small_forward_has_one_thread_and_a_large_one_all():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def test_many_small_calls_have_one_thread_however_long_they_take_together():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        # A recurrent network: a thousand steps, each too small to be shared.
+        with Work(1000, 1000 * 1e-5 * RATE, 1).threads(1):
+            assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)

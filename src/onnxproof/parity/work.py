@@ -26,6 +26,8 @@ SIDES = 4.0
 SAMPLED = 8.0
 # Seconds of work up to which a forward has one thread: more would wait for each other, and on a busy machine for a long time.
 CALM = 0.003
+# Seconds of work in a call up to which more threads have nothing to share, however many calls there are.
+GRAIN = 1e-4
 # How many times what was planned the clock may show before it ends the work: a ceiling, which is said when it cuts.
 PATIENCE = 5.0
 
@@ -58,7 +60,8 @@ class Work:
     def threads(self, elements: int) -> Iterator[None]:
         """As many threads as a forward on inputs of this size is worth."""
         before = torch.get_num_threads()
-        if before > 1 and self.forward(elements) < CALM:
+        forward = self.forward(elements)
+        if before > 1 and (forward < CALM or forward / max(1, self.calls) < CALL + GRAIN):
             torch.set_num_threads(1)
         try:
             yield

@@ -17,11 +17,7 @@ def judge_refusals(results: Sequence[CaseResult], baseline: str = "PyTorch") -> 
     """Findings about the cases that only onnxruntime refused."""
     groups = group_by((one for one in results if one.status == "failed"), lambda one: _find_reason(one.message))
     answered = any(result.status == "compared" for result in results)
-    told = [_tell_refusal(group, answered, baseline) for group in groups.values()]
-    return [
-        replace(one, severity="note") if one.code == "OX222" and _only_spreads(group, results) else one
-        for one, group in zip(told, groups.values(), strict=True)
-    ]
+    return [_tell_refusal(group, answered, baseline, spread=_only_spreads(group, results)) for group in groups.values()]
 
 
 def _only_spreads(group: Sequence[CaseResult], results: Sequence[CaseResult]) -> bool:
@@ -47,12 +43,13 @@ def _find_reason(message: str) -> tuple[str, ...]:
     return find_refused_size(message) or (re.sub(r"\d+", "#", first_line(message, 1000))[:200],)
 
 
-def _tell_refusal(group: Sequence[CaseResult], answered: bool, baseline: str) -> Finding:
+def _tell_refusal(group: Sequence[CaseResult], answered: bool, baseline: str, *, spread: bool) -> Finding:
     first = group[0]
+    weighs = any(r.fair for r in group) and not (spread and find_refused_size(first.message))
     finding = _explain_error(first.message, len(group), baseline)
     return replace(
         finding,
-        severity=finding.severity if any(r.fair for r in group) else "note",
+        severity=finding.severity if weighs else "note",
         where=replace(first.where, case=first.name),
         evidence={"cases": [r.name for r in group], "error": first.message[:500]},
         help=finding.help if answered else finding.entry.never or finding.help,

@@ -111,8 +111,11 @@ class GraphModule(torch.nn.Module):
         """What the graph means: real numbers, rounded where it declares half floats (by whoever looks on, if not `narrowed` here)."""
         feed = {name: widen_array(array) for name, array in arrays.items()}
         if not narrowed:
-            return self._exact.run(feed, onward)
-        return self._exact.run(feed, lambda stop, results: self.narrow(stop, onward(stop, results)))
+            return self._run(feed, onward)
+        return self._run(feed, lambda stop, results: self.narrow(stop, onward(stop, results)))
+
+    def _run(self, feed: Arrays, onward: Pass) -> dict[str, Array]:
+        return self._exact.run(feed, onward)
 
     @property
     def unit(self) -> float:
@@ -164,7 +167,7 @@ class GraphModule(torch.nn.Module):
             name: array * (1 + unit * generator.uniform(-1, 1, array.shape)) if array.dtype == np.float64 else array
             for name, array in arrays.items()
         }
-        return self._exact.run(moved if lower else arrays, noise)
+        return self._run(moved if lower else arrays, noise)
 
     @staticmethod
     def _nudge(

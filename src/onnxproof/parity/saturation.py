@@ -61,7 +61,7 @@ def find_saturation(
     places = [place_node(SUFFIX.sub("", one.node), artifact.sourcemap) for one in worst.nodes]
     first, where = worst.nodes[0], places[0]
     others = f" (and {len(places) - 1} more nodes)" if len(places) > 1 else ""
-    machine = f"this CPU has {'' if has_vnni() else 'no '}VNNI and adds in {16 if here else 32} bits"
+    machine = f"here they are added in {16 if here else 32} bits (this CPU has {'' if has_vnni() else 'no '}VNNI)"
     message = (
         f"answers differ on x86 CPUs without VNNI: {first.node} adds products of bytes in 16 bits there, and {first.pairs} of {first.of} "
         f"sums leave them{others}; the outputs keep {worst.decibels:.0f} dB of what the file says; {machine}"

@@ -12,7 +12,7 @@ import numpy
 import onnx
 import torch
 
-from onnxproof.candidates import choose_candidate
+from onnxproof.candidates import INSTALLED, choose_candidate
 from onnxproof.errors import TargetError
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
@@ -103,6 +103,7 @@ def describe_environment(request: Request) -> Environment:
         onnx=onnx.__version__,
         onnxruntime=versions.get("onnxruntime"),
         runtime=versions.get("runtime"),
+        original=None if request.original is None else request.original.runtime or INSTALLED,
         numpy=numpy.__version__,
         platform=platform.platform(),
         machine=platform.machine(),

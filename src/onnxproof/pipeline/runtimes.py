@@ -151,5 +151,8 @@ def _locate(visits: dict[str, Visit], executor: Executor, judge: Judge) -> None:
         visit, stage = visits[worse.runtime], Locate()
         if stage.wanted(visit.run) and not visit.run.collected.proof.blame:
             run_stage(stage, visit.run, executor)
-            visits[worse.runtime] = replace(visit, result=replace(worse, findings=_list_gating(judge(visit.run))))
+            proof = judge(visit.run)
+            shown = [one.reproduction for blame in proof.blame.values() for one in blame.culprits if one.reproduction]
+            found = replace(worse, findings=_list_gating(proof), reproduction=next(iter(shown), None))
+            visits[worse.runtime] = replace(visit, result=found)
             return

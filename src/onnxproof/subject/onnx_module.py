@@ -94,7 +94,9 @@ class GraphModule(torch.nn.Module):
             self._session.close()
         except FindingError as error:
             runtime = self._settings.runtime or "onnxruntime"
-            raise TargetError(f"{self.path} does not load on {runtime}, which is to be the original: {error}") from error
+            raise TargetError(
+                f"{self.path} does not load on {runtime}, which is to be the original: {error}"
+            ) from error
         finally:
             self.__dict__.pop("_session", None)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from onnxproof.candidates.arithmetic import adds_in_16_bits
 from onnxproof.candidates.candidate import Candidate
-from onnxproof.errors import Rejected
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.byte_pairs import Saturated
 from onnxproof.graph.sourcemap import place_node
@@ -52,9 +51,10 @@ def find_saturation(
     meaning: Meaning, batches: Iterable[tuple[str, Arrays]], how: Saturating, artifact: Artifact, *, here: bool
 ) -> Iterator[Finding]:
     """What such a CPU makes of some inputs, by the case that it hits hardest; `here` it is this one."""
-    hits = []
-    with suppress(Rejected, MemoryError):  # its case says so
-        hits += [hit for case, inputs in batches if (hit := _look(meaning, case, inputs, how)) is not None]
+    hits: list[_Hit] = []
+    for case, inputs in batches:
+        with suppress(Exception):  # what the evaluator cannot run is told by its case
+            hits += _look(meaning, case, inputs, how)
     if not hits:
         return
     worst = min(hits, key=lambda hit: hit.decibels)
@@ -77,10 +77,9 @@ def find_saturation(
     yield found("OX234", message, where=where, severity=severity, evidence=evidence)
 
 
-def _look(meaning: Meaning, case: str, inputs: Arrays, how: Saturating) -> _Hit | None:
+def _look(meaning: Meaning, case: str, inputs: Arrays, how: Saturating) -> Iterator[_Hit]:
     there = meaning.on(how)
     answer = there.evaluate(inputs)
-    if not there.saturated:
-        return None
-    nodes = sorted(there.saturated.values(), key=lambda one: -one.pairs / one.of)
-    return _Hit(case, measure_worst(meaning.on(None).evaluate(inputs), answer), nodes)
+    if there.saturated:
+        nodes = sorted(there.saturated.values(), key=lambda one: -one.pairs / one.of)
+        yield _Hit(case, measure_worst(meaning.on(None).evaluate(inputs), answer), nodes)

@@ -79,7 +79,10 @@ class Meaning(GraphModule):
 
     def on(self, saturating: Saturating | None) -> Meaning:
         """The same file on another CPU."""
-        return Meaning(self.path, self._pairs, saturating)
+        other = Meaning(self.path, self._pairs, saturating)
+        # It holds the weights in float64, and runs do not change it.
+        other._exact = self._exact
+        return other
 
     def _run(self, feed: Arrays, onward: Pass) -> dict[str, Array]:
         if self._saturating is None:

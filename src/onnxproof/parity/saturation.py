@@ -51,10 +51,10 @@ def find_saturation(
     meaning: Meaning, batches: Iterable[tuple[str, Arrays]], how: Saturating, artifact: Artifact, *, here: bool
 ) -> Iterator[Finding]:
     """What such a CPU makes of some inputs, by the case that it hits hardest; `here` it is this one."""
-    hits: list[_Hit] = []
+    sides, hits = (meaning.on(None), meaning.on(how)), list[_Hit]()
     for case, inputs in batches:
         with suppress(Exception):  # what the evaluator cannot run is told by its case
-            hits += _look(meaning, case, inputs, how)
+            hits += _look(*sides, case, inputs)
     if not hits:
         return
     worst = min(hits, key=lambda hit: hit.decibels)
@@ -77,9 +77,8 @@ def find_saturation(
     yield found("OX234", message, where=where, severity=severity, evidence=evidence)
 
 
-def _look(meaning: Meaning, case: str, inputs: Arrays, how: Saturating) -> Iterator[_Hit]:
-    there = meaning.on(how)
+def _look(exact: Meaning, there: Meaning, case: str, inputs: Arrays) -> Iterator[_Hit]:
     answer = there.evaluate(inputs)
     if there.saturated:
         nodes = sorted(there.saturated.values(), key=lambda one: -one.pairs / one.of)
-        yield _Hit(case, measure_worst(meaning.on(None).evaluate(inputs), answer), nodes)
+        yield _Hit(case, measure_worst(exact.evaluate(inputs), answer), nodes)

@@ -226,7 +226,8 @@ class Verifier:
     def find_saturation(self, cases: Sequence[Case]) -> Iterator[Finding]:
         """What a CPU without VNNI makes of ordinary inputs, the user's first."""
         how = choose_saturating(self._artifact.precision, self._settings.session)
-        meaning = Meaning(self._artifact.path, self.input_pairs)
+        module = self.subject.module
+        meaning = module if isinstance(module, Meaning) else Meaning(self._artifact.path, self.input_pairs)
         if how is None or not meaning.evaluable:
             return
         chosen = sorted((case for case in cases if case.profile in ORDINARY), key=lambda case: case.profile != "data")

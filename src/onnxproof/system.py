@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import sys
 import threading
@@ -80,6 +81,15 @@ def _count_bytes(name: str) -> int:
         return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+
+
+def has_vnni() -> bool:
+    """Whether this CPU adds products of bytes in 32 bits; without, two of them are added in 16, which may saturate."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    with suppress(OSError):
+        return "vnni" in (PROC / "cpuinfo").read_text(encoding="utf-8")
+    return False  # what is right without is right everywhere
 
 
 def count_cores() -> int:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
+import torch
 
+import onnxproof
 from fake import FakeCandidate
 from onnxproof.blame.locate import Locator
 from onnxproof.candidates.candidate import Abilities
+from onnxproof.candidates.onnxruntime import Onnxruntime
 from onnxproof.proof.blame import Blame
 from onnxproof.report.text import _tell_step
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
+from onnxproof.subject.assembly import make_subject
 from seam import Mlp
 
 REWRITES = Abilities(rewrites=True)
@@ -72,3 +77,34 @@ def test_inner_values_are_asked_for_where_they_are_shown(mlp):
     assert UNSEEN not in _tell_step(blame)
     assert any(isinstance(model, bytes) for model, _ in candidate.opened)
     assert blame.culprits[0].value == "output"
+
+
+class Warped(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        lines = torch.linspace(-1.4, 1.4, 7), torch.linspace(-1.4, 1.4, 5)
+        self.register_buffer("base", torch.stack(torch.meshgrid(*lines, indexing="xy"), -1)[None])
+
+    def forward(self, x):
+        grid = self.base.expand(x.shape[0], -1, -1, -1)
+        return torch.nn.functional.grid_sample(x, grid, padding_mode="border", align_corners=False) * 2
+
+
+class Bent(Onnxruntime):
+    """An onnxruntime whose GridSample takes every border for zeros."""
+
+    def open(self, model, settings, renamed=None):
+        proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+        for node in proto.graph.node:
+            for attribute in [one for one in node.attribute if one.name == "padding_mode"]:
+                attribute.s = b"zeros"
+        return super().open(proto.SerializeToString(), settings, renamed)
+
+
+def test_a_kernel_is_blamed_and_not_a_shape_that_another_exporter_writes_otherwise(tmp_path):
+    module, inputs = Warped().eval(), (torch.randn(2, 3, 6, 8),)
+    artifact = onnxproof.export(module, inputs, exporter="torchscript", opset=17, out=tmp_path).artifact
+    names = {"x": "x"}, {"output": "output"}
+    locator = Locator(make_subject(module, inputs), artifact, Bent(), HERE, *names)
+    blame = locator.locate({"x": inputs[0].numpy()})
+    assert (blame.stage, blame.culprits[0].op) == ("kernel", "GridSample")

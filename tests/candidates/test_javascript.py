@@ -18,6 +18,7 @@ from candidates.small_models import identity, sums
 from onnxproof.candidates import choose_candidate, javascript
 from onnxproof.errors import FindingError, Rejected, UserError
 from onnxproof.request.session import SessionSettings
+from onnxproof.request.specs import ProviderSpec
 
 SETTINGS = SessionSettings()
 
@@ -70,6 +71,25 @@ def test_weights_in_another_file_are_found(there, tmp_path):
     onnx.save(model, path, save_as_external_data=True, location="m.onnx.data", size_threshold=0)
     answer = there.open(path, SETTINGS).run({"x": np.ones(1024, np.float32)})["y"]
     np.testing.assert_array_equal(answer, np.arange(1024) + 1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_wasm_answers_the_same_with_and_without_threads(threads):
+    require_javascript("browser")
+    settings = SessionSettings(runtime="browser", threads=threads)
+    there = choose_candidate(settings)
+    there.stop()  # wasm takes the number of threads when it is loaded
+    values = np.random.default_rng(0).normal(size=(2000, 3)).astype(np.float32)
+    np.testing.assert_array_equal(there.open(sums(), settings).run({"x": values})["more"], values + 1)
+    there.stop()
+
+
+def test_a_provider_that_the_machine_has_not_is_the_users_error_with_what_there_is():
+    require_javascript("browser")
+    settings = SessionSettings(runtime="browser", providers=(ProviderSpec("WebGpuExecutionProvider"),))
+    told = "there is no provider 'WebGpuExecutionProvider' in the onnxruntime .* of browser; available: 'CPUExecution"
+    with pytest.raises(UserError, match=told):
+        choose_candidate(settings).open(sums(), settings)
 
 
 def test_it_times_itself(there):

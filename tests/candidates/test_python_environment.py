@@ -156,6 +156,45 @@ class Recurrent(torch.nn.Module):
         return self.lstm(x)[0]
 
 
+FAULTY = """#!{python}
+import importlib.util, os, sys
+spec = importlib.util.spec_from_file_location("serve", sys.argv[1])
+serve = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(serve)
+
+
+class Faulty(serve.Server):
+    def run(self, header, blobs):
+        told, answer = super().run(header, blobs)
+        {fault}
+        return told, answer
+
+
+serve.Server = Faulty
+serve.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("os.abort()", "killed by SIGABRT"),
+        ("serve._say = lambda pipe, *_: os.write(pipe, b'rubbish that is long enough to be one')", "rubbish that is"),
+        ("told['arrays'][0][0] = 'another'", "answered 'another' where the file has 'output'"),
+        ("told['arrays'][0][1] = '<i4'", "answered output as int32"),
+        ("told['arrays'][0][2] = [77]", "something that is no array"),
+    ],
+)
+def test_a_fault_of_the_other_side_is_a_finding_of_the_proof(fault, told, tmp_path):
+    path = interpreter(tmp_path, FAULTY.format(python=sys.executable, fault=fault))
+    settings = VerifySettings(session=SessionSettings(runtime=f"python:{path}"), budget=0.2)
+    held = (torch.nn.ReLU(), (torch.ones(2, 3),))
+    proof = conduct(Request(held=held, verify=settings, out=str(tmp_path / "out"), in_process=True), Policy())
+    assert proof.verdict == "block"
+    gating = [finding for finding in proof.findings if finding.weight]
+    assert any(told in f"{finding.message} {finding.evidence}" for finding in gating), gating
+
+
 def test_an_input_that_kills_the_runtime_costs_its_case_and_not_this_process(tmp_path):
     # onnxruntime aborts its process on an LSTM without rows.
     session = SessionSettings(runtime=f"python:{sys.executable}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import onnx
 import pytest
+import torch
 
 import models
 import onnxproof
@@ -19,6 +23,8 @@ from onnxproof.report.text import render
 from onnxproof.request.request import Request, Steps
 
 OLD, NEW = "onnxruntime==1.17.3", "onnxruntime==1.20.1"
+# Its Clip of half floats without a lower end takes zero for one.
+BAD = "onnxruntime==1.19.2"
 
 
 def test_one_runtime_is_the_proofs_own_and_several_are_a_sweep():
@@ -172,3 +178,64 @@ def test_where_a_release_answers_wrong_the_place_is_named(tmp_path, monkeypatch)
     assert bad.findings[0].where.node is not None
     assert proof.blame == {}
     assert "changed between 1.16.3 (BLOCK) and 1.17.3 (SHIP) (node" in render(proof)
+
+
+class Capped(torch.nn.Module):
+    def forward(self, x):
+        return torch.clamp(torch.sin(x).half(), max=0.5).float() * 2
+
+
+def exit_under(release: str, script: Path) -> int:
+    """The exit code of a script that sees a release and the NumPy it needs, and nothing else."""
+    folders = releases.install_release(releases.Version(release.partition("==")[2]))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+    return subprocess.run([sys.executable, "-S", script], env=environment, capture_output=True, check=False).returncode
+
+
+def test_the_node_that_changed_stands_alone_in_a_script_that_ends_otherwise_on_either_release(tmp_path):
+    made = {"exporter": "torchscript", "opset": 17, "budget": 5.0, "out": tmp_path}
+    proof = onnxproof.runtimes(Capped().eval(), (torch.randn(3, 6),), runtime=[NEW, BAD], **made)
+    good, bad = proof.runtimes
+    assert (good.verdict, bad.verdict) == ("ship", "block")
+    assert bad.findings[0].where.node == "/model/Clip"
+    assert bad.findings[0].where.file == __file__
+    assert good.reproduction is None
+    assert f"python {bad.reproduction}/reproduce.py shows it" in render(proof)
+    script = Path(bad.reproduction) / "reproduce.py"
+    assert f'pip install "numpy>=2" {BAD}' in script.read_text()
+    assert (exit_under(NEW, script), exit_under(BAD, script)) == (0, 1)
+
+
+def test_of_two_files_the_first_runs_on_the_first_runtime():
+    two = settle_runtimes(Request(verb="diff", runtimes=("python:x", "python:y")))
+    assert (two.original.runtime, two.verify.session.runtime, two.sweep) == ("python:x", "python:y", ())
+    three = settle_runtimes(Request(verb="diff", runtimes=("onnxruntime", "python:y", "python:z")))
+    assert (three.original.runtime, three.sweep) == (None, ("python:y", "python:z"))
+    one = settle_runtimes(Request(verb="diff", runtimes=("python:x",)))
+    assert (one.original, one.verify.session.runtime) == (None, "python:x")
+
+
+@pytest.fixture
+def capped(tmp_path):
+    """A file on which two releases differ."""
+    made = {"exporter": "torchscript", "opset": 17, "out": tmp_path / "made"}
+    return onnxproof.export(Capped().eval(), (torch.randn(3, 6),), **made).artifact.path
+
+
+def test_two_runtimes_of_one_file_are_compared_down_to_the_node(capped, cli):
+    done = cli("diff", capped, capped, "--runtime", NEW, "--runtime", BAD, "--budget", "3s")
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("BLOCK")
+    assert "node /model/Clip" in done.stdout
+    assert f"held against {NEW}" in done.stdout
+    same = cli("diff", capped, capped, "--runtime", NEW, "--runtime", f"python:{sys.executable}", "--budget", "3s")
+    assert same.returncode == 0, same.stdout
+
+
+def test_an_original_that_does_not_load_is_said_to_be_that(capped, cli, tmp_path):
+    model = onnx.load(capped)
+    model.ir_version = 10
+    onnx.save(model, tmp_path / "new.onnx")
+    done = cli("diff", "new.onnx", "new.onnx", "--runtime", OLD, "--runtime", NEW)
+    assert done.returncode == 2
+    assert f"does not load on {OLD}, which is to be the original" in done.stderr

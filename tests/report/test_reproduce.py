@@ -28,6 +28,9 @@ def test_two_files_are_compared_again():
     proof = make_proof(file="x.py")
     proof = replace(proof, subject=replace(proof.subject, target="before.onnx"))
     assert dict(list_commands(proof))["this proof"] == "onnxproof diff before.onnx fixture.onnx"
+    sides = replace(proof.environment, original="node", runtime="onnxruntime==1.20.1 (Python 3.11)")
+    again = dict(list_commands(replace(proof, environment=sides)))["this proof"]
+    assert again.endswith("fixture.onnx --runtime node --runtime onnxruntime==1.20.1")
 
 
 def test_scripts_of_what_was_kept_and_pages_of_what_gates():

@@ -116,6 +116,10 @@ class Locator:
         found = follow(self._pick_evaluator(self._graph), feed, known, values)
         culprits = self._provenance.suspects(found, least)
         every = Layered(known, values, feed)
+        own = self._evaluate_right(feed, known, least) if culprits else None
+        if own is not None:
+            # Values are paired by what the graphs look like: what is told apart and reaches no output was paired wrongly.
+            culprits, every = [], own
         if explained or not culprits:
             # Sessions are opened next, and bring the weights once more.
             self._evaluators.clear()
@@ -252,6 +256,14 @@ class Locator:
         total = left(None)
         first = [replace(c, contributes=max(0.0, total - left(c.value))) for c in culprits[:MENDED]]
         return sorted(first, key=lambda c: -(c.contributes or 0.0)) + culprits[MENDED:]
+
+    def _evaluate_right(self, feed: Values, known: Values, least: float) -> Layered | None:
+        """The graph's own values where, left to itself, it gives the true outputs: then none of its nodes is to blame."""
+        outputs = {name: known[name] for name in list_names(self._graph.outputs) if name in known}
+        values = self._runtime.store()
+        free = follow(self._pick_evaluator(self._graph), feed, outputs, values, replace=False)
+        whole = {one.value for one in free} == {*list_names(self._graph.outputs)}
+        return Layered(outputs, values, feed) if whole and find_worst(free) <= least else None
 
     def _list_removed(self, culprit: Culprit) -> tuple[str, ...]:
         """Nodes right before the culprit that the exporter's optimiser took out."""

@@ -22,6 +22,8 @@ from onnxproof.tensors.arrays import Array
 
 # Culprits that are reproduced.
 REPRODUCED = 3
+# What a script is run with, where it does not matter which release it is.
+NEEDS = "pip install numpy onnxruntime"
 
 
 class NotAlone(Exception):
@@ -29,25 +31,29 @@ class NotAlone(Exception):
 
 
 def reproduce_culprits(
-    graph: Graph, culprits: Sequence[Culprit], truth: Values, fed: Values, folder: Path | None
+    graph: Graph, culprits: Sequence[Culprit], truth: Values, fed: Values, folder: Path | None, needs: str = NEEDS
 ) -> tuple[Culprit, ...]:
     """The culprits, the first ones with a model of one node each, ready to be attached to a report."""
     if folder is None:
         return tuple(culprits)
-    first = [replace(one, reproduction=_attempt(graph, one, truth, fed, folder)) for one in culprits[:REPRODUCED]]
+    first = [
+        replace(one, reproduction=_attempt(graph, one, truth, fed, folder, needs)) for one in culprits[:REPRODUCED]
+    ]
     return (*first, *culprits[REPRODUCED:])
 
 
-def _attempt(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: Path) -> str | None:
+def _attempt(graph: Graph, culprit: Culprit, truth: Values, fed: Values, folder: Path, needs: str) -> str | None:
     if culprit.value is None or culprit.value not in truth:
         return None
     # A reproduction is an extra: a full disk must not cost the blame.
     with suppress(NotAlone, NotWritten, OSError, ValueError, TypeError):
-        return str(reproduce(graph, culprit.node, culprit.value, fed, truth[culprit.value], folder))
+        return str(reproduce(graph, culprit.node, culprit.value, fed, truth[culprit.value], folder, needs))
     return None
 
 
-def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected: Array, folder: Path) -> Path:
+def reproduce(
+    graph: Graph, node_name: str, value: str, known: Values, expected: Array, folder: Path, needs: str = NEEDS
+) -> Path:
     """Write node.onnx, values.npz and reproduce.py into a folder of the node's own; raises `NotAlone`."""
     node = next((n for n in graph.nodes if label_node(n) == node_name and value in list_names(n.outputs)), None)
     if node is None or next(list_subgraphs(node), None) is not None:
@@ -69,7 +75,7 @@ def reproduce(graph: Graph, node_name: str, value: str, known: Values, expected:
     script = Template(files("onnxproof.blame").joinpath("templates/reproduce.py.txt").read_text(encoding="utf-8"))
     # As a literal: a node's name must not become code.
     title = repr(f"{node.op_type} node {node_name}")
-    write_file(target / "reproduce.py", script.substitute(title=title))
+    write_file(target / "reproduce.py", script.substitute(title=title, needs=needs))
     return target
 
 

@@ -16,6 +16,7 @@ from onnxproof.blame.reproduce import reproduce_culprits
 from onnxproof.blame.rewrites import find_healing_rewrite
 from onnxproof.blame.store import Layered, Store, Values
 from onnxproof.candidates.candidate import Candidate
+from onnxproof.candidates.releases import spell_install
 from onnxproof.errors import Rejected
 from onnxproof.findings import Stage
 from onnxproof.graph.evaluator import Evaluator
@@ -27,6 +28,8 @@ from onnxproof.tensors.arrays import Array, Arrays
 
 # Relative difference that counts as the same fault when steps of the ladder are compared.
 PARTED = 1e-4
+# The share of a runtime's error that an evaluator has too where both lose it the same way; what is infinite counts as so large.
+SHARE, LARGE = 0.1, 1e300
 # Steps of the error's way that are kept.
 WAY = 200
 
@@ -74,6 +77,10 @@ class Runtime:
         gone = all(seen.errors.get(name, 0.0) <= PARTED for name in list_names(self._graph.outputs))
         return Blame("optimize", rewrite=rewrite, vanishes=gone)
 
+    def _spell_needs(self) -> str:
+        """How to install what was wrong."""
+        return spell_install(self.candidate.versions()["onnxruntime"])
+
     @property
     def _has_cpu(self) -> bool:
         """Whether the same can be asked of the CPU, and is not already."""
@@ -97,7 +104,9 @@ class Runtime:
         stage: Stage = "translate" if self._is_written_so(inputs, truth, found) else "kernel"
         return Blame(
             stage,
-            reproduce_culprits(self._graph, self.provenance.suspects(found), truth, truth, self.out),
+            reproduce_culprits(
+                self._graph, self.provenance.suspects(found), truth, truth, self.out, self._spell_needs()
+            ),
             path=tuple(session.trace_way(self._graph, seen.errors, self.provenance.modules())[:WAY]),
             births=self.births(inputs, session.find_nonfinite(self._graph, seen.nonfinite)),
             unseen=not self.candidate.abilities.inner_values,
@@ -110,10 +119,12 @@ class Runtime:
             self._evaluate(inputs, values)
         except Exception:
             return False  # the evaluator has no such operator in this dtype
-        places = [one.value for one in found] or list_names(self._graph.outputs)
-        return any(
-            measure_distance(values[name], truth[name]) > PARTED for name in places if name in values and name in truth
+        # As far as the runtime, or nearly: half floats depart a little by themselves.
+        places = {one.value: min(one.error, LARGE) * SHARE for one in found} or dict.fromkeys(
+            list_names(self._graph.outputs), 0.0
         )
+        known = [(name, least) for name, least in places.items() if name in values and name in truth]
+        return any(measure_distance(values[name], truth[name]) > max(PARTED, least) for name, least in known)
 
     def _evaluate(self, inputs: Arrays, values: Store) -> None:
         """The graph as it is, in its own dtypes."""

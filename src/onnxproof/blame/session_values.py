@@ -27,6 +27,9 @@ DEPARTED = 1e-4
 # How many times the error of its inputs a node's error must be to be its own.
 FACTOR = 100
 AMPLIFIES = 10.0
+# The last place of half floats, and how many of them are rounding.
+HALVES: dict[int | None, float] = {ir.DataType.FLOAT16: 2.0**-10, ir.DataType.BFLOAT16: 2.0**-7}
+ROUNDINGS = 8
 
 
 @dataclass
@@ -95,7 +98,10 @@ def find_departures(graph: Graph, seen: Seen) -> list[Introduced]:
         inherited = _find_largest(seen.errors, node.inputs)
         for name in list_names(node.outputs):
             error = seen.errors.get(name, 0.0)
-            if error > DEPARTED and error > FACTOR * inherited:
+            rounding = ROUNDINGS * max(
+                HALVES.get(graph.types.get(one), 0.0) for one in (name, *list_names(node.inputs))
+            )
+            if error > max(DEPARTED, rounding) and error > FACTOR * inherited:
                 found.append(
                     Introduced(node.name or name, node.op_type, name, error, *seen.worst.get(name, (None, None)))
                 )

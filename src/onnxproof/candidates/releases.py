@@ -61,9 +61,21 @@ def reach_release(text: str) -> RemoteRuntime:
     return there
 
 
+def spell_install(version: str) -> str:
+    """The command that installs a release with the NumPy that it was built for."""
+    try:
+        return f'pip install "{_choose_numpy(Version(version))}" {PACKAGE}=={version}'
+    except InvalidVersion:  # a build of somebody's own
+        return f"pip install numpy {PACKAGE}"
+
+
+def _choose_numpy(version: Version) -> str:
+    return "numpy<2" if version < FIRST_WITH_NUMPY_2 else "numpy>=2"
+
+
 def install_release(version: Version) -> list[Path]:
     """The folders of a release and of the NumPy that it was built for."""
-    numpy = "numpy<2" if version < FIRST_WITH_NUMPY_2 else "numpy>=2"
+    numpy = _choose_numpy(version)
     try:
         release = _install(f"{PACKAGE}=={version}")
     except UserError:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import platform
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -28,15 +27,6 @@ OF_GEMM = "_MatMul"
 
 class Unsuitable(Exception):
     """The file cannot be had in this precision; the message says why."""
-
-
-def has_vnni() -> bool:
-    """Whether this CPU adds products of bytes in 32 bits; without, two of them are added in 16, which may saturate."""
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return True
-    with suppress(OSError):
-        return "vnni" in Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    return False  # seven bits are right everywhere
 
 
 def convert(source: Path, target: Path, how: Lowering, rows: Sequence[Arrays] = ()) -> tuple[str, ...]:

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 
 from onnxproof.artifact.pairing import pair_inputs
+from onnxproof.graph.byte_pairs import BytePairs, Saturated
+from onnxproof.graph.evaluator import Pass
 from onnxproof.graph.view import Graph, read_name
 from onnxproof.parity.float64 import find_believed_dtype
 from onnxproof.proof.artifact import Artifact, Precision
@@ -27,6 +29,8 @@ from onnxproof.tensors.conversion import to_numpy, to_torch
 
 BatchNorms = (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d, torch.nn.BatchNorm3d)
 PRODUCTS = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d, torch.nn.Linear)
+# How a CPU without VNNI computes: nodes in integers alone, or those too that an optimiser fuses into such.
+Saturating = Literal["integers", "fused"]
 # Decibels that stand for no error at all.
 SPOTLESS = 300.0
 
@@ -48,26 +52,44 @@ def _is_lower(chosen: Precision, subject: Subject) -> bool:
     return chosen.kind not in str(find_believed_dtype(subject))
 
 
-def declare_subject(subject: Subject, artifact: Artifact) -> Subject:
+def declare_subject(subject: Subject, artifact: Artifact, saturating: Saturating | None = None) -> Subject:
     """The file's own meaning in the original's place: the same inputs under the same names."""
     tensors = subject.inputs.tensors
     dtypes = {name: to_numpy(tensor[:0] if tensor.ndim else tensor).dtype.name for name, tensor in tensors.items()}
     pairs = pair_inputs(dtypes, artifact.inputs, subject.shapes()).pairs
-    return replace(subject, module=Meaning(artifact.path, pairs), args=(), kwargs=dict(tensors))
+    meaning = Meaning(artifact.path, pairs, saturating)
+    return replace(subject, module=meaning, args=(), kwargs=dict(tensors))
 
 
 class Meaning(GraphModule):
     """What a file says, computed exactly; in the dtypes of its outputs it is the baseline, and as it is the truth."""
 
-    def __init__(self, path: str, pairs: Mapping[str, str]) -> None:
+    def __init__(self, path: str, pairs: Mapping[str, str], saturating: Saturating | None = None) -> None:
+        """`saturating`: on a CPU that adds products of bytes in 16 bits."""
         super().__init__(path)
-        self._pairs = dict(pairs)
+        self._pairs, self._saturating = dict(pairs), saturating
+        self.saturated: Mapping[str, Saturated] = {}
+        """Nodes that left them in the last run."""
 
     def __deepcopy__(self, memo: Any) -> Meaning:
-        return Meaning(self.path, self._pairs)
+        return Meaning(self.path, self._pairs, self._saturating)
 
     def __reduce__(self) -> Any:
-        return Meaning, (self.path, self._pairs)
+        return Meaning, (self.path, self._pairs, self._saturating)
+
+    def on(self, saturating: Saturating | None) -> Meaning:
+        """The same file on another CPU."""
+        other = Meaning(self.path, self._pairs, saturating)
+        # It holds the weights in float64, and runs do not change it.
+        other._exact = self._exact
+        return other
+
+    def _run(self, feed: Arrays, onward: Pass) -> dict[str, Array]:
+        if self._saturating is None:
+            return super()._run(feed, onward)
+        pairs = BytePairs(self._exact.steps, self.stored, fused=self._saturating == "fused")
+        self.saturated = pairs.found
+        return super()._run(feed, lambda stop, results: onward(stop, pairs.look(stop, results)))
 
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run it; what the evaluator cannot do onnxruntime does, without optimisations."""

@@ -149,7 +149,7 @@ class Ranking:
 
         def measure(cost: NodeCost) -> NodeCost:
             moved = self._run(fed, original.look, lambda _, name, real: own[name] if name == cost.value else real)
-            return replace(cost, effect=_worst(answers, moved))
+            return replace(cost, effect=measure_worst(answers, moved))
 
         measured = [*map(measure, ranked[:MEASURED])]
         return (
@@ -214,7 +214,7 @@ def tell_costs(ranked: Sequence[NodeCost]) -> Finding | None:
     return found("OX232", message, where=where, evidence={"nodes": [to_plain(cost) for cost in ranked[:TOLD]]})
 
 
-def _worst(right: Arrays, moved: Arrays) -> float:
+def measure_worst(right: Arrays, moved: Arrays) -> float:
     """Decibels of the output that is hit hardest."""
     pairs = [(a.astype(np.float64), moved[name].astype(np.float64)) for name, a in right.items() if a.dtype.kind == "f"]
     return min((to_decibels(float(np.sum(a**2)), float(np.sum((a - b) ** 2))) for a, b in pairs), default=SPOTLESS)

@@ -51,7 +51,11 @@ def verify(
         if result.status == "rejected" and case.profile == "normal":
             _try_example(verifier, case, listener, done)
     _walk_freely(verifier, listener, {*done, *(case.name for case in cases)})
-    for finding in (*verifier.find_faults(), *_tell_left_out(cases, left_out, cut, budget)):
+    for finding in (
+        *verifier.find_faults(),
+        *verifier.find_saturation(cases),
+        *_tell_left_out(cases, left_out, cut, budget),
+    ):
         listener.finding(finding)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -36,11 +36,12 @@ from onnxproof.parity.listener import Listener
 from onnxproof.parity.lowered import Original
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.rollout import FreeRun, Sides, name_answers
+from onnxproof.parity.saturation import EXAMINED, choose_saturating, find_saturating, find_saturation
 from onnxproof.parity.sets import judge_sets
 from onnxproof.parity.truth import PLANNED, Effort, Outputs, Truth
 from onnxproof.parity.work import expect_work
 from onnxproof.proof.artifact import Artifact
-from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.case_result import ORDINARY, CaseResult
 from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.proof.rollout import Rollout
 from onnxproof.request.request import VerifySettings
@@ -77,8 +78,9 @@ class Verifier:
         artifact, precision = self._hidden.artifact, artifact.precision
         lowered = precision is not None and precision.declared
         self._original = Original(subject, artifact, stateful=stateful) if lowered else None
+        self._saturating = find_saturating(precision, settings.session, self.candidate)
         # A chosen precision is held against the file's own meaning, which stands in the module's place.
-        subject = declare_subject(subject, artifact) if lowered else subject
+        subject = declare_subject(subject, artifact, self._saturating) if lowered else subject
         self.subject = add_symbols(subject, artifact)
         self._artifact, self._settings, self._listener, self._effort = artifact, settings, listener, effort
         self._memo = memo
@@ -125,6 +127,11 @@ class Verifier:
             listener.finding(finding)
         other.session = other._open()
         return other
+
+    def suits(self, settings: VerifySettings) -> bool:
+        """Whether what is known of the truth holds for another runtime: one that adds bytes as this one does."""
+        there = choose_candidate(settings.session)
+        return find_saturating(self._artifact.precision, settings.session, there) == self._saturating
 
     def _open(self) -> Session:
         # Without spinning: idle threads of the session would take the cores that PyTorch's forward needs next.
@@ -215,6 +222,19 @@ class Verifier:
             data = self.supply.first_rows()
             inputs = self.supply.example() if data is None else data
             yield from self._original.find_faults(meaning, inputs, self.input_pairs, real=data is not None)
+
+    def find_saturation(self, cases: Sequence[Case]) -> Iterator[Finding]:
+        """What a CPU without VNNI makes of ordinary inputs, the user's first."""
+        how = choose_saturating(self._artifact.precision, self._settings.session)
+        module = self.subject.module
+        meaning = module if isinstance(module, Meaning) else Meaning(self._artifact.path, self.input_pairs)
+        if how is None or not meaning.evaluable:
+            return
+        chosen = sorted((case for case in cases if case.profile in ORDINARY), key=lambda case: case.profile != "data")
+        batches = [("example", self.supply.example())]
+        batches += [(case.name, self.supply.make_inputs(case)) for case in chosen[:EXAMINED]]
+        fed = [(name, {self.input_pairs.get(n, n): array for n, array in one.items()}) for name, one in batches]
+        yield from find_saturation(meaning, fed, how, self._artifact, here=self._saturating is not None)
 
     def run(self, case: Case) -> CaseResult | None:
         """Run a case on both sides and compare; None where it would not fit into the budget."""

@@ -12,12 +12,13 @@ import numpy
 import onnx
 import torch
 
-from onnxproof.candidates import choose_candidate
+from onnxproof.candidates import INSTALLED, choose_candidate
 from onnxproof.errors import TargetError
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
 from onnxproof.request.request import Request
 from onnxproof.subject.assembly import make_subject
+from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.subject import Subject
 from onnxproof.subject.target import load_target, resolve
 from onnxproof.version import __version__
@@ -56,6 +57,9 @@ def load_subject(request: Request) -> Subject:
         module, inputs = resolve(value, name)
     else:
         raise TargetError("there is no TARGET")
+    if request.original is not None and isinstance(module, GraphModule):
+        module = GraphModule(module.path, request.original)
+        module.open()
     if request.evaluate is not None and request.evaluate.with_preprocess:
         from onnxproof.quality.preprocessing_export import combine
 
@@ -99,6 +103,7 @@ def describe_environment(request: Request) -> Environment:
         onnx=onnx.__version__,
         onnxruntime=versions.get("onnxruntime"),
         runtime=versions.get("runtime"),
+        original=None if request.original is None else request.original.runtime or INSTALLED,
         numpy=numpy.__version__,
         platform=platform.platform(),
         machine=platform.machine(),

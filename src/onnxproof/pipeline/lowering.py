@@ -15,7 +15,7 @@ from onnxproof.errors import FindingError, Rejected, UserError
 from onnxproof.latency.harness import Harness, Need, Timed
 from onnxproof.latency.statistics import bound_ratio
 from onnxproof.lowering.calibration import count_rows, make_file, read_calibration
-from onnxproof.lowering.conversion import Unsuitable, has_vnni, list_places
+from onnxproof.lowering.conversion import Unsuitable, list_places
 from onnxproof.parity.declared import Meaning, declare_precision, list_originals
 from onnxproof.parity.ranking import Ranking, place_cost
 from onnxproof.pipeline.events import Emit, Entered, Exported, Lowered
@@ -26,6 +26,7 @@ from onnxproof.request.request import Request
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.subject import Subject
+from onnxproof.system import has_vnni
 from onnxproof.tensors.arrays import Arrays
 from onnxproof.tensors.conversion import to_numpy
 

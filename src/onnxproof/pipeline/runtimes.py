@@ -34,6 +34,10 @@ def settle_runtimes(request: Request) -> Request:
         return request
     if len(named) > 1 and not request.steps.cases:
         raise UserError(f"{request.verb} looks at one runtime at a time, and --runtime names {', '.join(named)}")
+    if request.verb == "diff" and len(named) > 1:
+        # One side each: the first runs the file that is right.
+        request = _set_original(request, named[0])
+        named = named[1:]
     sweep = _drop_twin(named) if INSTALLED in named else named
     swept = sweep if len(sweep) > 1 or request.verb == "runtimes" else ()
     request = replace(_set_runtime(request, sweep[0]), sweep=swept)
@@ -57,9 +61,13 @@ def _set_runtime(request: Request, runtime: str) -> Request:
     return replace(request, verify=replace(request.verify, session=session))
 
 
+def _set_original(request: Request, runtime: str) -> Request:
+    return replace(request, original=_set_runtime(request, runtime).verify.session)
+
+
 def _install(request: Request) -> None:
-    if request.verify.session.runtime is not None:
-        candidate = choose_candidate(request.verify.session)
+    for session in (request.verify.session, request.original):
+        candidate = choose_candidate(session) if session is not None else None
         if isinstance(candidate, RemoteRuntime):
             candidate.install()
 
@@ -143,5 +151,8 @@ def _locate(visits: dict[str, Visit], executor: Executor, judge: Judge) -> None:
         visit, stage = visits[worse.runtime], Locate()
         if stage.wanted(visit.run) and not visit.run.collected.proof.blame:
             run_stage(stage, visit.run, executor)
-            visits[worse.runtime] = replace(visit, result=replace(worse, findings=_list_gating(judge(visit.run))))
+            proof = judge(visit.run)
+            shown = [one.reproduction for blame in proof.blame.values() for one in blame.culprits if one.reproduction]
+            found = replace(worse, findings=_list_gating(proof), reproduction=next(iter(shown), None))
+            visits[worse.runtime] = replace(visit, result=found)
             return

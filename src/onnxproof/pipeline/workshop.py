@@ -48,8 +48,9 @@ class Workshop:
         asked = (artifact, request.verify, stateful)
         if self._verifier is not None and self._asked == asked:
             return self._verifier.again(listener, effort, ledger)
-        if self._verifier is not None and self._memo is not None and self._differs_in_session(asked):
-            self._verifier = self._verifier.elsewhere(request.verify, listener, self._memo)
+        known = self._verifier if self._verifier is not None and self._differs_in_session(asked) else None
+        if known is not None and self._memo is not None and known.suits(request.verify):
+            self._verifier = known.elsewhere(request.verify, listener, self._memo)
         else:
             self._memo = Memo() if request.sweep else None
             how: dict[str, Any] = {"stateful": stateful, "effort": effort, "memo": self._memo, "ledger": ledger}

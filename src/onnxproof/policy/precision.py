@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from onnxproof.findings import Finding, Where, found
-from onnxproof.proof.case_result import CaseResult
+from onnxproof.proof.case_result import ORDINARY, CaseResult
 from onnxproof.proof.comparison import Comparison, PrecisionCost
 from onnxproof.proof.proof import Proof
 from onnxproof.request.thresholds import QualityPolicy
 
 # Decibels from which on a lower precision changes nothing that float32 would not.
 ROUNDING = 110.0
-# Values that a model is made for; others show what the range of a precision is, not whether it fits.
-ORDINARY = ("normal", "example", "data")
 
 
 def judge_precision(proof: Proof, policy: QualityPolicy) -> Iterable[Finding]:

@@ -13,6 +13,8 @@ from onnxproof.proof.subject import TensorFacts
 Status = Literal["compared", "rejected", "failed"]
 # Profiles of inputs that come as they are: nobody chose a size for them.
 ORIGINS = ("data", "kept", "search", "rollout")
+# Values that a model is made for; others show what the range of a precision is, not whether it fits.
+ORDINARY = ("normal", "example", "data")
 
 
 @dataclass(frozen=True)

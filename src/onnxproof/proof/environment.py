@@ -15,7 +15,7 @@ class Environment:
         *("onnxproof", "python", "torch", "onnx", "onnxruntime", "numpy"),
         *("platform", "machine", "cpus", "torch_threads", "command"),
     )
-    ADDED: ClassVar = ("providers", "optimization", "threads", "runtime")
+    ADDED: ClassVar = ("providers", "optimization", "threads", "runtime", "original")
 
     onnxproof: str | None = None
     python: str | None = None
@@ -32,6 +32,8 @@ class Environment:
     threads: int | None = None
     runtime: str | None = None
     """Where the candidate runs, if not in this interpreter; of a lint, the release it was asked about."""
+    original: str | None = None
+    """Where the first of two files runs, as `--runtime` names it, if a runtime was named for it."""
     command: str | None = None
     """What was typed."""
 

@@ -15,6 +15,7 @@ class RuntimeResult:
     """What one runtime made of the file."""
 
     PUBLISHED: ClassVar = ("verdict",)
+    ADDED: ClassVar = ("reproduction",)
 
     runtime: str
     """As `--runtime` names it; `onnxruntime` is the installed one."""
@@ -29,6 +30,8 @@ class RuntimeResult:
     """The median of a few runs on the example: a glance, not a benchmark."""
     seconds: float = 0.0
     """How long it took to verify."""
+    reproduction: str | None = None
+    """The folder of the node that is wrong there, alone, with a script whose exit code says so."""
 
     @property
     def verdict(self) -> Verdict:

@@ -38,7 +38,11 @@ def _spell_verb(proof: Proof, verb: str) -> str:
     if not target:
         return ""
     if proof.subject.is_file:
-        return shlex.join(["onnxproof", "diff", target, artifact.path if artifact is not None else ""])
+        named = [environment.original, (environment.runtime or "onnxruntime").partition(" (")[0]]
+        sides = [part for name in named for part in ("--runtime", name)] if environment.original is not None else []
+        return shlex.join(
+            ["onnxproof", "diff", target, artifact.path if artifact is not None else "", *map(str, sides)]
+        )
     parts = ["onnxproof", verb, target]
     if artifact is not None and artifact.exporter in ("unknown", "file"):
         parts += ["--onnx", artifact.path]

@@ -49,6 +49,8 @@ def _tell_changes(results: Sequence[RuntimeResult]) -> list[str]:
         line = f"  changed between {' and '.join(ends)}"
         worse = next((one.findings[0] for one in (after, before) if one.findings), None)
         lines.append(line + (_tell_place(worse) if worse is not None else ""))
+        scripts = [one.reproduction for one in (after, before) if one.reproduction is not None]
+        lines += [f"  python {script}/reproduce.py shows it on either release" for script in scripts]
     return lines
 
 

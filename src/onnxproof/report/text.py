@@ -49,7 +49,8 @@ def _tell_artifact(proof: Proof) -> list[str]:
     return [
         f"  {made.path}  opset {made.opset}, {made.nodes} nodes, {wording.show_size(made.bytes)}, {made.exporter}",
         *([f"  {made.precision.text}"] if made.precision is not None else []),
-        f"  torch {env.torch}, onnxruntime {env.onnxruntime}, {providers}, optimization {env.optimization}",
+        f"  torch {env.torch}, onnxruntime {env.onnxruntime}, {providers}, optimization {env.optimization}"
+        + (f", held against {env.original}" if env.original is not None else ""),
     ]
 
 

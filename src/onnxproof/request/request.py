@@ -172,6 +172,8 @@ class Request:
     )
     sweep: tuple[str, ...] = ()
     """Every runtime that these mean, where there are several; the first is the one that the rest of the proof is about."""
+    original: SessionSettings | None = None
+    """Where the first of two files is run; None for here, without optimisations."""
     out: str = option("onnxproof-out", "Folder for the artifact and the proof.", text, told=True)
     case_timeout: float | None = option(None, "Longest silence of a stage. Default 300s, 30m for the export.", seconds)
     trust: bool = flag(False, "Load a file.pt2 as torch does: what is pickled in it runs.", configured=False)

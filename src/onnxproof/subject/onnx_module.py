@@ -1,6 +1,6 @@
 """An ONNX file as a PyTorch module, so that two files can be compared by the same machinery.
 
-It runs under onnxruntime without optimisations; as the truth it is evaluated in float64, node by node.
+It runs under onnxruntime without optimisations, or where it is asked to; as the truth it is evaluated in float64, node by node.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Session
-from onnxproof.errors import InputError
+from onnxproof.errors import FindingError, InputError, TargetError
 from onnxproof.graph.evaluator import Evaluator, Pass, Stop
 from onnxproof.graph.inference import infer, infer_types
 from onnxproof.graph.precision import recognise_precision
@@ -55,14 +55,17 @@ STEPPED = 0.3
 BOUNDED = frozenset("Tanh Sigmoid Erf Gelu Softmax".split())
 # Half of the last place of half floats.
 UNITS = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+# As the file says: no rewrite comes between.
+PLAIN = SessionSettings(optimization="disable")
 
 
 class GraphModule(torch.nn.Module):
     """The file behind the interface of a module: tensors by name in, tensors by name out."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, settings: SessionSettings = PLAIN) -> None:
+        """`settings`: the session that answers where it is not the truth."""
         super().__init__()
-        self.path = path
+        self.path, self._settings = path, settings
         self.exactly = False
         """Whether it is the truth: evaluated in float64, else under onnxruntime in its own dtypes."""
         self.eval()
@@ -74,10 +77,10 @@ class GraphModule(torch.nn.Module):
 
     def __deepcopy__(self, memo: Any) -> GraphModule:
         # A session can neither be copied nor pickled: the other one opens the file anew.
-        return GraphModule(self.path)
+        return GraphModule(self.path, self._settings)
 
     def __reduce__(self) -> Any:
-        return GraphModule, (self.path,)
+        return GraphModule, (self.path, self._settings)
 
     def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
         """Run it."""
@@ -85,10 +88,21 @@ class GraphModule(torch.nn.Module):
         outputs = self.evaluate(arrays) if self.exactly else self._session.run(arrays)
         return {name: to_torch(np.array(value, order="C")) for name, value in outputs.items()}
 
+    def open(self) -> None:
+        """Raise where the runtime that is to answer refuses the file."""
+        try:
+            self._session.close()
+        except FindingError as error:
+            runtime = self._settings.runtime or "onnxruntime"
+            raise TargetError(
+                f"{self.path} does not load on {runtime}, which is to be the original: {error}"
+            ) from error
+        finally:
+            self.__dict__.pop("_session", None)
+
     @cached_property
     def _session(self) -> Session:
-        settings = SessionSettings(optimization="disable")
-        return choose_candidate(settings).open(Path(self.path), settings)
+        return choose_candidate(self._settings).open(Path(self.path), self._settings)
 
     @cached_property
     def _exact(self) -> Evaluator:
@@ -111,8 +125,11 @@ class GraphModule(torch.nn.Module):
         """What the graph means: real numbers, rounded where it declares half floats (by whoever looks on, if not `narrowed` here)."""
         feed = {name: widen_array(array) for name, array in arrays.items()}
         if not narrowed:
-            return self._exact.run(feed, onward)
-        return self._exact.run(feed, lambda stop, results: self.narrow(stop, onward(stop, results)))
+            return self._run(feed, onward)
+        return self._run(feed, lambda stop, results: self.narrow(stop, onward(stop, results)))
+
+    def _run(self, feed: Arrays, onward: Pass) -> dict[str, Array]:
+        return self._exact.run(feed, onward)
 
     @property
     def unit(self) -> float:
@@ -164,7 +181,7 @@ class GraphModule(torch.nn.Module):
             name: array * (1 + unit * generator.uniform(-1, 1, array.shape)) if array.dtype == np.float64 else array
             for name, array in arrays.items()
         }
-        return self._exact.run(moved if lower else arrays, noise)
+        return self._run(moved if lower else arrays, noise)
 
     @staticmethod
     def _nudge(

@@ -73,7 +73,7 @@ Single operators, exported as above and compared on NaN and infinite inputs too 
 What BLOCKs there is another answer than PyTorch's; most were mended by the later release, one came with it:"""
 REGRESSED = """## Where a release got worse: {count} nodes
 
-An answer that was right in one release and is wrong in the next. Found by asking some 6,700 files of 17 releases, with optimisations and without: onnx's own tests
+An answer that was right in one release and is wrong in the next. Found by asking several thousand files of 17 releases, with optimisations and without: onnx's own tests
 of its operators in several opsets, torch's samples of its operators, layers and fused patterns, on ordinary, large, tied, NaN, infinite and denormal
 values and empty dimensions; then made as small as it gets and asked of every release. Nodes that went wrong in the same release often have one cause. Not listed:
 `MatMul` over an empty dimension, whose answer in some releases is whatever the memory held, and `TopK` with a scalar for k (as TorchScript exports

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean answers faults environments
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean answers atlas faults environments
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -116,6 +116,10 @@ evaluate: setup
 answers: setup
 	$(BIN)/python -m benchmarks.generations
 	$(BIN)/python -m benchmarks.answers
+
+# Torch's own operator samples through both exporters: some hours, and it goes on where it was stopped.
+atlas: setup
+	$(BIN)/python -m benchmarks.atlas.run
 
 # Broken files by the thousand: nothing that reads them may fail without a sentence of its own.
 fuzz: setup

@@ -1,0 +1,223 @@
+"""A difference as a script of a few lines that needs torch, onnx and onnxruntime only; kept where a bare process shows it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from benchmarks.atlas.measure import Row
+from benchmarks.atlas.samples import Sample, choose_samples, list_outputs, load_database, name_operation
+
+SCRIPT = '''"""{title}"""
+
+import sys
+{imports}
+import numpy as np
+import onnxruntime
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, {names}):
+        return {call}
+
+
+inputs = ({inputs},)
+expected = Model()(*inputs)
+{export}
+{session}
+names = [one.name for one in session.get_inputs()]
+got = session.run(None, dict(zip(names, [x.numpy() for x in inputs])))
+expected = [one.numpy() for one in (expected if isinstance(expected, (tuple, list)) else [expected])]
+for one, other in zip(expected, got):
+    finite = np.abs(one[np.isfinite(one)]).max(initial=0) if one.dtype.kind == "f" else 0
+    if one.shape != other.shape or one.dtype != other.dtype or not np.allclose(one, other, {rtol}, {rtol} * 0.1 * finite, equal_nan=True):
+        print("PyTorch:    ", one.dtype, one.shape, one.ravel())
+        print("onnxruntime:", other.dtype, other.shape, other.ravel())
+        sys.exit(1)
+'''
+EXPORTS = {
+    "dynamo": (
+        "",
+        "file = torch.onnx.export(Model(), inputs, dynamo=True, opset_version={opset}, verbose=False).model_proto.SerializeToString()",
+    ),
+    "torchscript": (
+        "from io import BytesIO\n",
+        "file = BytesIO()\ntorch.onnx.export(Model(), inputs, file, dynamo=False, opset_version={opset})",
+    ),
+}
+SESSIONS = {
+    "all": 'session = onnxruntime.InferenceSession({file}, providers=["CPUExecutionProvider"])',
+    "disable": (
+        "options = onnxruntime.SessionOptions()\n"
+        "options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL\n"
+        'session = onnxruntime.InferenceSession({file}, options, providers=["CPUExecutionProvider"])'
+    ),
+}
+PRECISION = {"float16": "1e-2", "bfloat16": "5e-2"}
+# Seconds that a script may take on a busy machine.
+PATIENCE = 180.0
+
+
+class Name:
+    """Stands for a tensor in what is printed of a call."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@cache
+def load_operations() -> dict[str, Any]:
+    return {name_operation(op): op for op in load_database()}
+
+
+def write_script(entry: Row, found: Row, folder: Path, title: str) -> str | None:
+    """The name of a script that shows the difference; None where none does."""
+    op = load_operations()[entry["op"]]
+    name = re.sub(
+        r"\W+", "_", f"{entry['cause'].removeprefix('aten.').removesuffix('.default')}_{entry['dtype']}"
+    ).strip("_")
+    name += "_torchscript" if entry["exporter"] == "torchscript" else ""
+    for text in _propose(op, entry, found, title):
+        with tempfile.TemporaryDirectory() as elsewhere:
+            file = Path(elsewhere) / f"{name}.py"
+            file.write_text(text)
+            if shows(file):
+                (folder / file.name).write_text(text)
+                return file.name
+    return None
+
+
+def shows(file: Path) -> bool:
+    """Whether a script ends with 1 in a process of its own, and prints two answers."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    try:
+        done = subprocess.run(
+            [sys.executable, str(file)],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            env=environment,
+            cwd=file.parent,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 1 and "onnxruntime:" in done.stdout
+
+
+def _propose(op: Any, entry: Row, found: Row, title: str) -> Iterator[str]:
+    """The call on one number each, where it works element by element, and as it was tried."""
+    dtype = getattr(torch, entry["dtype"])
+    if found["inputs"] is None or entry["dtype"] == "bfloat16":
+        return
+    given = [_read(*one) for one in found["inputs"].values()]
+    if any(one is None for one in given):
+        return
+    for sample in choose_samples(op, dtype):
+        if [t.shape for t in sample.tensors] != [t.shape for t in given if t is not None]:
+            continue
+        tensors = [t for t in given if t is not None]
+        called = _find_call(op, sample, tensors)
+        if called is None:
+            continue
+        if len(found["given"]) == len(tensors):
+            single = [torch.tensor([_number(v)], dtype=t.dtype) for v, t in zip(found["given"], tensors, strict=True)]
+            yield _write(called, single, entry, title)
+        yield _write(called, tensors, entry, title)
+
+
+def _read(dtype: str, shape: list[int], values: list[str]) -> torch.Tensor | None:
+    size = 1
+    for one in shape:
+        size *= one
+    if size != len(values):
+        return None  # too long to be kept
+    return torch.tensor([_number(v) for v in values], dtype=getattr(torch, dtype)).reshape(shape)
+
+
+def _number(text: str) -> Any:
+    if text in ("True", "False"):
+        return text == "True"
+    return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+
+
+def _find_call(op: Any, sample: Sample, tensors: list[torch.Tensor]) -> str | None:
+    """The call as one writes it, where that gives what the sample's own function gives."""
+    names = [Name(f"x{number}") for number in range(len(tensors))]
+    given = iter(names)
+    leaves = [next(given) if isinstance(leaf, torch.Tensor) else leaf for leaf in sample.leaves]
+    args, kwargs = pytree.tree_unflatten(leaves, sample.spec)
+    inside = ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())])
+    if "<" in inside or "tensor(" in inside:
+        return None
+    wanted = _answer(lambda: op.op(*sample.fill(tensors)[0], **sample.fill(tensors)[1]))
+    for path in (f"torch.{op.name}", f"torch.Tensor.{op.name}", f"torch.ops.aten.{op.name}"):
+        text = f"{path}({inside})"
+        places = {"torch": torch, "inf": float("inf"), "nan": float("nan")} | {
+            f"x{i}": t.clone() for i, t in enumerate(tensors)
+        }
+        known = _answer(lambda text=text, places=places: eval(text, places))  # our own text
+        if _agree(known, wanted):
+            return text.replace("(inf", '(float("inf")').replace("-inf", '-float("inf")')
+    return None
+
+
+def _agree(known: list[torch.Tensor] | None, wanted: list[torch.Tensor] | None) -> bool:
+    if known is None or wanted is None or len(known) != len(wanted):
+        return False
+    pairs = zip(known, wanted, strict=True)
+    return all(a.shape == b.shape and torch.allclose(a.double(), b.double(), equal_nan=True) for a, b in pairs)
+
+
+def _answer(call: Any) -> list[torch.Tensor] | None:
+    try:
+        answer = call()
+        return (
+            None
+            if any(t.is_complex() for t in pytree.tree_leaves(answer) if isinstance(t, torch.Tensor))
+            else list_outputs(answer)
+        )
+    except Exception:
+        return None
+
+
+def _write(call: str, tensors: list[torch.Tensor], entry: Row, title: str) -> str:
+    imports, export = EXPORTS[entry["exporter"]]
+    file = "file" if entry["exporter"] == "dynamo" else "file.getvalue()"
+    return SCRIPT.format(
+        title=title,
+        imports=imports,
+        names=", ".join(f"x{number}" for number in range(len(tensors))),
+        call=call,
+        inputs=",\n    ".join(map(_show, tensors)) if len(tensors) > 1 else _show(tensors[0]),
+        export=export.format(opset=entry["opset"]),
+        session=SESSIONS[entry["level"]].format(file=file),
+        rtol=PRECISION.get(entry["dtype"], "1e-5"),
+    )
+
+
+def _show(tensor: torch.Tensor) -> str:
+    def tell(value: Any) -> str:
+        if isinstance(value, list):
+            return f"[{', '.join(map(tell, value))}]"
+        if isinstance(value, float):
+            return f'float("{value}")' if value != value or value in (float("inf"), float("-inf")) else repr(value)
+        return repr(value)
+
+    if not tensor.numel():
+        return f"torch.zeros({list(tensor.shape)}, dtype={tensor.dtype})"
+    return f"torch.tensor({tell(tensor.tolist())}, dtype={tensor.dtype})"

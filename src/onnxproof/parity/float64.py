@@ -7,7 +7,6 @@ operation, the rounding error that a kernel in the module's own dtype may make t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -20,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from onnxproof.graph.widening import widen_array
 from onnxproof.parity.rounding import Injector, count_operations
 from onnxproof.parity.work import UNKNOWN, Work
-from onnxproof.subject.mode import Rest, enter_eval
+from onnxproof.subject.mode import Rest, enter_eval, forget_compiled
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.onnx_module import GraphModule
 from onnxproof.subject.structure import flatten
@@ -137,7 +136,7 @@ class DoubleRunner:
         try:
             outputs = self._run(leaves, _enter_widening(belief, widening))
         except Unavailable:
-            _forget_compiled()
+            forget_compiled()
             raise
         if not self.called:
             self.work = Work(widening.calls, widening.operations, sum(leaf.numel() for leaf in leaves))
@@ -157,12 +156,6 @@ class DoubleRunner:
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
         return {name: self._overflow(array) for name, array in outputs.items()}
-
-
-def _forget_compiled() -> None:
-    """torch.cond compiles its branches even in eager mode; what failed under our modes would fail ever after."""
-    if "torch._dynamo" in sys.modules:
-        sys.modules["torch._dynamo"].reset()
 
 
 def _agree(a: Array, b: Array) -> bool:

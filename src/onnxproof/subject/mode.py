@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
@@ -130,3 +131,9 @@ def _set_mode(module: nn.Module, training: bool) -> None:
 def find_trained(module: nn.Module) -> list[str]:
     """Paths of the submodules that are in train mode."""
     return [name or "(the module itself)" for name, child in module.named_modules() if child.training]
+
+
+def forget_compiled() -> None:
+    """torch.cond compiles its branches even in eager mode; what failed under a mode of ours would fail ever after."""
+    if "torch._dynamo" in sys.modules:
+        sys.modules["torch._dynamo"].reset()

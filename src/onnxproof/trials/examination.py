@@ -19,8 +19,10 @@ from onnxproof.proof.trials import Latent, Trials
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.trials.calls import TooLarge, record
+from onnxproof.trials.likeness import describe_piece
 from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, show_values
 from onnxproof.trials.ranges import bound_values
+from onnxproof.trials.remembered import Remembered
 from onnxproof.trials.trial import Difference, Trial, is_smooth
 
 # What floats of an input may be that declares no range.
@@ -100,19 +102,28 @@ def _try_all(recorded: Recorded, left: float) -> Trials:
     cuts = list(cut.pieces())
     # Those that turn somewhere come first.
     pieces = sorted((one for one in cuts if one is not None), key=lambda one: is_smooth(cut, one))
-    trial, differences, tried = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), 0
+    trial, differences, tried, values = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), 0, 0
+    remembered, here = Remembered(), set[str]()
     for piece in pieces:
         if left <= 0:
             break
-        before = trial.tried
-        found = trial.try_piece(piece)
-        tried += 1
-        left -= (trial.tried - before) * _cost(cut.values, piece)
-        differences += [found] if found is not None else []
+        likeness = describe_piece(cut, piece, recorded.ranges)
+        known, before = remembered.recall(likeness), trial.tried
+        found = trial.try_piece(piece) if known is None else None
+        count = trial.tried - before if known is None else known
+        tried, values = tried + 1, values + count
+        # What an earlier run tried costs as if it were tried now: a proof does not depend on what is remembered.
+        left -= 0 if likeness in here else count * _cost(cut.values, piece)
+        if found is None:
+            remembered.keep(likeness, count)
+            here.add(likeness)
+        else:
+            differences.append(found)
+    remembered.write()
     untried = len(cuts) - tried
     reason = None if not untried else "no clean cut" if left > 0 else "no work was left for them"
     told = tuple(_tell(cut, one) for one in differences[:TOLD])
-    return Trials(len(cuts), tried, trial.tried, reason, told)
+    return Trials(len(cuts), tried, values, reason, told)
 
 
 def _cost(values: Arrays, piece: Piece) -> float:

@@ -66,6 +66,26 @@ def test_samples_surround_what_float32_really_does(function):
     assert far.max() < 1e-3 * (1 + np.abs(truth).max())
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_gate_is_as_accurate_as_its_sigmoid(dim):
+    """Runtimes compute it with absolute accuracy: a closed gate times a large value is off by as much."""
+    value, gate = torch.full((4, 6), 100.0), torch.full((4, 6), -14.0)
+    truth, far = spread(Op(lambda x: nn.functional.glu(x, dim)), torch.cat([value, gate], dim), 32)
+    assert (far > 2 * 2**-24 * 100).all()
+    assert (far < 1e-4).all()
+    assert truth.max() < 1e-4
+
+
+def test_the_determinant_of_a_singular_matrix_is_nothing_up_to_rounding():
+    """Which order rows are taken in decides whether exactly nothing comes out."""
+    x = torch.tensor([[-4.5, -4.0, -3.5], [-3.0, -2.5, -2.0], [-1.5, -1.0, -0.5]])
+    truth, far = spread(Op(torch.linalg.det), x, 32)
+    assert abs(truth) < 1e-12
+    assert 1e-7 < far < 1e-4
+    _, far = spread(Op(torch.linalg.det), torch.eye(3), 32)
+    assert far < 1e-6
+
+
 def test_adding_in_order_is_legal_for_long_sums():
     x = torch.rand(1, 100_000)
     truth, far = spread(Op(lambda x: x.sum(-1)), x)

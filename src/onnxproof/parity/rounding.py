@@ -234,6 +234,18 @@ def _scattered(op: Operation) -> Amplitude:
     return 2 * op.out.abs() + 2 * max((float(a.abs().amax()) for a in floats), default=0.0)
 
 
+def _gated(op: Operation) -> Amplitude:
+    """One half of the source times something of size 1 that the other half decides."""
+    dim = op.args[1] if len(op.args) > 1 else op.kwargs.get("dim", -1)
+    return 4 * op.source.chunk(2, dim)[0].abs() + 4 * op.out.abs()
+
+
+def _determinant(op: Operation) -> Amplitude:
+    """Terms of the size of the product of the rows' lengths cancel, to nothing where rows depend on each other."""
+    size = max(1, int(op.source.shape[-1]))
+    return size * op.source.norm(dim=-1).prod(-1)
+
+
 def _relative(op: Operation) -> Amplitude:
     return 4 * op.out.abs()
 
@@ -260,9 +272,11 @@ _RULES: dict[str, Rule] = {
     log_sigmoid_forward logaddexp logaddexp2 hardsigmoid cosh sinh acosh asinh atanh logit remainder fmod
     special_entr digamma lgamma erfinv""": lambda op: 4 + 4 * op.out.abs(),
     # x times something of size 1.
-    """gelu silu silu_ mish mish_ hardswish hardswish_ elu elu_ selu celu glu prelu rrelu_with_noise""": lambda op: (
+    """gelu silu silu_ mish mish_ hardswish hardswish_ elu elu_ selu celu prelu rrelu_with_noise""": lambda op: (
         4 * op.source.abs() + 4 * op.out.abs()
     ),
+    "glu": _gated,
+    "_linalg_det": _determinant,
     "exp exp_ exp2 expm1": _exponential,
     "pow pow_": lambda op: op.out.abs() * (4 + 4 * op.out.abs().clamp(min=1e-300).log().abs().nan_to_num(posinf=0.0)),
     "add add_ sub sub_ rsub addcmul addcdiv lerp": _joined,

@@ -22,6 +22,7 @@ from onnxproof.artifact.file import read_artifact
 from onnxproof.cases.plan import Case
 from onnxproof.diagnosis.failures import diagnose_export
 from onnxproof.errors import FindingError, Rejected, condense
+from onnxproof.lints.operations import read_manner
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.verification import SILENT, Verifier
 from onnxproof.policy.parity import weigh_output
@@ -65,10 +66,10 @@ class _Seen(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.names: list[str] = []
+        self.calls: list[tuple[str, str]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.names.append(str(func))
+        self.calls.append((str(func), read_manner(func, args, kwargs or {})))
         return func(*args, **(kwargs or {}))
 
 
@@ -118,12 +119,12 @@ def _repeats(function: Any, sample: Sample) -> bool:
     )
 
 
-def list_aten(function: Any, sample: Sample) -> list[str]:
-    """The operations of torch that a call runs, without views and copies."""
+def list_aten(function: Any, sample: Sample) -> list[tuple[str, str]]:
+    """The operations of torch that a call runs and how it calls them, without views and copies."""
     args, kwargs = sample.fill([t.clone() for t in sample.tensors])
     with _Seen() as seen, torch.no_grad():
         function(*args, **kwargs)
-    return [name for name in dict.fromkeys(seen.names) if name.split(".")[1] not in VIEWS]
+    return [call for call in dict.fromkeys(seen.calls) if call[0].split(".")[1] not in VIEWS]
 
 
 Made = tuple[Sequence[Sample], Subject, Path]
@@ -178,7 +179,7 @@ def _judge(samples: Sequence[Sample], subject: Subject, path: Path, dtype: torch
     except (FindingError, Rejected) as error:
         return {**facts, "status": "not loaded", "reason": condense(error)[:300]}
     ordered = not any(
-        {name.split(".")[1] for name in list_aten(subject.module.function, s)} & UNORDERED for s in samples
+        {name.split(".")[1] for name, _ in list_aten(subject.module.function, s)} & UNORDERED for s in samples
     )
     example = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
     numpy_dtype = to_numpy(torch.zeros(1, dtype=dtype)).dtype
@@ -257,7 +258,8 @@ def _tell(
                 "expected": worst.baseline if worst is not None else None,
                 "got": worst.candidate if worst is not None else None,
                 "given": [str(v) for v in given],
-                "aten": list_aten(subject.module.function, samples[place]),
+                "aten": list(dict.fromkeys(name for name, _ in list_aten(subject.module.function, samples[place]))),
+                "manners": [manner for _, manner in list_aten(subject.module.function, samples[place])],
                 "inputs": {name: _to_list(inputs[name]) for name in names},
             }
         )  # fmt: skip

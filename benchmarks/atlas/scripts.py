@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from benchmarks.atlas.measure import Row
 from benchmarks.atlas.samples import Sample, choose_samples, list_outputs, load_database, name_operation
+from onnxproof.artifact.exporter_output import catch_output
 
 SCRIPT = '''"""{title}"""
 
@@ -95,10 +98,24 @@ def write_script(entry: Row, found: Row, folder: Path, title: str) -> str | None
         with tempfile.TemporaryDirectory() as elsewhere:
             file = Path(elsewhere) / f"{name}.py"
             file.write_text(text)
-            if shows(file):
-                (folder / file.name).write_text(text)
+            kept = folder / file.name
+            # What is there and has not changed was run before.
+            if (kept.exists() and kept.read_text() == text) or (_shows_here(text) and shows(file)):
+                kept.write_text(text)
                 return file.name
     return None
+
+
+def _shows_here(text: str) -> bool:
+    """The same at once, in this process: what does not show here need not be started anew."""
+    try:
+        with catch_output(), redirect_stdout(StringIO()):
+            exec(compile(text, "script", "exec"), {"__name__": "script"})
+    except SystemExit as end:
+        return end.code == 1
+    except Exception:
+        return False
+    return False
 
 
 def shows(file: Path) -> bool:

@@ -13,6 +13,7 @@ from proofs import full_proof, make_proof, make_quality
 pytest.importorskip("altair", reason="the report's extra is not installed")
 
 from onnxproof.proof.quality import Confusion, MetricInterval, Quality
+from onnxproof.proof.trials import Latent, ModuleTrials, Trials
 from onnxproof.report import page, points, quality_page
 from onnxproof.report.charts import Content
 
@@ -85,3 +86,18 @@ def test_many_classes_are_a_chart_with_the_pairs_that_are_confused_most():
     assert "105 examples off the diagonal, in 14 pairs" in first.caption
     small = quality_page.make_section(replace(proof, quality=make_quality(50)), Content())
     assert [side for side, _ in small["matrices"]] == ["baseline", "candidate"]
+
+
+def test_trials_are_told_by_module_the_untried_first():
+    tried = Trials(5, 3, 40, "no clean cut", (), (ModuleTrials("body", 2, 2, 30), ModuleTrials("", 3, 1, 10, uncut=1)))
+    told = page.make_page(replace(full_proof(), trials=tried)).context["trials"]
+    assert [row[0] for row in told["rows"]] == ["the model itself", "body"]
+    assert [row[-1] for row in told["rows"]] == ["1 without a clean cut, 1 for lack of work", "–"]
+    assert "every one agreed" not in told["told"]
+
+
+@pytest.mark.parametrize("latent", [(), (Latent("a", "b", "Clip", "y", "normal", True, 6.0, 7.0),)])
+def test_all_agreed_only_where_all_did(latent):
+    tried = Trials(2, 2, 30, None, latent, (ModuleTrials("body", 2, 2, 30),))
+    told = page.make_page(replace(full_proof(), trials=tried)).context["trials"]["told"]
+    assert ("every one agreed on its own edges" in told) is not bool(latent)

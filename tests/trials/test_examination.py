@@ -12,6 +12,9 @@ def test_a_right_file_agrees_in_every_piece(tmp_path):
     assert proof.verdict == "ship"
     assert proof.trials is not None
     assert proof.trials.tried == proof.trials.pieces > 3
+    assert {one.module for one in proof.trials.modules} >= {"norm", "units", "table"}
+    assert sum(one.pieces for one in proof.trials.modules) == proof.trials.pieces
+    assert sum(one.values for one in proof.trials.modules) == proof.trials.values
     assert proof.trials.latent == ()
     assert "every one agreed on its own edges" in render(proof)
 

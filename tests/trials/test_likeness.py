@@ -41,7 +41,7 @@ def likenesses(
     evaluator = Evaluator.exact(model, keep_lossy_casts=True)
     values = show_values(evaluator, {"x": X.astype(np.float64)})
     cut = Cut(evaluator, program, values, find_common(evaluator, values, program, {}))
-    return [describe_piece(cut, piece, ranges or {}) for piece in cut.pieces() if piece is not None]
+    return [describe_piece(cut, piece, ranges or {}) for piece in cut.pieces().values() if piece]
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from onnxproof.graph.file import hold_against
 from onnxproof.graph.view import Graph
 from onnxproof.lints.graph import lint_content
 from onnxproof.lints.module import lint_module
+from onnxproof.lints.operations import lint_operations
 from onnxproof.parity.declared import declare_precision
 from onnxproof.pipeline.bug_report import add_bundle
 from onnxproof.pipeline.events import Based, Emit, Entered, Exported, Observed, SubjectRead
@@ -126,8 +127,11 @@ def _examine(subject: Subject, request: Request, report: Callable[[Finding], Non
         flags = " ".join(f"--dynamic {one}" for one in subject.tied)
         message = f"the module takes other sizes only if more inputs have them: {flags} was taken along"
         report(found("OX150", message, evidence={"taken": list(subject.tied)}))
+    # Nobody knows which exporter made someone else's file.
+    exporter = "torchscript" if request.export.exporter == "torchscript" else "dynamo"
+    used = (lambda subject: list(lint_operations(subject, exporter)),) if request.onnx is None else ()
     # The lint first: it sees a cache before a run fills it.
-    for look in (lambda subject: lint_module(subject, request.target), examine):
+    for look in (lambda subject: lint_module(subject, request.target), examine, *used):
         try:
             findings = look(subject)
         except Exception:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
-from onnxproof.graph.sourcemap import place_node
+from onnxproof.graph.sourcemap import place_in, read
 from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.events import Emit, Entered, Tried
 from onnxproof.pipeline.searching import make_searcher, search
@@ -19,8 +20,9 @@ def run_trials(emit: Emit, closer: CloserLook, shop: Workshop) -> None:
     """Try every piece; where one differs, look for an input of the model that shows it. Emits what came of it."""
     emit(Entered("trial"))
     verifier, sourcemap = make_searcher(emit, closer, shop), closer.artifact.sourcemap
-    trials = try_pieces(verifier, closer.spent)
-    latent = tuple(replace(one, where=place_node(one.last, sourcemap)) for one in trials.latent)
+    origins = read(Path(sourcemap)) if sourcemap else {}
+    trials = try_pieces(verifier, closer.spent, lambda node: place_in(origins, node).module)
+    latent = tuple(replace(one, where=place_in(origins, one.last)) for one in trials.latent)
     trials = replace(trials, latent=latent)
     emit(Tried(trials))
     # A search that was asked for comes next, and has longer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from onnxproof.findings import Where
 
@@ -32,12 +33,26 @@ class Latent:
 
 
 @dataclass(frozen=True)
+class ModuleTrials:
+    """The pieces of one module."""
+
+    module: str
+    pieces: int = 0
+    tried: int = 0
+    values: int = 0
+    uncut: int = 0
+    """Those that nothing in common cuts out."""
+
+
+@dataclass(frozen=True)
 class Trials:
     """How many pieces there are, how many were tried, on how many values, and those that differ."""
 
+    ADDED: ClassVar = ("modules",)
     pieces: int = 0
     tried: int = 0
     values: int = 0
     reason: str | None = None
     """Why some were not tried."""
     latent: tuple[Latent, ...] = ()
+    modules: tuple[ModuleTrials, ...] = ()

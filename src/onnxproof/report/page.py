@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from onnxproof.findings import Finding
 from onnxproof.proof.codec import to_plain
 from onnxproof.proof.proof import Proof
+from onnxproof.proof.trials import ModuleTrials, Trials
 from onnxproof.report import charts, points, quality_page, quantization, runtimes, wording
 from onnxproof.report.charts import Content, Figure
 from onnxproof.report.groups import group_cases
@@ -42,6 +43,7 @@ def make_page(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FIND
         "baseline": proof.subject.baseline,
         "groups": group_cases(proof, rows)[:SHOWN_ROWS],
         "parity": _draw_parity(proof, rows, content),
+        "trials": _list_trials(proof.trials),
         "blames": list(proof.blame.items())[:8],
         "latency": _draw_latency(proof, content),
         "quantization": quantization.make_section(proof.quantization),
@@ -79,6 +81,29 @@ def _tell_lead(proof: Proof) -> str:
     if blocks:
         return f"Do not ship this file: {blocks} finding{'s' * (blocks != 1)} against it{rest}."
     return f"Look before you ship: {looked}."
+
+
+def _list_trials(trials: Trials | None) -> Row | None:
+    """What was tried by itself, module by module; those of which something was not first."""
+    if trials is None or not trials.pieces:
+        return None
+    ordered = sorted(trials.modules, key=lambda one: one.tried - one.pieces)
+    rows = [
+        (one.module or "the model itself", one.pieces, one.tried, one.values, _tell_untried(one))
+        for one in ordered[:SHOWN_ROWS]
+    ]
+    columns = {
+        name: place for place, name in enumerate(("module", "pieces", "tried", "inputs of their own", "not tried"))
+    }
+    more = f"; {len(ordered) - SHOWN_ROWS} more modules are in the proof" * (len(ordered) > SHOWN_ROWS)
+    return {"told": wording.tell_trials(trials) + more, "columns": columns, "rows": rows}
+
+
+def _tell_untried(one: ModuleTrials) -> str:
+    """How many of a module's pieces were not tried, and why."""
+    left = one.pieces - one.tried - one.uncut
+    told = [f"{one.uncut} without a clean cut"] * bool(one.uncut) + [f"{left} for lack of work"] * bool(left)
+    return ", ".join(told) or "–"
 
 
 def _list_facts(proof: Proof, rows: Sequence[Judged]) -> list[tuple[str, str]]:

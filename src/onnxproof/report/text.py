@@ -89,11 +89,7 @@ def _tell_search(proof: Proof) -> list[str]:
         for name, cover in list(proof.coverage.items())[:3]
     ]
     if proof.trials is not None and proof.trials.pieces:
-        t = proof.trials
-        agreed = "; every one agreed on its own edges" if not t.latent and t.tried == t.pieces else ""
-        lines.append(
-            f"  operators: {t.tried} of {t.pieces} pieces tried by themselves on {t.values} inputs of their own{agreed}"
-        )
+        lines.append(f"  operators: {wording.tell_trials(proof.trials)}")
     if proof.rollout is not None:
         lines.append(wording.tell_state(proof.rollout))
     if proof.search is not None:

@@ -11,6 +11,7 @@ from onnxproof.findings import Finding
 from onnxproof.proof.latency import Speedup
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.rollout import Rollout
+from onnxproof.proof.trials import Trials
 from onnxproof.report import quality
 
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
@@ -172,3 +173,9 @@ def tell_state(rollout: Rollout) -> str:
     how = "guessed by names and shapes, --state none turns it off" if rollout.guessed else "as asked"
     ran = f"{len(rollout.steps)} of {rollout.planned} steps in free run, noise ratio up to {rollout.worst:.2g}"
     return f"  state: {', '.join(pairs[:SHOWN_PAIRS])}{more} ({how}); {ran}"
+
+
+def tell_trials(t: Trials) -> str:
+    """How much of the graph was tried by itself, and whether all of it agreed."""
+    agreed = "; every one agreed on its own edges" if not t.latent and t.tried == t.pieces else ""
+    return f"{t.tried} of {t.pieces} pieces tried by themselves on {t.values} inputs of their own{agreed}"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,7 @@ from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.widening import widen_array
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.verifier import Verifier
-from onnxproof.proof.trials import Latent, Trials
+from onnxproof.proof.trials import Latent, ModuleTrials, Trials
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.trials.calls import TooLarge, record
@@ -47,7 +48,9 @@ class Recorded:
     seen: Mapping[str, Range]
 
 
-def try_pieces(verifier: Verifier, spent: float) -> Trials:
+def try_pieces(
+    verifier: Verifier, spent: float, find_module: Callable[[str], str | None] = lambda node: None
+) -> Trials:
     """Put every piece on trial, as many as the work allows; `spent` is that of the planned cases, in seconds."""
     double, evaluator = verifier.double, verifier.evaluator
     if double is None or evaluator is None:
@@ -65,7 +68,7 @@ def try_pieces(verifier: Verifier, spent: float) -> Trials:
             return Trials(reason="the values of the module are too large to be recorded")
         except (Unavailable, Rejected) as error:
             return Trials(reason=str(error)[:200])
-        return _try_all(recorded, left)
+        return _try_all(recorded, left, find_module)
 
 
 def _make_inputs(verifier: Verifier) -> list[Inputs]:
@@ -97,12 +100,11 @@ def _span(*arrays: Array | None) -> Range:
     )
 
 
-def _try_all(recorded: Recorded, left: float) -> Trials:
-    cut = recorded.cut
-    cuts = list(cut.pieces())
+def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str | None]) -> Trials:
+    cut, cuts = recorded.cut, recorded.cut.pieces()
     # Those that turn somewhere come first.
-    pieces = sorted((one for one in cuts if one is not None), key=lambda one: is_smooth(cut, one))
-    trial, differences, tried, values = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), 0, 0
+    pieces = sorted((one for one in cuts.values() if one is not None), key=lambda one: is_smooth(cut, one))
+    trial, differences, tried = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), dict[str, int]()
     remembered, here = Remembered(), set[str]()
     for piece in pieces:
         if left <= 0:
@@ -110,20 +112,30 @@ def _try_all(recorded: Recorded, left: float) -> Trials:
         likeness = describe_piece(cut, piece, recorded.ranges)
         known, before = remembered.recall(likeness), trial.tried
         found = trial.try_piece(piece) if known is None else None
-        count = trial.tried - before if known is None else known
-        tried, values = tried + 1, values + count
+        tried[piece.value] = trial.tried - before if known is None else known
         # What an earlier run tried costs as if it were tried now: a proof does not depend on what is remembered.
-        left -= 0 if likeness in here else count * _cost(cut.values, piece)
+        left -= 0 if likeness in here else tried[piece.value] * _cost(cut.values, piece)
         if found is None:
-            remembered.keep(likeness, count)
+            remembered.keep(likeness, tried[piece.value])
             here.add(likeness)
         else:
             differences.append(found)
     remembered.write()
-    untried = len(cuts) - tried
-    reason = None if not untried else "no clean cut" if left > 0 else "no work was left for them"
+    reason = None if len(tried) == len(cuts) else "no clean cut" if left > 0 else "no work was left for them"
     told = tuple(_tell(cut, one) for one in differences[:TOLD])
-    return Trials(len(cuts), tried, values, reason, told)
+    modules = tuple(_sum_up(cut, cuts, tried, find_module))
+    return Trials(len(cuts), len(tried), sum(tried.values()), reason, told, modules)
+
+
+def _sum_up(
+    cut: Cut, cuts: Mapping[str, Piece | None], tried: Mapping[str, int], find_module: Callable[[str], str | None]
+) -> Iterator[ModuleTrials]:
+    groups = defaultdict[str, list[str]](list)
+    for value in cuts:
+        groups[find_module(cut.name_node(value)) or ""].append(value)
+    for module, values in groups.items():
+        counts = [tried[value] for value in values if value in tried]
+        yield ModuleTrials(module, len(values), len(counts), sum(counts), sum(cuts[value] is None for value in values))
 
 
 def _cost(values: Arrays, piece: Piece) -> float:
@@ -134,8 +146,8 @@ def _cost(values: Arrays, piece: Piece) -> float:
 def _tell(cut: Cut, one: Difference) -> Latent:
     first, last = (cut.steps[one.piece.nodes[place]] for place in (0, -1))
     return Latent(
-        first.node.name or first.gives[0],
-        last.node.name or last.gives[0],
+        cut.name_node(first.gives[0]),
+        cut.name_node(last.gives[0]),
         last.op,
         one.piece.value,
         one.profile,

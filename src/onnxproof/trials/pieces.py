@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -86,11 +86,14 @@ class Cut:
                 found.update(call.gives)
         return found
 
-    def pieces(self) -> Iterable[Piece | None]:
+    def pieces(self) -> dict[str, Piece | None]:
         """For every common value the piece that ends in it; None where there is no clean cut."""
-        for name in self.common:
-            if name in self._writer and name in self.moving:
-                yield self._cut(name)
+        return {name: self._cut(name) for name in self.common if name in self._writer and name in self.moving}
+
+    def name_node(self, value: str) -> str:
+        """The node that gives a value."""
+        step = self.steps[self._writer[value]]
+        return str(step.node.name or step.gives[0])
 
     def _cut(self, name: str) -> Piece | None:
         opened = {name}

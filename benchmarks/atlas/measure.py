@@ -102,7 +102,8 @@ def measure(op: Any, one: Combination) -> Row:
 def _answers(function: Any, sample: Sample) -> bool:
     try:
         args, kwargs = sample.fill([t.clone() for t in sample.tensors])
-        return bool(list_outputs(function(*args, **kwargs)))
+        answers = list_outputs(function(*args, **kwargs))
+        return bool(answers) and all(one.layout == torch.strided for one in answers)
     except Exception:
         return False
 

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.atlas.child import remember_tables
 from benchmarks.atlas.differences import (
     count_statuses,
     group_differences,
@@ -37,7 +38,7 @@ memory that nobody wrote to are left out, and so are samples of complex, sparse 
 """
 WORDS = {
     "agrees": "agree", "differs": "differ", "not exported": "do not export", "not loaded": "onnxruntime refuses the file", "not run": "onnxruntime fails on every case",
-    "random": "random", "no samples": "no such sample", "crash": "the process died", "hangs": "no answer in 90 s", "our error": "our own error",
+    "random": "random", "no samples": "no such sample", "crash": "the process died", "hangs": "no answer in 240 s", "our error": "our own error",
 }  # fmt: skip
 
 
@@ -54,6 +55,8 @@ def make_atlas(rows: dict[str, Row]) -> dict[str, Any]:
 
 
 def write_all(rows: dict[str, Row], most: int = 80) -> None:
+    """Everything that is made of the rows; scripts for the first differences, those on fair values before others."""
+    remember_tables()
     atlas = make_atlas(rows)
     SCRIPTS.mkdir(exist_ok=True)
     kept = set[str]()

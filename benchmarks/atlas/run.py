@@ -20,7 +20,7 @@ from benchmarks.atlas.samples import load_database, name_operation
 
 RESULTS = Path(__file__).parent / "results.jsonl"
 # Seconds after which a combination counts as hanging, and combinations after which a child has grown enough.
-PATIENCE, MOST = 90.0, 150
+PATIENCE, MOST = 240.0, 150
 DTYPES = {
     "base": ("float32", "int64", "bool"),
     "more": ("float16", "bfloat16", "int32"),

@@ -1,0 +1,31 @@
+"""aten._batch_norm_with_update.default, float32, dynamo: 0 where PyTorch gives 2.5e-31, on 0 and 1e-30 and -1e-20 and 1e-20 (torch 2.13.0, onnxruntime 1.31.1)."""
+
+import sys
+
+import numpy as np
+import onnxruntime
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x0, x1, x2, x3, x4):
+        return torch.ops.aten._batch_norm_with_update(x0, x1, x2, x3, x4, -1.2, 1e-05)
+
+
+inputs = (torch.tensor([[[9.999999682655225e-21, -9.999999682655225e-21, 1.0000000031710769e-30, 0.0], [9.999999682655225e-21, -9.999999682655225e-21, 1.0000000031710769e-30, 0.0]], [[9.999999682655225e-21, -9.999999682655225e-21, 1.0000000031710769e-30, 0.0], [9.999999682655225e-21, -9.999999682655225e-21, 1.0000000031710769e-30, 0.0]], [[9.999999682655225e-21, -9.999999682655225e-21, 1.0000000031710769e-30, 0.0], [9.999999682655225e-21, -9.999999682655225e-21, 1.0000000031710769e-30, 0.0]]], dtype=torch.float32),
+    torch.tensor([0.0, 9.999999682655225e-21], dtype=torch.float32),
+    torch.tensor([1.0000000031710769e-30, 0.0], dtype=torch.float32),
+    torch.tensor([-2.1999999301841496e-20, 1.9000000436408652e-30], dtype=torch.float32),
+    torch.tensor([2.1999999301841496e-20, -2.1999999301841496e-20], dtype=torch.float32),)
+expected = Model()(*inputs)
+file = torch.onnx.export(Model(), inputs, dynamo=True, opset_version=None, verbose=False).model_proto.SerializeToString()
+session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+names = [one.name for one in session.get_inputs()]
+got = session.run(None, dict(zip(names, [x.numpy() for x in inputs])))
+expected = [one.numpy() for one in (expected if isinstance(expected, (tuple, list)) else [expected])]
+for one, other in zip(expected, got):
+    finite = np.abs(one[np.isfinite(one)]).max(initial=0) if one.dtype.kind == "f" else 0
+    if one.shape != other.shape or one.dtype != other.dtype or not np.allclose(one, other, 1e-5, 1e-5 * 0.1 * finite, equal_nan=True):
+        print("PyTorch:    ", one.dtype, one.shape, one.ravel())
+        print("onnxruntime:", other.dtype, other.shape, other.ravel())
+        sys.exit(1)

@@ -12,7 +12,7 @@ from torch._export import utils as export_utils
 from torch.onnx._internal.exporter import _registration
 
 from benchmarks.atlas.measure import Combination, measure
-from benchmarks.atlas.samples import load_database, name_operation
+from benchmarks.atlas.samples import load_operations
 
 
 def remember_tables() -> None:
@@ -28,7 +28,7 @@ def main() -> None:
     os.dup2(2, 1)
     torch.set_num_threads(1)
     remember_tables()
-    known = {name_operation(op): op for op in load_database()}
+    known = load_operations()
     for line in sys.stdin:
         one = Combination(**json.loads(line))
         try:

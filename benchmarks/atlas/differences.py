@@ -6,7 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from benchmarks.atlas.measure import Row
+import torch
+
+from benchmarks.atlas.measure import Row, answers, list_aten
+from benchmarks.atlas.samples import UNFAIR, WIDE, choose_samples, load_operations
 
 # What a difference is about, from its code.
 KINDS = {
@@ -16,7 +19,7 @@ KINDS = {
     "OX207": "another integer or boolean",
     "OX214": "another dtype",
     "OX215": "another shape",
-    "OX220": "outputs swapped",
+    "OX220": "another value",
 }
 # Calls inside an operation that draw random numbers.
 DRAWS = ("bernoulli", "dropout", "rand")
@@ -35,7 +38,8 @@ def group_differences(rows: Iterable[Row]) -> list[Row]:
         for found in row.get("found", ()):
             if any(word in name for name in found["aten"] for word in DRAWS):
                 continue  # a dropout inside, which an exporter leaves away
-            groups[name_cause(row, found), row["exporter"], found["fair"]].append((row, found))
+            fair = found["profile"] not in UNFAIR
+            groups[name_cause(row, found), row["exporter"], fair].append((row, found))
     entries = [
         _describe(*key, seen) for key, seen in sorted(groups.items(), key=lambda item: (not item[0][2], *item[0][:2]))
     ]
@@ -54,10 +58,20 @@ def _describe(cause: str, exporter: str, fair: bool, seen: list[tuple[Row, Row]]
         "nodes": row["nodes"][:8], "sample": found["sample"], "output": found["output"],
         "ops": sorted({r["op"] for r, _ in seen}), "dtypes": sorted(default or {r["dtype"] for r, _ in seen}),
         "opsets": sorted({r.get("written") or r["opset"] for r, _ in seen}),
-        "manners": sorted({manner for _, f in seen for manner in f.get("manners", ())}),
+        "examples": _pick_examples(seen),
         "profiles": sorted({f["profile"] for _, f in seen}),
         "levels": sorted({f["level"] for _, f in seen}),
     }  # fmt: skip
+
+
+def _pick_examples(seen: list[tuple[Row, Row]]) -> dict[str, Row]:
+    """The manner of a call → the plainest example of it, without integers that hardly any model meets; of the first result only."""
+    examples = dict[str, Row]()
+    for _, found in sorted(seen, key=lambda pair: _rank(*pair)):
+        if not found["output"] and found["profile"] not in WIDE and len(found["manners"]) == 1:
+            told = {name: found[name] for name in ("profile", "given", "expected", "got")}
+            examples.setdefault(found["manners"][0], {"kind": KINDS.get(found["code"], found["code"]), **told})
+    return examples
 
 
 def _rank(row: Row, found: Row) -> tuple[Any, ...]:
@@ -106,25 +120,25 @@ def list_operations(rows: Iterable[Row]) -> dict[str, dict[str, str]]:
     return {op: dict(sorted(seen.items())) for op, seen in sorted(table.items())}
 
 
+def find_dtypes(entry: Row) -> dict[str, list[str]]:
+    """The manner of a call → the dtypes in which the operation itself was called so."""
+    dtypes = defaultdict[str, set[str]](set)
+    for name in entry["ops"]:
+        op = load_operations()[name]
+        for dtype in entry["dtypes"]:
+            for sample in choose_samples(op, getattr(torch, dtype)):
+                for called, manner, taken in list_aten(op.op, sample) if answers(op.op, sample) else ():
+                    if called == entry["cause"] and manner in entry["examples"] and taken:
+                        dtypes[manner].add(taken)
+    return {manner: sorted(found) for manner, found in sorted(dtypes.items())}
+
+
 def pick_for_lint(atlas: Mapping[str, Any]) -> dict[str, Any]:
-    """What a lint needs: differences on fair values that come from one operation of torch by itself."""
+    """What a lint needs: differences on fair values that come from one operation of torch by itself and that a script shows."""
     kept = [
-        {
-            name: e[name]
-            for name in (
-                "cause",
-                "manners",
-                "exporter",
-                "dtypes",
-                "opsets",
-                "kind",
-                "given",
-                "expected",
-                "got",
-                "profile",
-            )
-        }
+        {"cause": e["cause"], "exporter": e["exporter"], "manner": manner, "dtypes": dtypes, **e["examples"][manner]}
         for e in atlas["differences"]
-        if e["fair"] and e["cause"].startswith("aten.") and e["levels"] and e.get("script")
+        if e["fair"] and e["script"]
+        for manner, dtypes in e["called"].items()
     ]
     return {"torch": atlas["versions"]["torch"], "onnxruntime": atlas["versions"]["onnxruntime"], "differences": kept}

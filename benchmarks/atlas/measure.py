@@ -22,9 +22,10 @@ from onnxproof.artifact.file import read_artifact
 from onnxproof.cases.plan import Case
 from onnxproof.diagnosis.failures import diagnose_export
 from onnxproof.errors import FindingError, Rejected, condense
-from onnxproof.lints.operations import read_manner
+from onnxproof.lints.operations import read_dtype, read_manner
+from onnxproof.parity.listener import SILENT
 from onnxproof.parity.memo import Memo
-from onnxproof.parity.verification import SILENT, Verifier
+from onnxproof.parity.verifier import Verifier
 from onnxproof.policy.parity import weigh_output
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.request.request import VerifySettings
@@ -66,10 +67,10 @@ class _Seen(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()
-        self.calls: list[tuple[str, str]] = []
+        self.calls: list[tuple[str, str, str]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.calls.append((str(func), read_manner(func, args, kwargs or {})))
+        self.calls.append((str(func), read_manner(func, args, kwargs or {}), read_dtype(args, kwargs or {})))
         return func(*args, **(kwargs or {}))
 
 
@@ -83,7 +84,7 @@ def measure(op: Any, one: Combination) -> Row:
         samples = choose_samples(op, dtype)
     except Exception as error:
         return {**row, "status": "no samples", "reason": condense(error)[:200]}
-    samples = [sample for sample in samples if _answers(op.op, sample)]
+    samples = [sample for sample in samples if answers(op.op, sample)]
     if not samples:
         return {**row, "status": "no samples", "reason": "none of dense real tensors that torch answers"}
     if is_random(op) or not all(_repeats(op.op, sample) for sample in samples):
@@ -99,7 +100,7 @@ def measure(op: Any, one: Combination) -> Row:
     return {**row, **_sum_up(op.op, results, bool(failures))}
 
 
-def _answers(function: Any, sample: Sample) -> bool:
+def answers(function: Any, sample: Sample) -> bool:
     try:
         args, kwargs = sample.fill([t.clone() for t in sample.tensors])
         answers = list_outputs(function(*args, **kwargs))
@@ -120,8 +121,8 @@ def _repeats(function: Any, sample: Sample) -> bool:
     )
 
 
-def list_aten(function: Any, sample: Sample) -> list[tuple[str, str]]:
-    """The operations of torch that a call runs and how it calls them, without views and copies."""
+def list_aten(function: Any, sample: Sample) -> list[tuple[str, str, str]]:
+    """The operations of torch that a call runs, how it calls them and on which dtype, without views and copies."""
     args, kwargs = sample.fill([t.clone() for t in sample.tensors])
     with _Seen() as seen, torch.no_grad():
         function(*args, **kwargs)
@@ -174,13 +175,14 @@ def _judge(samples: Sequence[Sample], subject: Subject, path: Path, dtype: torch
     groups = [[next(names) for _ in sample.tensors] for sample in samples]
     settings = VerifySettings(SessionSettings(threads=1), budget=1e6)
     try:
-        verifier = Verifier(subject, read_artifact(path), settings, SILENT, memo=Memo())
+        memo = Memo()
+        verifier = Verifier(subject, read_artifact(path), settings, SILENT, memo=memo)
         off = replace(settings, session=replace(settings.session, optimization="disable"))
-        sessions = {"all": verifier, "disable": verifier.elsewhere(off, SILENT, verifier._memo or Memo())}
+        sessions = {"all": verifier, "disable": verifier.elsewhere(off, SILENT, memo)}
     except (FindingError, Rejected) as error:
         return {**facts, "status": "not loaded", "reason": condense(error)[:300]}
     ordered = not any(
-        {name.split(".")[1] for name, _ in list_aten(subject.module.function, s)} & UNORDERED for s in samples
+        {name.split(".")[1] for name, _, _ in list_aten(subject.module.function, s)} & UNORDERED for s in samples
     )
     example = {name: to_numpy(tensor) for name, tensor in subject.inputs.tensors.items()}
     numpy_dtype = to_numpy(torch.zeros(1, dtype=dtype)).dtype
@@ -259,8 +261,8 @@ def _tell(
                 "expected": worst.baseline if worst is not None else None,
                 "got": worst.candidate if worst is not None else None,
                 "given": [str(v) for v in given],
-                "aten": list(dict.fromkeys(name for name, _ in list_aten(subject.module.function, samples[place]))),
-                "manners": [manner for _, manner in list_aten(subject.module.function, samples[place])],
+                "aten": list(dict.fromkeys(name for name, _, _ in list_aten(subject.module.function, samples[place]))),
+                "manners": [manner for _, manner, _ in list_aten(subject.module.function, samples[place])],
                 "inputs": {name: _to_list(inputs[name]) for name in names},
             }
         )  # fmt: skip

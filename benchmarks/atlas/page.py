@@ -12,12 +12,14 @@ from typing import Any
 from benchmarks.atlas.child import remember_tables
 from benchmarks.atlas.differences import (
     count_statuses,
+    find_dtypes,
     group_differences,
     group_refusals,
     list_operations,
     pick_for_lint,
 )
 from benchmarks.atlas.measure import Row
+from benchmarks.atlas.samples import UNFAIR
 from benchmarks.atlas.scripts import shows, write_script
 from onnxproof.findings import look_up
 
@@ -54,7 +56,7 @@ def make_atlas(rows: dict[str, Row]) -> dict[str, Any]:
     }
 
 
-def write_all(rows: dict[str, Row], most: int = 80) -> None:
+def write_all(rows: dict[str, Row], most: int = 140) -> None:
     """Everything that is made of the rows; scripts for the first differences, those on fair values before others."""
     remember_tables()
     atlas = make_atlas(rows)
@@ -62,6 +64,7 @@ def write_all(rows: dict[str, Row], most: int = 80) -> None:
     kept = set[str]()
     for number, entry in enumerate(atlas["differences"]):
         entry["script"] = _make_script(entry, rows[entry["key"]], kept, atlas["versions"]) if number < most else None
+        entry["called"] = find_dtypes(entry) if entry["fair"] and entry["script"] else {}
         if entry["script"]:
             kept.add(entry["script"])
     for file in SCRIPTS.glob("*.py"):
@@ -75,7 +78,7 @@ def write_all(rows: dict[str, Row], most: int = 80) -> None:
 def _make_script(entry: Row, row: Row, kept: set[str], versions: dict[str, str]) -> str | None:
     found = [
         one for one in row["found"]
-        if one["fair"] == entry["fair"] and one["inputs"] is not None and one["aten"] and one["level"] == entry["level"]
+        if (one["profile"] not in UNFAIR) == entry["fair"] and one["inputs"] is not None and one["aten"] and one["level"] == entry["level"]
     ]  # fmt: skip
     found.sort(key=lambda one: (one["profile"] != entry["profile"], one["sample"] != entry["sample"]))
     title = f"{entry['cause']}, {entry['dtype']}, {entry['exporter']}: {_tell(entry)} (torch {versions['torch']}, onnxruntime {versions['onnxruntime']})."
@@ -117,7 +120,7 @@ def render(atlas: dict[str, Any]) -> str:
         f"## {len(shown)} differences that a script shows, {len({e['cause'] for e in shown})} operations",
         "",
         "Each by the operation of torch that the call consists of. The script needs torch, onnx and onnxruntime only, prints both answers and ends with 1; "
-        "each was run once in a process of its own. *Fair* values are finite and no larger than 1000, or integers.",
+        "each was run once in a process of its own. *Fair* values are of a size from 1e-8 to 1000, zero, or integers.",
         "",
         *_render_differences([e for e in shown if e["fair"]], "On fair values"),
         *_render_differences([e for e in shown if not e["fair"]], "On large, infinite or NaN values only"),

@@ -9,7 +9,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
-from functools import cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from benchmarks.atlas.measure import Row
-from benchmarks.atlas.samples import Sample, choose_samples, list_outputs, load_database, name_operation
+from benchmarks.atlas.samples import Sample, choose_samples, list_outputs, load_operations
 from onnxproof.artifact.exporter_output import catch_output
 
 SCRIPT = '''"""{title}"""
@@ -82,11 +81,6 @@ class Name:
         return self.name
 
 
-@cache
-def load_operations() -> dict[str, Any]:
-    return {name_operation(op): op for op in load_database()}
-
-
 def write_script(entry: Row, found: Row, folder: Path, title: str) -> str | None:
     """The name of a script that shows the difference; None where none does."""
     op = load_operations()[entry["op"]]
@@ -139,23 +133,21 @@ def shows(file: Path) -> bool:
 
 def _propose(op: Any, entry: Row, found: Row, title: str) -> Iterator[str]:
     """The call on one number each, where it works element by element, and as it was tried."""
-    dtype = getattr(torch, entry["dtype"])
     if found["inputs"] is None or entry["dtype"] == "bfloat16":
         return
-    given = [_read(*one) for one in found["inputs"].values()]
-    if any(one is None for one in given):
-        return
-    for sample in choose_samples(op, dtype):
-        if [t.shape for t in sample.tensors] != [t.shape for t in given if t is not None]:
+    shapes = [tuple(shape) for _, shape, _ in found["inputs"].values()]
+    whole = [_read(*one) for one in found["inputs"].values()]
+    for sample in choose_samples(op, getattr(torch, entry["dtype"])):
+        if [tuple(t.shape) for t in sample.tensors] != shapes:
             continue
-        tensors = [t for t in given if t is not None]
-        called = _find_call(op, sample, tensors)
+        called = _find_call(op, sample, sample.tensors)
         if called is None:
             continue
-        if len(found["given"]) == len(tensors):
-            single = [torch.tensor([_number(v)], dtype=t.dtype) for v, t in zip(found["given"], tensors, strict=True)]
-            yield _write(called, single, entry, title)
-        yield _write(called, tensors, entry, title)
+        if len(found["given"]) == len(shapes):
+            pairs = zip(found["given"], sample.tensors, strict=True)
+            yield _write(called, [torch.tensor([_number(v)], dtype=t.dtype) for v, t in pairs], entry, title)
+        if all(one is not None for one in whole):
+            yield _write(called, [t for t in whole if t is not None], entry, title)
 
 
 def _read(dtype: str, shape: list[int], values: list[str]) -> torch.Tensor | None:

@@ -63,10 +63,9 @@ def _read_known(exporter: str) -> dict[Use, Mapping[str, Any]]:
     if any(version(name).partition("+")[0] != atlas[name] for name in ("torch", "onnxruntime")):
         return {}
     return {
-        (entry["cause"], manner, dtype): entry
+        (entry["cause"], entry["manner"], dtype): entry
         for entry in atlas["differences"]
         if entry["exporter"] == exporter
-        for manner in entry["manners"]
         for dtype in entry["dtypes"]
     }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import resource
 import sys
 
 import torch
@@ -13,6 +14,9 @@ from torch.onnx._internal.exporter import _registration
 
 from benchmarks.atlas.measure import Combination, measure
 from benchmarks.atlas.samples import load_operations
+
+# Bytes that the process may take.
+MEMORY = 12 << 30
 
 
 def remember_tables() -> None:
@@ -27,6 +31,8 @@ def main() -> None:
     told = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     torch.set_num_threads(1)
+    # Where an edge value is taken for a size, an error is better than a machine without memory.
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     remember_tables()
     known = load_operations()
     for line in sys.stdin:

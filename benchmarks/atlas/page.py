@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
@@ -56,14 +57,16 @@ def make_atlas(rows: dict[str, Row]) -> dict[str, Any]:
     }
 
 
-def write_all(rows: dict[str, Row], most: int = 140) -> None:
-    """Everything that is made of the rows; scripts for the first differences, those on fair values before others."""
+def write_all(rows: dict[str, Row], minutes: float = 1e9) -> None:
+    """Everything that is made of the rows; scripts for as many differences as the time allows, those on fair values first."""
     remember_tables()
     atlas = make_atlas(rows)
     SCRIPTS.mkdir(exist_ok=True)
-    kept = set[str]()
-    for number, entry in enumerate(atlas["differences"]):
-        entry["script"] = _make_script(entry, rows[entry["key"]], kept, atlas["versions"]) if number < most else None
+    kept, ends = set[str](), time.monotonic() + 60 * minutes
+    # One for every operation first, by the newer exporter where it differs there.
+    for entry in sorted(atlas["differences"], key=lambda e: (not e["fair"], e["exporter"], e["cause"])):
+        timely = time.monotonic() < ends
+        entry["script"] = _make_script(entry, rows[entry["key"]], kept, atlas["versions"]) if timely else None
         entry["called"] = find_dtypes(entry) if entry["fair"] and entry["script"] else {}
         if entry["script"]:
             kept.add(entry["script"])

@@ -139,14 +139,14 @@ def measure_missing(passes: list[str], minutes: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=1e9)
+    parser.add_argument("--minutes", type=float, default=1e9, help="for measuring, and for scripts")
     parser.add_argument("--only", nargs="*", choices=(*PASSES, "page"), default=[*PASSES, "page"])
     asked = parser.parse_args()
     measure_missing([name for name in asked.only if name != "page"], asked.minutes)
     if "page" in asked.only:
         from benchmarks.atlas.page import write_all
 
-        write_all(read_results())
+        write_all(read_results(), asked.minutes)
 
 
 if __name__ == "__main__":

@@ -43,8 +43,8 @@ def test_a_broken_file_is_as_none(cache):
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing(cache):
-    cache.parent.parent.mkdir()
-    cache.parent.write_text("a file is in the way")
+    cache.parent.mkdir(parents=True)
+    cache.write_text("a file is in the way")
     one = Remembered()
     one.keep("a", 1)
     one.write()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from onnxproof.files import write_file
+from onnxproof.errors import NotWritten
+from onnxproof.files import replacing
 
 # What an answer depends on besides the piece: these packages, and our own code of these rooms.
 PACKAGES = ("torch", "onnx", "onnxruntime", "numpy")
@@ -38,11 +40,8 @@ class Remembered:
         if self._new.keys() <= self._known.keys():
             return
         every = [f"{likeness} {values}" for likeness, values in (self._read() | self._new).items()]
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(self._file, "\n".join(every[-MOST:]) + "\n")
-        except OSError:
-            return
+        with suppress(NotWritten), replacing(self._file, lasting=False) as half:
+            half.write_text("\n".join(every[-MOST:]) + "\n", encoding="ascii")
 
     def _read(self) -> dict[str, int]:
         try:

@@ -65,8 +65,8 @@ def write_all(rows: dict[str, Row], minutes: float = 1e9) -> None:
     kept, ends = set[str](), time.monotonic() + 60 * minutes
     # One for every operation first, by the newer exporter where it differs there.
     for entry in sorted(atlas["differences"], key=lambda e: (not e["fair"], e["exporter"], e["cause"])):
-        timely = time.monotonic() < ends
-        entry["script"] = _make_script(entry, rows[entry["key"]], kept, atlas["versions"]) if timely else None
+        run = time.monotonic() < ends
+        entry["script"] = _make_script(entry, rows[entry["key"]], kept, atlas["versions"], run=run)
         entry["called"] = find_dtypes(entry) if entry["fair"] and entry["script"] else {}
         if entry["script"]:
             kept.add(entry["script"])
@@ -78,7 +78,7 @@ def write_all(rows: dict[str, Row], minutes: float = 1e9) -> None:
     (DOCS / "atlas.md").write_text(render(atlas), encoding="utf-8")
 
 
-def _make_script(entry: Row, row: Row, kept: set[str], versions: dict[str, str]) -> str | None:
+def _make_script(entry: Row, row: Row, kept: set[str], versions: dict[str, str], *, run: bool) -> str | None:
     found = [
         one for one in row["found"]
         if (one["profile"] not in UNFAIR) == entry["fair"] and one["inputs"] is not None and one["aten"] and one["level"] == entry["level"]
@@ -86,7 +86,7 @@ def _make_script(entry: Row, row: Row, kept: set[str], versions: dict[str, str])
     found.sort(key=lambda one: (one["profile"] != entry["profile"], one["sample"] != entry["sample"]))
     title = f"{entry['cause']}, {entry['dtype']}, {entry['exporter']}: {_tell(entry)} (torch {versions['torch']}, onnxruntime {versions['onnxruntime']})."
     for one in found[:3]:
-        made = write_script({**entry, "opset": row["opset"]}, one, SCRIPTS, title)
+        made = write_script({**entry, "opset": row["opset"]}, one, SCRIPTS, title, run=run)
         if made is not None and made not in kept:
             return made
     return None

@@ -81,8 +81,8 @@ class Name:
         return self.name
 
 
-def write_script(entry: Row, found: Row, folder: Path, title: str) -> str | None:
-    """The name of a script that shows the difference; None where none does."""
+def write_script(entry: Row, found: Row, folder: Path, title: str, *, run: bool = True) -> str | None:
+    """The name of a script that shows the difference; None where none does, or none is there and nothing is to be run."""
     op = load_operations()[entry["op"]]
     name = re.sub(
         r"\W+", "_", f"{entry['cause'].removeprefix('aten.').removesuffix('.default')}_{entry['dtype']}"
@@ -93,11 +93,17 @@ def write_script(entry: Row, found: Row, folder: Path, title: str) -> str | None
             file = Path(elsewhere) / f"{name}.py"
             file.write_text(text)
             kept = folder / file.name
-            # What is there and has not changed was run before.
-            if (kept.exists() and kept.read_text() == text) or (_shows_here(text) and shows(file)):
+            # What is there and has not changed but for its title was run before.
+            if (kept.exists() and _cut_title(kept.read_text()) == _cut_title(text)) or (
+                run and _shows_here(text) and shows(file)
+            ):
                 kept.write_text(text)
                 return file.name
     return None
+
+
+def _cut_title(text: str) -> str:
+    return text.partition("\n")[2]
 
 
 def _shows_here(text: str) -> bool:

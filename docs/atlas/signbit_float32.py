@@ -1,4 +1,4 @@
-"""torch.nn.functional.batch_norm, float32, dynamo: 23.3407 where PyTorch gives 1.92235, on -8.47837 (torch 2.13.0, onnxruntime 1.31.1)."""
+"""aten.signbit.default, float32, dynamo: 0 where PyTorch gives 1, on -0 (torch 2.13.0, onnxruntime 1.31.1)."""
 
 import sys
 
@@ -8,15 +8,11 @@ import torch
 
 
 class Model(torch.nn.Module):
-    def forward(self, x0, x1, x2, x3, x4):
-        return torch.nn.functional.batch_norm(x0, x1, x2, x3, x4, training=True)
+    def forward(self, x0):
+        return torch.signbit(x0)
 
 
-inputs = (torch.tensor([[-8.478373527526855], [-1.765825867652893]], dtype=torch.float32),
-    torch.tensor([1.592527985572815], dtype=torch.float32),
-    torch.tensor([5.222709655761719], dtype=torch.float32),
-    torch.tensor([-4.3228044509887695], dtype=torch.float32),
-    torch.tensor([-2.400455951690674], dtype=torch.float32),)
+inputs = (torch.tensor([-0.0], dtype=torch.float32),)
 expected = Model()(*inputs)
 file = torch.onnx.export(Model(), inputs, dynamo=True, opset_version=None, verbose=False).model_proto.SerializeToString()
 session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])

@@ -1,0 +1,27 @@
+"""aten.expm1.default, float32, dynamo: 0.00100052 where PyTorch gives 0.0010005, on 0.001 (torch 2.13.0, onnxruntime 1.31.1)."""
+
+import sys
+
+import numpy as np
+import onnxruntime
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x0):
+        return torch.expm1(x0)
+
+
+inputs = (torch.tensor([0.0010000000474974513], dtype=torch.float32),)
+expected = Model()(*inputs)
+file = torch.onnx.export(Model(), inputs, dynamo=True, opset_version=None, verbose=False).model_proto.SerializeToString()
+session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+names = [one.name for one in session.get_inputs()]
+got = session.run(None, dict(zip(names, [x.numpy() for x in inputs])))
+expected = [one.numpy() for one in (expected if isinstance(expected, (tuple, list)) else [expected])]
+for one, other in zip(expected, got):
+    finite = np.abs(one[np.isfinite(one)]).max(initial=0) if one.dtype.kind == "f" else 0
+    if one.shape != other.shape or one.dtype != other.dtype or not np.allclose(one, other, 1e-5, 1e-5 * 0.1 * finite, equal_nan=True):
+        print("PyTorch:    ", one.dtype, one.shape, one.ravel())
+        print("onnxruntime:", other.dtype, other.shape, other.ravel())
+        sys.exit(1)

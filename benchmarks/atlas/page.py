@@ -20,6 +20,7 @@ from benchmarks.atlas.differences import (
     pick_for_lint,
 )
 from benchmarks.atlas.measure import Row
+from benchmarks.atlas.run import DTYPES, PASSES, list_combinations
 from benchmarks.atlas.samples import UNFAIR
 from benchmarks.atlas.scripts import shows, write_script
 from onnxproof.findings import look_up
@@ -50,11 +51,18 @@ def make_atlas(rows: dict[str, Row]) -> dict[str, Any]:
     packages = ("torch", "onnx", "onnxruntime", "onnxscript", "numpy")
     return {
         "versions": {name: re.sub(r"\+.*", "", version(name)) for name in packages},
+        "passes": {name: _count_measured(name, rows) for name in PASSES},
         "counts": count_statuses(rows.values()),
         "differences": group_differences(rows.values()),
         "refusals": group_refusals(rows.values()),
         "operations": list_operations(rows.values()),
     }
+
+
+def _count_measured(name: str, rows: dict[str, Row]) -> list[int]:
+    """How many combinations of a pass were measured, and how many there are."""
+    every = [one.key for one in list_combinations(name, rows)]
+    return [sum(key in rows for key in every), len(every)]
 
 
 def write_all(rows: dict[str, Row], minutes: float = 1e9) -> None:
@@ -116,6 +124,8 @@ def render(atlas: dict[str, Any]) -> str:
         "",
         *_render_counts(atlas["counts"]),
         "",
+        *_render_passes(atlas["passes"]),
+        "",
     ]
     fair = [e for e in atlas["differences"] if e["fair"]]
     shown = [e for e in atlas["differences"] if e["script"]]
@@ -159,6 +169,21 @@ def _render_counts(counts: dict[str, dict[str, int]]) -> list[str]:
     for key, one in counts.items():
         lines.append(f"| {' | '.join(key.split('|'))} | {' | '.join(str(one.get(kind, 0)) for kind in kinds)} |")
     return lines
+
+
+def _render_passes(passes: dict[str, list[int]]) -> list[str]:
+    """What of the plan was measured, and what was not."""
+    lines = ["| pass | what | measured | of |", "|---|---|---|---|"]
+    for name, (done, total) in passes.items():
+        exporter = "torchscript" if name.startswith("older") else "dynamo"
+        kind = name.removeprefix("older").strip() or "base"
+        what = "float32 at every other opset" if kind == "opsets" else f"{', '.join(DTYPES[kind])} at the default opset"
+        lines.append(f"| {name} | {exporter}, {what} | {done} | {total} |")
+    return [
+        *lines,
+        "",
+        "What is not measured is not known: `make atlas` goes on with it. An operation that does not export at the default opset is not tried at others.",
+    ]
 
 
 def _render_differences(entries: list[Row], title: str) -> list[str]:

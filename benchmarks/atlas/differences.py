@@ -67,10 +67,12 @@ def _describe(cause: str, exporter: str, fair: bool, seen: list[tuple[Row, Row]]
 def _pick_examples(seen: list[tuple[Row, Row]]) -> dict[str, Row]:
     """The manner of a call → the plainest example of it, without integers that hardly any model meets; of the first result only."""
     examples = dict[str, Row]()
-    for _, found in sorted(seen, key=lambda pair: _rank(*pair)):
+    for row, found in sorted(seen, key=lambda pair: _rank(*pair)):
         if not found["output"] and found["profile"] not in WIDE and len(found["manners"]) == 1:
             told = {name: found[name] for name in ("profile", "given", "expected", "got")}
-            examples.setdefault(found["manners"][0], {"kind": KINDS.get(found["code"], found["code"]), **told})
+            told |= {"kind": KINDS.get(found["code"], found["code"]), "seen": []}
+            seen_in = examples.setdefault(found["manners"][0], told)["seen"]
+            seen_in += [row["dtype"]] * (row["dtype"] not in seen_in)
     return examples
 
 
@@ -128,7 +130,8 @@ def find_dtypes(entry: Row) -> dict[str, list[str]]:
         for dtype in entry["dtypes"]:
             for sample in choose_samples(op, getattr(torch, dtype)):
                 for called, manner, taken in list_aten(op.op, sample) if answers(op.op, sample) else ():
-                    if called == entry["cause"] and manner in entry["examples"] and taken:
+                    known = entry["examples"].get(manner) if called == entry["cause"] else None
+                    if known is not None and dtype in known["seen"] and taken:
                         dtypes[manner].add(taken)
     return {manner: sorted(found) for manner, found in sorted(dtypes.items())}
 
@@ -136,7 +139,10 @@ def find_dtypes(entry: Row) -> dict[str, list[str]]:
 def pick_for_lint(atlas: Mapping[str, Any]) -> dict[str, Any]:
     """What a lint needs: differences on fair values that come from one operation of torch by itself and that a script shows."""
     kept = [
-        {"cause": e["cause"], "exporter": e["exporter"], "manner": manner, "dtypes": dtypes, **e["examples"][manner]}
+        {
+            **{"cause": e["cause"], "exporter": e["exporter"], "manner": manner, "dtypes": dtypes},
+            **{name: value for name, value in e["examples"][manner].items() if name != "seen"},
+        }
         for e in atlas["differences"]
         if e["fair"] and e["script"]
         for manner, dtypes in e["called"].items()

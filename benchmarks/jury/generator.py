@@ -27,7 +27,7 @@ def generate(seed: int) -> Program:
     chance = random.Random(seed)
     free = chance.choice((("batch",), ("batch",), ("batch", "seq")))
     sizes = [{"batch": size["batch"], "seq": size["seq"] if "seq" in free else 5} for size in SIZES]
-    workshop = _Workshop(seed, chance, _choose_ports(chance), sizes)
+    workshop = Workshop(seed, chance, _choose_ports(chance), sizes)
     for _ in range(chance.randint(12, 44)):
         workshop.grow()
     program = workshop.finish(free)
@@ -54,7 +54,7 @@ def _choose_ports(chance: random.Random) -> tuple[Port, ...]:
     return tuple(Port(f"x{i}", kind, shape, high) for i, (kind, shape, high) in enumerate(chosen))
 
 
-class _Workshop:
+class Workshop:
     """A model that grows, and its values at each size."""
 
     def __init__(
@@ -84,10 +84,10 @@ class _Workshop:
                 idea = RULES[self.chance.choices(names, weights)[0]][1](pool)
             except LookupError:
                 continue
-            if self._try(idea):
+            if self.attempt(idea):
                 return
 
-    def _try(self, idea: Idea) -> bool:
+    def attempt(self, idea: Idea) -> bool:
         target = f"v{len(self.statements)}"
         try:
             with torch.no_grad():

@@ -39,6 +39,9 @@ EXACT = frozenset(
 )
 
 
+# Where SELU ends far below zero.
+SELU = 1.7580993408473766
+
 # IEEE operations: where the exact result is a number of the narrow dtype, every kernel gives that number. Ties stay ties.
 CORRECTLY_ROUNDED = frozenset("add add_ sub sub_ rsub mul mul_ div div_ sqrt reciprocal".split())
 
@@ -217,6 +220,12 @@ def _exponential(op: Operation) -> Amplitude:
     return op.out.abs() * (4 + 2 * op.source.abs().nan_to_num(posinf=0.0))
 
 
+def _saturated(op: Operation) -> Amplitude:
+    """ELU and its kind: kernels take 1 from an exponential, which below zero costs u of the value that they end at."""
+    height = SELU if op.name.startswith("selu") else math.prod(abs(float(a)) for a in op.args[1:3])
+    return 4 * op.out.abs() + torch.where(op.source < 0, 4 * height, 0.0)
+
+
 def _joined(op: Operation) -> Amplitude:
     """Sums of a few tensors: u of each term, since kernels fuse and reorder them."""
     terms = [a.abs() for a in op.args if isinstance(a, torch.Tensor) and a.is_floating_point()]
@@ -260,9 +269,10 @@ _RULES: dict[str, Rule] = {
     log_sigmoid_forward logaddexp logaddexp2 hardsigmoid cosh sinh acosh asinh atanh logit remainder fmod
     special_entr digamma lgamma erfinv""": lambda op: 4 + 4 * op.out.abs(),
     # x times something of size 1.
-    """gelu silu silu_ mish mish_ hardswish hardswish_ elu elu_ selu celu glu prelu rrelu_with_noise""": lambda op: (
+    """gelu silu silu_ mish mish_ hardswish hardswish_ glu prelu rrelu_with_noise""": lambda op: (
         4 * op.source.abs() + 4 * op.out.abs()
     ),
+    "elu elu_ selu selu_ celu celu_": _saturated,
     "exp exp_ exp2 expm1": _exponential,
     "pow pow_": lambda op: op.out.abs() * (4 + 4 * op.out.abs().clamp(min=1e-300).log().abs().nan_to_num(posinf=0.0)),
     "add add_ sub sub_ rsub addcmul addcdiv lerp": _joined,

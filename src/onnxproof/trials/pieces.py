@@ -167,7 +167,8 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
     """A value of the graph → the program's that is the same number for number.
 
     What changes nothing on these inputs (a clamp) has the value of what comes before it: such values are paired in their order where
-    both sides have as many, else the first of them alone.
+    both sides have as many. Else one of them is a step inside an operator that agrees by chance, nobody knows which, and only what
+    the graph gives out is known to be the last.
     """
     common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
     arrays = {n: to_numpy(tensor) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
@@ -184,7 +185,9 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
             names[classes.find(value)].append(name)
     for which, own in names.items():
         alike = numbers[which]
-        common.update(zip(own, alike, strict=True) if len(own) == len(alike) else zip(own[:1], alike[:1], strict=False))
+        if len(own) != len(alike):
+            own, alike = [name for name in own if name in evaluator.outputs][-1:], alike[-1:]
+        common.update(zip(own, alike, strict=False))
     return common
 
 

@@ -497,12 +497,15 @@ def attention(pool: Pool) -> Idea:
     y = pool.fellow(x)
     width = x.shape[-1]
     choices: list[tuple[str, str]] = [
-        (f"F.scaled_dot_product_attention({x.name}, {y.name}, {y.name})", ""),
-        (f"F.scaled_dot_product_attention({x.name}, {x.name}, {y.name}, is_causal=True)", ""),
-        (f"F.scaled_dot_product_attention({x.name}, {y.name}, {x.name}, scale=0.7)", ""),
         (f"torch.softmax({x.name} @ {y.name}.mT / math.sqrt({width}), -1) @ {y.name}", ""),
         (f"torch.softmax(({x.name} @ {x.name}.mT).masked_fill(torch.ones({x.name}.shape[-2], {x.name}.shape[-2]).triu(1).bool(), float('-inf')), -1) @ {y.name}", ""),
     ]
+    if x.rank == 4:  # the exporter refuses those without heads
+        choices += [
+            (f"F.scaled_dot_product_attention({x.name}, {y.name}, {y.name})", ""),
+            (f"F.scaled_dot_product_attention({x.name}, {x.name}, {y.name}, is_causal=True)", ""),
+            (f"F.scaled_dot_product_attention({x.name}, {y.name}, {x.name}, scale=0.7)", ""),
+        ]
     if x.rank == 3 and width % 2 == 0:
         choices += [
             ("{m}" + f"({x.name}, {y.name}, {y.name}, need_weights=False)[0]", f"nn.MultiheadAttention({width}, 2, batch_first=True)"),

@@ -148,9 +148,9 @@ def _write_class(name: str, members: Iterable[str], arguments: str, lines: Seque
     return "\n".join(body)
 
 
-def load(source: str) -> tuple[Any, tuple[Any, ...]]:
-    """The model and its example inputs."""
+def load(source: str, file: str = "<juror>") -> tuple[Any, tuple[Any, ...]]:
+    """The model and its example inputs; `file` is where stack traces say that it is."""
     module = ModuleType("juror")
-    exec(compile(source, "<juror>", "exec"), module.__dict__)  # own source, written above
+    exec(compile(source, file, "exec"), module.__dict__)  # own source, written above
     model, inputs = module.make()
     return model, inputs

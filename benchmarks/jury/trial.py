@@ -96,11 +96,13 @@ def prove(program: Program, out: Path | None = None, onnx: Path | None = None) -
     """The verdict with defaults, and what it stands on."""
     import onnxproof
 
-    model, inputs = load(program.write())
     options = dict(program.options)
     if program.free != ("batch",):
         options["dynamic"] = program.dynamic()
     with tempfile.TemporaryDirectory(prefix="juror-") as folder:
+        source = Path(folder) / "juror.py"
+        source.write_text(program.write(), encoding="utf-8")
+        model, inputs = load(source.read_text(encoding="utf-8"), str(source))
         options["out"] = out or Path(folder)
         if onnx is not None:
             options.pop("exporter", None)
@@ -110,7 +112,7 @@ def prove(program: Program, out: Path | None = None, onnx: Path | None = None) -
     return {
         "verdict": str(proof.verdict),
         "findings": [
-            {"code": f.code, "severity": str(f.severity), "stage": f.stage, "message": f.message[:400]}
+            {"code": f.code, "severity": str(f.severity), "stage": f.stage, "message": f.message[:400], "text": _cite(program, f.where.line)}
             for f in proof.findings
         ],
         "cases": len(proof.cases),
@@ -118,6 +120,12 @@ def prove(program: Program, out: Path | None = None, onnx: Path | None = None) -
         "seconds": round(used.ru_utime + used.ru_stime, 2),
         **({"options": dict(program.options)} if program.options else {}),
     }
+
+
+def _cite(program: Program, line: int | None) -> str:
+    """The line of the model that a finding points at."""
+    lines = program.write().splitlines()
+    return lines[line - 1].strip() if line and line <= len(lines) else ""
 
 
 def say(text: str) -> None:

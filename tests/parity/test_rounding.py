@@ -153,3 +153,22 @@ def test_an_elu_may_lose_what_an_exponential_less_one_loses(function):
     assert (far[0, :2] > 1e-8).all()
     assert (far[0, :2] < 1e-5).all()
     assert far[0, 2] < 1e-9
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x.argsort(0), lambda x: x.sort(0, descending=True)[1], lambda x: x.topk(30, 0).indices]
+)
+def test_equal_values_come_in_any_order(function):
+    """Of a pair of equal ones, either is first in some sample; the order of different ones stays."""
+    x = torch.arange(40.0).reshape(-1, 1) // 2
+    double = DoubleRunner(make_subject(Op(function), (x,)))
+    truth = double.run(arrays(x))["output"]
+    samples = [double.sample(arrays(x), seed)["output"] for seed in range(4)]
+    assert np.all(np.any([sample != truth for sample in samples], axis=0))
+    assert all(np.array_equal(sample // 2, truth // 2) for sample in samples)
+
+
+def test_a_stable_sort_keeps_its_order():
+    x = torch.arange(40.0).reshape(-1, 1) // 2
+    _, far = spread(Op(lambda x: x.sort(dim=0, stable=True)[1]), x)
+    assert far.max() == 0

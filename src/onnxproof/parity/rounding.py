@@ -46,6 +46,10 @@ SELU = 1.7580993408473766
 CORRECTLY_ROUNDED = frozenset("add add_ sub sub_ rsub mul mul_ div div_ sqrt reciprocal".split())
 
 
+# Operations that put values in order and promise none among equal ones, unless they are told to be stable.
+ORDERING = frozenset("sort topk argsort".split())
+
+
 @dataclass(frozen=True)
 class Operation:
     """One call of an operation and its result."""
@@ -303,6 +307,7 @@ class _Kind:
     rule: Rule | None
     in_place: bool
     ieee: bool
+    orders: bool
 
 
 @cache
@@ -310,7 +315,8 @@ def _find_kind(func: Any) -> _Kind:
     name = func.overloadpacket.__name__
     exact = func.is_view or name in EXACT or name.rstrip("_") in EXACT
     rule = None if exact else RULES.get(name, _relative)
-    return _Kind(rule, rule is not None and func._schema.is_mutable, name in CORRECTLY_ROUNDED)
+    in_place = rule is not None and func._schema.is_mutable
+    return _Kind(rule, in_place, name in CORRECTLY_ROUNDED, name in ORDERING)
 
 
 class Injector:
@@ -325,6 +331,7 @@ class Injector:
         self._unit = unit
         self._narrow = narrow
         self._largest = torch.finfo(narrow).max
+        self._seed = seed
         self._generator = torch.Generator().manual_seed(seed)
         # Tensors are kept alive so that no address is used twice.
         self._alive = list(tainted) if tainted is not None else None
@@ -338,6 +345,8 @@ class Injector:
             out = func(*args, **kwargs)
             self._taint(out)
             return out
+        if kind.orders:
+            return self._call_shuffled(func, args, kwargs)
         if kind.rule is None:
             return func(*args, **kwargs)
         if kind.in_place:
@@ -348,6 +357,23 @@ class Injector:
             return out
         total = self._round(kind, Operation(func, args, kwargs, first))
         return total if first is out else type(out)([total, *out[1:]])
+
+    def _call_shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Equal values come in the order that a kernel likes: any, or the last first."""
+        names = [argument.name for argument in func._schema.arguments]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        source, dim = args[0], given.get("dim", -1)
+        if given.get("stable") or not source.ndim:
+            return func(*args, **kwargs)
+        size, shape = source.shape[dim], [1] * source.ndim
+        shape[dim] = size
+        # Kernels of torch are not stable themselves: places among equal ones become part of the number.
+        shuffled = torch.randperm(size, generator=self._generator)
+        # Both directions at least: of two equal values each is first in one of them.
+        among = {0: torch.arange(size), 1: torch.arange(size).flip(0)}.get(self._seed % 4, shuffled)
+        keys = torch.unique(source, return_inverse=True)[1] * size + among.reshape(shape)
+        out = func(keys, *args[1:], **kwargs)
+        return out if isinstance(out, torch.Tensor) else type(out)([source.gather(dim, out[1]), out[1]])
 
     def _call_in_place(self, kind: _Kind, func: Any, args: Any, kwargs: Any) -> Any:
         # The rules ask for the arguments as they were before the operation overwrites the first.

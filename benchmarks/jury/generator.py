@@ -22,7 +22,7 @@ LARGEST = 60.0
 OLDER = 0.1
 """Share of models that are exported by tracing."""
 KNOWN = (
-    ("fib", re.compile(r"digamma|lgamma|hypot|fmax|fmin|logsigmoid|logaddexp|atan2|expm1")),
+    ("fib", re.compile(r"digamma|lgamma|hypot|fmax|fmin|logsigmoid|logaddexp|atan2|expm1|logcumsumexp|\.clamp\(0, ")),
     ("i", re.compile(r"rounding_mode|torch\.sign|\.clamp\(-|\.sum\(|\.prod\(|fmod|cumsum")),
 )
 """Kind of the result and forms that fail by themselves (see `solos`): every model that has one would say only that again."""

@@ -33,12 +33,35 @@ OLDEST = 7
 Array = np.ndarray[Any, Any]
 Oracle = Callable[..., Any]
 
-MAGNITUDES = (0.0, 1e-300, 1e-30, 1e-17, 1e-8, 3e-4, 0.01, 0.1, 0.25, 0.5, 0.75, 1.0, 1.25, 2.0, 3.0, 5.5, 10.0, 17.0, 20.0, 37.0, 88.0, 300.0)
+MAGNITUDES = (
+    0.0,
+    1e-300,
+    1e-30,
+    1e-17,
+    1e-8,
+    3e-4,
+    0.01,
+    0.1,
+    0.25,
+    0.5,
+    0.75,
+    1.0,
+    1.25,
+    2.0,
+    3.0,
+    5.5,
+    10.0,
+    17.0,
+    20.0,
+    37.0,
+    88.0,
+    300.0,
+)
 HUGE = (700.0, 1e3, 12345.678, 1e6, 1e10, 1e30)
 REAL = tuple(sign * size for size in MAGNITUDES for sign in (1.0, -1.0))
 WIDE = REAL + tuple(sign * size for size in HUGE for sign in (1.0, -1.0))
 POSITIVE = tuple(size for size in MAGNITUDES + HUGE if size > 0)
-UNIT = tuple(x for x in REAL if abs(x) < 1) + (0.999999, -0.999999, 1 - 1e-12)
+UNIT = (*(x for x in REAL if abs(x) < 1), 0.999999, -0.999999, 1 - 1e-12)
 
 
 @dataclass(frozen=True)
@@ -227,12 +250,24 @@ def list_functions() -> Iterator[Check]:
     left, right = pairs[:, 0], pairs[:, 1]
     for op, (function, attributes) in BINARY.items():
         moderate = op == "Mod"
-        fits = (np.abs(left) < 400) & (np.abs(right) > (1e-9 if moderate else 0)) & ((np.abs(left) > 1e-9) | (left == 0))
+        fits = (
+            (np.abs(left) < 400) & (np.abs(right) > (1e-9 if moderate else 0)) & ((np.abs(left) > 1e-9) | (left == 0))
+        )
         a, b = (left[fits], right[fits]) if moderate else (left, right)
         yield Check(op, (a, b), each(function), attributes)
-    bases, powers = (np.array(v) for v in zip(*itertools.product((1e-8, 0.3, 1.0, 1.5, 10.0, 700.0), (-3.0, -0.5, 0.0, 1e-8, 0.5, 2.0, 7.3)), strict=True))
+    bases, powers = (
+        np.array(v)
+        for v in zip(
+            *itertools.product((1e-8, 0.3, 1.0, 1.5, 10.0, 700.0), (-3.0, -0.5, 0.0, 1e-8, 0.5, 2.0, 7.3)), strict=True
+        )
+    )
     yield Check("Pow", (bases, powers), each(lambda a, b: a**b))
-    yield Check("Clip", (np.array(WIDE), np.array(-1.5), np.array(2.5)), each(lambda x, low, high: max(low, min(high, x))), since=11)
+    yield Check(
+        "Clip",
+        (np.array(WIDE), np.array(-1.5), np.array(2.5)),
+        each(lambda x, low, high: max(low, min(high, x))),
+        since=11,
+    )
 
 
 # --- sums -----------------------------------------------------------------------------------------------------------
@@ -383,7 +418,9 @@ def _response(x: Array) -> Array:
 
 def list_normalisations() -> Iterator[Check]:
     """Softmax and its kind, at moderate and at extreme values."""
-    extremes = np.array([[1000.0, 999.0, -1000.0, 0.0], [-1e5, -1e5 - 40, -1e5 - 700, -1e5 + 1e-3], [1e-9, -1e-9, 0.0, 2e-9]])
+    extremes = np.array(
+        [[1000.0, 999.0, -1000.0, 0.0], [-1e5, -1e5 - 40, -1e5 - 700, -1e5 + 1e-3], [1e-9, -1e-9, 0.0, 2e-9]]
+    )
     for x in (mixed(4, 9) / 30, extremes):
         yield Check("Softmax", (x,), rowwise(_softmax), {"axis": -1}, since=13)
         yield Check("Softmax", (x,), rowwise(_softmax), {"axis": 1}, until=12)
@@ -394,7 +431,9 @@ def list_normalisations() -> Iterator[Check]:
         size = float(np.abs(weight).max() * 4 + np.abs(bias).max() * 4)
         # Centring loses what the mean has in common with the values.
         loss = max(1.0, float(np.abs(x).max() / np.std(x)))
-        yield Check("LayerNormalization", (x, weight, bias), _against(_layer, size * loss), {"epsilon": 1e-5, "axis": -1})
+        yield Check(
+            "LayerNormalization", (x, weight, bias), _against(_layer, size * loss), {"epsilon": 1e-5, "axis": -1}
+        )
         rms = _against(lambda x, weight: _layer(x, weight, None, centre=False), size)
         yield Check("RMSNormalization", (x, weight), rms, {"epsilon": 1e-5, "axis": -1})
     x, weight, bias = mixed(2, 4, 6), mixed(4), mixed(4)
@@ -403,10 +442,22 @@ def list_normalisations() -> Iterator[Check]:
     groups = _against(lambda x, weight, bias: _instances(x, weight, bias, 2), size)
     yield Check("GroupNormalization", (x, weight, bias), groups, {"epsilon": 1e-5, "num_groups": 2}, since=21)
     mean, variance = mixed(4), np.abs(mixed(4)) + 0.1
-    yield Check("BatchNormalization", (x, weight, bias, mean, variance), _against(_batch, size * 1e3), {"epsilon": 1e-5})
+    yield Check(
+        "BatchNormalization", (x, weight, bias, mean, variance), _against(_batch, size * 1e3), {"epsilon": 1e-5}
+    )
     yield Check("LRN", (x[..., None],), _scaled(_response), {"size": 3, "alpha": 0.01, "beta": 0.75, "bias": 1.0})
-    yield Check("LpNormalization", (mixed(3, 7),), rowwise(lambda row: [v / mpmath.sqrt(mpmath.fsum(u * u for u in row)) for v in row]), {"axis": -1, "p": 2})
-    yield Check("LpNormalization", (mixed(3, 7),), rowwise(lambda row: [v / mpmath.fsum(abs(u) for u in row) for v in row]), {"axis": -1, "p": 1})
+    yield Check(
+        "LpNormalization",
+        (mixed(3, 7),),
+        rowwise(lambda row: [v / mpmath.sqrt(mpmath.fsum(u * u for u in row)) for v in row]),
+        {"axis": -1, "p": 2},
+    )
+    yield Check(
+        "LpNormalization",
+        (mixed(3, 7),),
+        rowwise(lambda row: [v / mpmath.fsum(abs(u) for u in row) for v in row]),
+        {"axis": -1, "p": 1},
+    )
 
 
 def _against(function: Callable[..., Array], size: float) -> Oracle:
@@ -436,7 +487,9 @@ def _to_mp(array: Array) -> Array:
     return np.vectorize(lambda v: mpf(v.numerator) / mpf(v.denominator), otypes=[object])(array)
 
 
-def _convolve(x: Array, w: Array, b: Array | None, stride: int, pad: int, dilation: int, group: int) -> tuple[Array, Array]:
+def _convolve(
+    x: Array, w: Array, b: Array | None, stride: int, pad: int, dilation: int, group: int
+) -> tuple[Array, Array]:
     """In one dimension, by its definition."""
     x, w = rational(x), rational(w)
     padded = np.pad(x, ((0, 0), (0, 0), (pad, pad)), constant_values=Fraction(0))
@@ -490,7 +543,8 @@ def _resize(x: Array, new: int, how: str, mode: str, a: Fraction = Fraction(-3, 
         else:
             taken = {base + k: _cubic(abs(rest - k), a) for k in (-1, 0, 1, 2)}
         out[..., place] = sum(
-            x[..., min(max(at, 0), old - 1)] * (mpf(share.numerator) / mpf(share.denominator)) for at, share in taken.items()
+            x[..., min(max(at, 0), old - 1)] * (mpf(share.numerator) / mpf(share.denominator))
+            for at, share in taken.items()
         )
     return out
 

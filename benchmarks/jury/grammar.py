@@ -75,7 +75,11 @@ class Pool:
                 if any(a != b and 1 not in (a, b) for a, b in zip(mine[::-1], theirs[::-1], strict=False)):
                     return False
             # Two sizes that agree by chance at the example are not the same size.
-            pairs = zip(zip(*[s[::-1] for s in value.shapes], strict=True), zip(*[s[::-1] for s in other.shapes], strict=True), strict=False)
+            pairs = zip(
+                zip(*[s[::-1] for s in value.shapes], strict=True),
+                zip(*[s[::-1] for s in other.shapes], strict=True),
+                strict=False,
+            )
             return all(a == b or set(a) == {1} or set(b) == {1} for a, b in pairs)
 
         return self.pick(kind, fits)
@@ -234,12 +238,12 @@ BINARY = (
     "torch.fmod({x}, {y}.abs() + 0.5)",
     "torch.pow({x}.abs() + 0.1, {y}.clamp(-2.0, 2.0))",
     "torch.floor({x} / ({y}.abs() + 0.5))",
-    "torch.div({x}, {y}.abs() + 0.5, rounding_mode=\"floor\")",
-    "torch.div({x}, {y}.abs() + 0.5, rounding_mode=\"trunc\")",
+    'torch.div({x}, {y}.abs() + 0.5, rounding_mode="floor")',
+    'torch.div({x}, {y}.abs() + 0.5, rounding_mode="trunc")',
     "torch.clamp({x}, min={y})",
-    "F.smooth_l1_loss({x}, {y}, reduction=\"none\")",
-    "F.huber_loss({x}, {y}, reduction=\"none\", delta={a})",
-    "F.mse_loss({x}, {y}, reduction=\"none\")",
+    'F.smooth_l1_loss({x}, {y}, reduction="none")',
+    'F.huber_loss({x}, {y}, reduction="none", delta={a})',
+    'F.mse_loss({x}, {y}, reduction="none")',
     "torch.fmax({x}, {y})",
     "torch.fmin({x}, {y})",
     "torch.rsub({x}, {y})",
@@ -263,13 +267,20 @@ def with_weight(pool: Pool) -> Idea:
         raise LookupError
     width = x.shape[-1]
     line, name = pool.parameter((width,)) if pool.coin() else pool.buffer(f"torch.linspace(-1.0, 1.5, {width})")
-    return Idea(pool.one(f"{x.name} * {name}", f"{x.name} + {name}", f"torch.maximum({x.name}, {name})", f"{name} - {x.name}"), (line,))
+    return Idea(
+        pool.one(f"{x.name} * {name}", f"{x.name} + {name}", f"torch.maximum({x.name}, {name})", f"{name} - {x.name}"),
+        (line,),
+    )
 
 
 @rule(3)
 def compare(pool: Pool) -> Idea:
     x = pool.pick("fi")
-    other = pool.broadcast(x, x.kind).name if pool.coin() else (pool.number_of(-1, 1) if x.kind == "f" else pool.one(0, 1, 2, 3))
+    other = (
+        pool.broadcast(x, x.kind).name
+        if pool.coin()
+        else (pool.number_of(-1, 1) if x.kind == "f" else pool.one(0, 1, 2, 3))
+    )
     return Idea(f"{x.name} {pool.one('<', '<=', '>', '>=', '==', '!=')} {other}")
 
 
@@ -277,7 +288,16 @@ def compare(pool: Pool) -> Idea:
 def logic(pool: Pool) -> Idea:
     x = pool.pick("b")
     y = pool.broadcast(x, "b").name
-    return Idea(pool.one(f"~{x.name}", f"{x.name} & {y}", f"{x.name} | {y}", f"{x.name} ^ {y}", f"torch.logical_xor({x.name}, {y})", f"torch.logical_not({x.name})"))
+    return Idea(
+        pool.one(
+            f"~{x.name}",
+            f"{x.name} & {y}",
+            f"{x.name} | {y}",
+            f"{x.name} ^ {y}",
+            f"torch.logical_xor({x.name}, {y})",
+            f"torch.logical_not({x.name})",
+        )
+    )
 
 
 @rule(3)
@@ -288,15 +308,37 @@ def masked(pool: Pool) -> Idea:
         raise LookupError
     y = pool.fellow(x)
     a = pool.number_of(-1, 1)
-    return Idea(pool.one(f"torch.where({mask.name}, {x.name}, {y.name})", f"{x.name}.masked_fill({mask.name}, {a})", f"torch.where({mask.name}, {x.name}, {a})", f"torch.where({mask.name}, {a}, {x.name})", f"{x.name} * {mask.name}"))
+    return Idea(
+        pool.one(
+            f"torch.where({mask.name}, {x.name}, {y.name})",
+            f"{x.name}.masked_fill({mask.name}, {a})",
+            f"torch.where({mask.name}, {x.name}, {a})",
+            f"torch.where({mask.name}, {a}, {x.name})",
+            f"{x.name} * {mask.name}",
+        )
+    )
 
 
 @rule(3)
 def cast(pool: Pool) -> Idea:
     x = pool.pick("fib")
     choices = {
-        "f": ("({x} * 3).long()", "({x} * 2).round().long()", "{x}.bool()", "{x}.to(torch.int64)", "({x} * 5).int().long()", "{x} > 0"),
-        "i": ("{x}.float()", "{x} / 3", "{x} * 0.5", "{x}.bool()", "{x}.float().sqrt().nan_to_num()", "{x}.to(torch.float32) - 1"),
+        "f": (
+            "({x} * 3).long()",
+            "({x} * 2).round().long()",
+            "{x}.bool()",
+            "{x}.to(torch.int64)",
+            "({x} * 5).int().long()",
+            "{x} > 0",
+        ),
+        "i": (
+            "{x}.float()",
+            "{x} / 3",
+            "{x} * 0.5",
+            "{x}.bool()",
+            "{x}.float().sqrt().nan_to_num()",
+            "{x}.to(torch.float32) - 1",
+        ),
         "b": ("{x}.float()", "{x}.long()", "{x} * 1.5", "{x}.int().long()", "{x}.to(torch.float32)"),
     }
     return Idea(pool.chance.choice(choices[x.kind]).format(x=x.name))
@@ -340,7 +382,19 @@ def integers(pool: Pool) -> Idea:
 def integer_reductions(pool: Pool) -> Idea:
     x = pool.some("i")
     d = pool.axis(x)
-    return Idea(pool.one(f"{x.name}.sum({d})", f"{x.name}.cumsum({d})", f"{x.name}.amax({d})", f"{x.name}.max({d}).values", f"{x.name}.argmax({d})", f"{x.name}.min({d}, keepdim=True).values", f"(({x.name} % 3) == 1).sum({d})", f"{x.name}.sort({d}).values", f"{x.name}.prod({d}) % 7"))
+    return Idea(
+        pool.one(
+            f"{x.name}.sum({d})",
+            f"{x.name}.cumsum({d})",
+            f"{x.name}.amax({d})",
+            f"{x.name}.max({d}).values",
+            f"{x.name}.argmax({d})",
+            f"{x.name}.min({d}, keepdim=True).values",
+            f"(({x.name} % 3) == 1).sum({d})",
+            f"{x.name}.sort({d}).values",
+            f"{x.name}.prod({d}) % 7",
+        )
+    )
 
 
 @rule(5)
@@ -379,35 +433,77 @@ def reduce_more(pool: Pool) -> Idea:
     x = pool.some(least=2)
     axes = tuple(pool.chance.sample(range(x.rank), 2))
     keep = pool.one("", ", keepdim=True")
-    return Idea(pool.one(f"{x.name}.sum({axes}{keep})", f"{x.name}.mean({axes}{keep})", f"{x.name}.amax({axes}{keep})", f"{x.name}.var({axes}{keep})", f"torch.logsumexp({x.name}, {axes}{keep})", f"{x.name}.mean()", f"{x.name}.max()", f"{x.name}.sum()"))
+    return Idea(
+        pool.one(
+            f"{x.name}.sum({axes}{keep})",
+            f"{x.name}.mean({axes}{keep})",
+            f"{x.name}.amax({axes}{keep})",
+            f"{x.name}.var({axes}{keep})",
+            f"torch.logsumexp({x.name}, {axes}{keep})",
+            f"{x.name}.mean()",
+            f"{x.name}.max()",
+            f"{x.name}.sum()",
+        )
+    )
 
 
 @rule(2)
 def positions(pool: Pool) -> Idea:
     x = pool.some()
     d, keep = pool.axis(x), pool.one("", ", keepdim=True")
-    return Idea(pool.one(f"{x.name}.argmax({d}{keep})", f"{x.name}.argmin({d}{keep})", f"{x.name}.max({d}{keep}).indices", f"{x.name}.argsort({d})", f"{x.name}.argsort({d}, descending=True)"))
+    return Idea(
+        pool.one(
+            f"{x.name}.argmax({d}{keep})",
+            f"{x.name}.argmin({d}{keep})",
+            f"{x.name}.max({d}{keep}).indices",
+            f"{x.name}.argsort({d})",
+            f"{x.name}.argsort({d}, descending=True)",
+        )
+    )
 
 
 @rule(1)
 def bools(pool: Pool) -> Idea:
     x = pool.some("b")
     d, keep = pool.axis(x), pool.one("", ", keepdim=True")
-    return Idea(pool.one(f"{x.name}.any({d}{keep})", f"{x.name}.all({d}{keep})", f"{x.name}.sum({d}{keep})", f"{x.name}.float().mean({d}{keep})", f"{x.name}.cumsum({d})"))
+    return Idea(
+        pool.one(
+            f"{x.name}.any({d}{keep})",
+            f"{x.name}.all({d}{keep})",
+            f"{x.name}.sum({d}{keep})",
+            f"{x.name}.float().mean({d}{keep})",
+            f"{x.name}.cumsum({d})",
+        )
+    )
 
 
 @rule(2)
 def scan(pool: Pool) -> Idea:
     x = pool.some()
     d = pool.axis(x)
-    return Idea(pool.one(f"{x.name}.cumsum({d})", f"{x.name}.flip({d}).cumsum({d})", f"torch.logcumsumexp({x.name}, {d})", f"{x.name}.cumsum({d}) / 4"))
+    return Idea(
+        pool.one(
+            f"{x.name}.cumsum({d})",
+            f"{x.name}.flip({d}).cumsum({d})",
+            f"torch.logcumsumexp({x.name}, {d})",
+            f"{x.name}.cumsum({d}) / 4",
+        )
+    )
 
 
 @rule(3)
 def softmax(pool: Pool) -> Idea:
     x = pool.some()
     d = pool.axis(x)
-    return Idea(pool.one(f"torch.softmax({x.name}, {d})", f"torch.log_softmax({x.name}, {d})", f"F.softmin({x.name}, dim={d})", f"F.normalize({x.name}, dim={d})", f"F.normalize({x.name}, p=1.0, dim={d})"))
+    return Idea(
+        pool.one(
+            f"torch.softmax({x.name}, {d})",
+            f"torch.log_softmax({x.name}, {d})",
+            f"F.softmin({x.name}, dim={d})",
+            f"F.normalize({x.name}, dim={d})",
+            f"F.normalize({x.name}, p=1.0, dim={d})",
+        )
+    )
 
 
 @rule(3)
@@ -415,34 +511,80 @@ def order(pool: Pool) -> Idea:
     x = pool.some()
     d = pool.axis(x, fixed=True)
     k = pool.chance.randint(1, x.shape[d])
-    return Idea(pool.one(f"{x.name}.topk({k}, dim={d}).values", f"{x.name}.topk({k}, dim={d}, largest=False)[0]", f"{x.name}.topk({k}, dim={d}).indices", f"{x.name}.sort({d}).values", f"{x.name}.sort({d}, descending=True)[0]"))
+    return Idea(
+        pool.one(
+            f"{x.name}.topk({k}, dim={d}).values",
+            f"{x.name}.topk({k}, dim={d}, largest=False)[0]",
+            f"{x.name}.topk({k}, dim={d}).indices",
+            f"{x.name}.sort({d}).values",
+            f"{x.name}.sort({d}, descending=True)[0]",
+        )
+    )
 
 
 @rule(6)
 def reshape(pool: Pool) -> Idea:
     x = pool.some("fib")
     d, n = pool.axis(x), x.rank
-    choices = [f"{x.name}.unsqueeze({d})", f"{x.name}[..., None]", f"{x.name}.flip({d})", f"torch.roll({x.name}, 1, {d})", f"{x.name}.roll(-2, {d})"]
+    choices = [
+        f"{x.name}.unsqueeze({d})",
+        f"{x.name}[..., None]",
+        f"{x.name}.flip({d})",
+        f"torch.roll({x.name}, 1, {d})",
+        f"{x.name}.roll(-2, {d})",
+    ]
     if n >= 2:
         a, b = pool.chance.sample(range(n), 2)
         order = pool.chance.sample(range(n), n)
-        choices += [f"{x.name}.transpose({a}, {b})", f"{x.name}.permute({', '.join(map(str, order))})", f"{x.name}.flatten(-2)", f"{x.name}.movedim({a}, {b})", f"torch.rot90({x.name}, 1, ({a}, {b}))"]
-        choices += [f"{x.name}.diagonal(dim1=-2, dim2=-1)", f"{x.name}.tril()", f"{x.name}.triu(1)", f"{x.name}.flatten({min(a, b)}, {max(a, b)})", f"{x.name}.reshape({x.name}.shape[0], -1)"]
+        choices += [
+            f"{x.name}.transpose({a}, {b})",
+            f"{x.name}.permute({', '.join(map(str, order))})",
+            f"{x.name}.flatten(-2)",
+            f"{x.name}.movedim({a}, {b})",
+            f"torch.rot90({x.name}, 1, ({a}, {b}))",
+        ]
+        choices += [
+            f"{x.name}.diagonal(dim1=-2, dim2=-1)",
+            f"{x.name}.tril()",
+            f"{x.name}.triu(1)",
+            f"{x.name}.flatten({min(a, b)}, {max(a, b)})",
+            f"{x.name}.reshape({x.name}.shape[0], -1)",
+        ]
     if 1 in x.shape:
         choices += [f"{x.name}.squeeze({x.shape.index(1)})"] * 3
     if x.fixed(d):
         size = x.shape[d]
-        choices += [f"{x.name}.select({d}, {pool.chance.randint(-size, size - 1)})", f"{x.name}.repeat_interleave(2, dim={d})", f"{x.name}.index_select({d}, torch.tensor([0, {size - 1}, 0]))"]
+        choices += [
+            f"{x.name}.select({d}, {pool.chance.randint(-size, size - 1)})",
+            f"{x.name}.repeat_interleave(2, dim={d})",
+            f"{x.name}.index_select({d}, torch.tensor([0, {size - 1}, 0]))",
+        ]
         choices += [f"{x.name}.unfold({d}, {min(2, size)}, 1)", f"torch.stack({x.name}.unbind({d}), {d})"]
         if size % 2 == 0:
-            choices += [f"{x.name}.unflatten({d}, (2, -1))", f"{x.name}.unflatten({d}, (-1, 2))", f"{x.name}.chunk(2, {d})[1]", f"torch.cat({x.name}.split({size // 2}, {d})[::-1], {d})"]
+            choices += [
+                f"{x.name}.unflatten({d}, (2, -1))",
+                f"{x.name}.unflatten({d}, (-1, 2))",
+                f"{x.name}.chunk(2, {d})[1]",
+                f"torch.cat({x.name}.split({size // 2}, {d})[::-1], {d})",
+            ]
         if size > 2:
             choices += [f"{x.name}.narrow({d}, 1, {size - 1})", f"{x.name}.tensor_split(2, {d})[0]"]
     if x.fixed(-1) and x.shape[-1] > 2:
-        choices += [f"{x.name}[..., 1:]", f"{x.name}[..., :-1]", f"{x.name}[..., ::2]", f"{x.name}[..., [0, 2, 1]]", f"{x.name}[..., -1]"]
+        choices += [
+            f"{x.name}[..., 1:]",
+            f"{x.name}[..., :-1]",
+            f"{x.name}[..., ::2]",
+            f"{x.name}[..., [0, 2, 1]]",
+            f"{x.name}[..., -1]",
+        ]
     if x.shape[-1] == 1:
         choices += [f"{x.name}.expand(*{x.name}.shape[:-1], 3)"] * 2
-    choices += [f"{x.name}.repeat({', '.join(['1'] * (n - 1) + ['2'])})", f"torch.tile({x.name}, (2,))", f"{x.name}[1:]" if n else "", f"{x.name}[:, -1]" if n > 1 else f"{x.name}[:-1]"]
+    choices += [
+        f"{x.name}.repeat({', '.join(['1'] * (n - 1) + ['2'])})",
+        f"torch.tile({x.name}, (2,))",
+        f"{x.name}[1:]" if n else "",
+        f"{x.name}[:, -1]" if n > 1 else f"{x.name}[:-1]",
+    ]
     return Idea(pool.chance.choice(choices))
 
 
@@ -451,7 +593,14 @@ def join(pool: Pool) -> Idea:
     x = pool.some("fib")
     y = pool.fellow(x, x.kind)
     d = pool.axis(x)
-    return Idea(pool.one(f"torch.cat([{x.name}, {y.name}], {d})", f"torch.stack([{x.name}, {y.name}], {d})", f"torch.cat([{x.name}, {y.name}, {x.name}], {d})", f"torch.stack(({x.name}, {y.name}), dim=-1)"))
+    return Idea(
+        pool.one(
+            f"torch.cat([{x.name}, {y.name}], {d})",
+            f"torch.stack([{x.name}, {y.name}], {d})",
+            f"torch.cat([{x.name}, {y.name}, {x.name}], {d})",
+            f"torch.stack(({x.name}, {y.name}), dim=-1)",
+        )
+    )
 
 
 @rule(2)
@@ -463,7 +612,9 @@ def pad(pool: Pool) -> Idea:
         sides = (1, 1) if x.rank == 3 else (1, 1, 1, 0)
         return Idea(f'F.pad({x.name}, {sides}, mode="{mode}")')
     sides = (a, b) if x.rank < 2 or pool.coin() else (a, b, b, a)
-    return Idea(f"F.pad({x.name}, {sides}, value={pool.number_of(-1, 1)})" if pool.coin() else f"F.pad({x.name}, {sides})")
+    return Idea(
+        f"F.pad({x.name}, {sides}, value={pool.number_of(-1, 1)})" if pool.coin() else f"F.pad({x.name}, {sides})"
+    )
 
 
 @rule(5)
@@ -474,18 +625,39 @@ def linear(pool: Pool) -> Idea:
         line, name = pool.member(f"nn.Linear({width}, {out}, bias={pool.coin(0.8)})")
         return Idea(f"{name}({x.name})", (line,))
     line, name = pool.parameter((width, out))
-    return Idea(pool.one(f"{x.name} @ {name}", f"torch.matmul({x.name}, {name})", f"torch.tensordot({x.name}, {name}, dims=1)"), (line,))
+    return Idea(
+        pool.one(f"{x.name} @ {name}", f"torch.matmul({x.name}, {name})", f"torch.tensordot({x.name}, {name}, dims=1)"),
+        (line,),
+    )
 
 
 @rule(4)
 def products(pool: Pool) -> Idea:
     x = pool.some(least=2)
     y = pool.fellow(x)
-    choices = [f"{x.name} @ {y.name}.transpose(-1, -2)", f"torch.cosine_similarity({x.name}, {y.name}, dim=-1)", f"({x.name} * {y.name}).sum(-1)", f"torch.einsum('...i,...i->...', {x.name}, {y.name})"]
+    choices = [
+        f"{x.name} @ {y.name}.transpose(-1, -2)",
+        f"torch.cosine_similarity({x.name}, {y.name}, dim=-1)",
+        f"({x.name} * {y.name}).sum(-1)",
+        f"torch.einsum('...i,...i->...', {x.name}, {y.name})",
+    ]
     if x.rank == 2:
-        choices += [f"torch.einsum('bi,bj->bij', {x.name}, {y.name})", f"torch.einsum('bi,bi->b', {x.name}, {y.name})", f"F.pairwise_distance({x.name}, {y.name})", f"torch.mm({x.name}.t(), {y.name})", f"torch.einsum('bi,ci->bc', {x.name}, {y.name})"]
+        choices += [
+            f"torch.einsum('bi,bj->bij', {x.name}, {y.name})",
+            f"torch.einsum('bi,bi->b', {x.name}, {y.name})",
+            f"F.pairwise_distance({x.name}, {y.name})",
+            f"torch.mm({x.name}.t(), {y.name})",
+            f"torch.einsum('bi,ci->bc', {x.name}, {y.name})",
+        ]
     if x.rank == 3:
-        choices += [f"torch.bmm({x.name}, {y.name}.mT)", f"torch.einsum('bsi,bti->bst', {x.name}, {y.name})", f"torch.einsum('bsi,bsj->bij', {x.name}, {y.name})", f"torch.baddbmm(torch.zeros(1), {x.name}, {y.name}.mT, alpha=0.5)", f"torch.cdist({x.name}, {y.name})", f"torch.einsum('bsi->bis', {x.name})"]
+        choices += [
+            f"torch.bmm({x.name}, {y.name}.mT)",
+            f"torch.einsum('bsi,bti->bst', {x.name}, {y.name})",
+            f"torch.einsum('bsi,bsj->bij', {x.name}, {y.name})",
+            f"torch.baddbmm(torch.zeros(1), {x.name}, {y.name}.mT, alpha=0.5)",
+            f"torch.cdist({x.name}, {y.name})",
+            f"torch.einsum('bsi->bis', {x.name})",
+        ]
     if x.rank == 4:
         choices += [f"torch.einsum('bhij,bhkj->bhik', {x.name}, {y.name})", f"torch.einsum('bchw->bhw', {x.name})"]
     return Idea(pool.chance.choice(choices))
@@ -498,7 +670,10 @@ def attention(pool: Pool) -> Idea:
     width = x.shape[-1]
     choices: list[tuple[str, str]] = [
         (f"torch.softmax({x.name} @ {y.name}.mT / math.sqrt({width}), -1) @ {y.name}", ""),
-        (f"torch.softmax(({x.name} @ {x.name}.mT).masked_fill(torch.ones({x.name}.shape[-2], {x.name}.shape[-2]).triu(1).bool(), float('-inf')), -1) @ {y.name}", ""),
+        (
+            f"torch.softmax(({x.name} @ {x.name}.mT).masked_fill(torch.ones({x.name}.shape[-2], {x.name}.shape[-2]).triu(1).bool(), float('-inf')), -1) @ {y.name}",
+            "",
+        ),
     ]
     if x.rank == 4:  # the exporter refuses those without heads
         choices += [
@@ -508,9 +683,15 @@ def attention(pool: Pool) -> Idea:
         ]
     if x.rank == 3 and width % 2 == 0:
         choices += [
-            ("{m}" + f"({x.name}, {y.name}, {y.name}, need_weights=False)[0]", f"nn.MultiheadAttention({width}, 2, batch_first=True)"),
+            (
+                "{m}" + f"({x.name}, {y.name}, {y.name}, need_weights=False)[0]",
+                f"nn.MultiheadAttention({width}, 2, batch_first=True)",
+            ),
             ("{m}" + f"({x.name}, {x.name}, {x.name})[0]", f"nn.MultiheadAttention({width}, 2, batch_first=True)"),
-            ("{m}" + f"({x.name})", f"nn.TransformerEncoderLayer({width}, 2, 8, batch_first=True, norm_first={pool.coin()}, activation='{pool.one('relu', 'gelu')}')"),
+            (
+                "{m}" + f"({x.name})",
+                f"nn.TransformerEncoderLayer({width}, 2, 8, batch_first=True, norm_first={pool.coin()}, activation='{pool.one('relu', 'gelu')}')",
+            ),
             ("{m}" + f"({x.name}, {y.name})", f"nn.TransformerDecoderLayer({width}, 2, 8, batch_first=True)"),
         ]
     text, made = pool.chance.choice(choices)
@@ -528,7 +709,9 @@ def recurrent(pool: Pool) -> Idea:
         line, name = pool.member(f"nn.{pool.one('GRUCell', 'RNNCell')}({width}, {out})")
         return Idea(f"{name}({x.name}[:, 0], {name}({x.name}[:, -1]))", (line,))
     kind = pool.one("LSTM", "GRU", "RNN")
-    line, name = pool.member(f"nn.{kind}({width}, {out}, num_layers={pool.one(1, 1, 2)}, batch_first=True, bidirectional={pool.coin(0.3)})")
+    line, name = pool.member(
+        f"nn.{kind}({width}, {out}, num_layers={pool.one(1, 1, 2)}, batch_first=True, bidirectional={pool.coin(0.3)})"
+    )
     last = "[1][0]" if kind == "LSTM" else "[1]"
     return Idea(f"{name}({x.name}){pool.one('[0]', '[0]', last)}", (line,))
 
@@ -537,7 +720,13 @@ def recurrent(pool: Pool) -> Idea:
 def loop(pool: Pool) -> Idea:
     x = pool.pick("f", lambda value: value.rank >= 2 and value.fixed(-1) and value.shape[-1] <= 6)
     steps = ", ".join(f"{x.name}[..., {i}]" for i in range(x.shape[-1]))
-    return Idea(pool.one(f"torch.stack([part.tanh() * {pool.number_of(0.2, 1)} for part in ({steps},)], -1)", f"sum(part * part.sigmoid() for part in ({steps},))", f"torch.cat([part.unsqueeze(-1) for part in ({steps},)][::-1], -1)"))
+    return Idea(
+        pool.one(
+            f"torch.stack([part.tanh() * {pool.number_of(0.2, 1)} for part in ({steps},)], -1)",
+            f"sum(part * part.sigmoid() for part in ({steps},))",
+            f"torch.cat([part.unsqueeze(-1) for part in ({steps},)][::-1], -1)",
+        )
+    )
 
 
 def _window(pool: Pool, least: int) -> tuple[int, int, int, int]:
@@ -554,11 +743,15 @@ def convolution(pool: Pool) -> Idea:
     groups = pool.chance.choice([g for g in (1, 1, channels, 2) if channels % g == 0])
     out = groups * pool.chance.choice((1, 2, 3))
     if pool.coin(0.2):
-        line, name = pool.member(f"nn.ConvTranspose{rank}d({channels}, {out}, {kernel}, stride={stride}, padding={padding}, output_padding={int(stride > 1 and pool.coin())}, groups={groups})")
+        line, name = pool.member(
+            f"nn.ConvTranspose{rank}d({channels}, {out}, {kernel}, stride={stride}, padding={padding}, output_padding={int(stride > 1 and pool.coin())}, groups={groups})"
+        )
         return Idea(f"{name}({x.name})", (line,))
     mode = pool.one("zeros", "zeros", "zeros", "reflect", "replicate", "circular")
     pads = repr(pool.one("same", "valid")) if pool.coin(0.15) and stride == 1 and mode == "zeros" else padding
-    line, name = pool.member(f"nn.Conv{rank}d({channels}, {out}, {kernel}, stride={stride}, padding={pads}, dilation={dilation}, groups={groups}, bias={pool.coin()}, padding_mode='{mode}')")
+    line, name = pool.member(
+        f"nn.Conv{rank}d({channels}, {out}, {kernel}, stride={stride}, padding={pads}, dilation={dilation}, groups={groups}, bias={pool.coin()}, padding_mode='{mode}')"
+    )
     return Idea(f"{name}({x.name})", (line,))
 
 
@@ -567,7 +760,9 @@ def pool_windows(pool: Pool) -> Idea:
     x = pool.pick("f", lambda value: value.rank in (3, 4) and not value.fixed(0))
     rank = x.rank - 2
     kernel, stride, padding, dilation = _window(pool, min(x.shape[2:]))
-    size = pool.chance.choice([1, *([2] if all(s % 2 == 0 and x.fixed(2 + i) for i, s in enumerate(x.shape[2:])) else [])])
+    size = pool.chance.choice(
+        [1, *([2] if all(s % 2 == 0 and x.fixed(2 + i) for i, s in enumerate(x.shape[2:])) else [])]
+    )
     return Idea(
         pool.one(
             f"F.max_pool{rank}d({x.name}, {kernel}, {stride}, {padding}, {dilation})",
@@ -589,9 +784,15 @@ def norms(pool: Pool) -> Idea:
     rank, channels, width = x.rank, x.shape[1], x.shape[-1]
     batch = {2: "BatchNorm1d", 3: "BatchNorm1d", 4: "BatchNorm2d"}[rank]
     groups = 2 if channels % 2 == 0 else 1
-    made = [f"nn.{batch}({channels})", f"nn.LayerNorm({width})", f"nn.LayerNorm({width}, eps=1e-6, elementwise_affine=False)", f"nn.RMSNorm({width})", f"nn.GroupNorm({groups}, {channels})"]
+    made = [
+        f"nn.{batch}({channels})",
+        f"nn.LayerNorm({width})",
+        f"nn.LayerNorm({width}, eps=1e-6, elementwise_affine=False)",
+        f"nn.RMSNorm({width})",
+        f"nn.GroupNorm({groups}, {channels})",
+    ]
     if rank > 2:
-        made += [f"nn.InstanceNorm{rank - 2}d({channels}, affine={pool.coin()})", f"nn.LocalResponseNorm(2)"]
+        made += [f"nn.InstanceNorm{rank - 2}d({channels}, affine={pool.coin()})", "nn.LocalResponseNorm(2)"]
     if rank == 3:
         made += [f"nn.LayerNorm(({channels}, {width}))"]
     if rank < 4:
@@ -613,8 +814,16 @@ def gates(pool: Pool) -> Idea:
 def resize(pool: Pool) -> Idea:
     x = pool.pick("f", lambda value: value.rank in (3, 4) and not value.fixed(0) and value.fixed(1))
     if x.rank == 3:
-        return Idea(pool.one(f"F.interpolate({x.name}, scale_factor=2)", f"F.interpolate({x.name}, scale_factor=2.0, mode='linear')", f"F.interpolate({x.name}, size=7, mode='linear', align_corners=True)", f"F.interpolate({x.name}, size=5)"))
+        return Idea(
+            pool.one(
+                f"F.interpolate({x.name}, scale_factor=2)",
+                f"F.interpolate({x.name}, scale_factor=2.0, mode='linear')",
+                f"F.interpolate({x.name}, size=7, mode='linear', align_corners=True)",
+                f"F.interpolate({x.name}, size=5)",
+            )
+        )
     mode = pool.one("bilinear", "bicubic")
+    border = f"align_corners={pool.coin()}, padding_mode='{pool.one('zeros', 'border', 'reflection')}'"
     return Idea(
         pool.one(
             f"F.interpolate({x.name}, scale_factor=2)",
@@ -624,7 +833,7 @@ def resize(pool: Pool) -> Idea:
             f"F.interpolate({x.name}, size=(3, 3), mode='nearest-exact')",
             f"F.interpolate({x.name}, scale_factor=0.5, mode='bilinear', antialias=True)",
             f"F.interpolate({x.name}, size=(4, 4), mode='area')",
-            f"F.grid_sample({x.name}, torch.tanh({x.name}[:, :1].repeat(1, 2, 1, 1).permute(0, 2, 3, 1)), align_corners={pool.coin()}, padding_mode='{pool.one('zeros', 'border', 'reflection')}')",
+            f"F.grid_sample({x.name}, torch.tanh({x.name}[:, :1].repeat(1, 2, 1, 1).permute(0, 2, 3, 1)), {border})",
             f"F.unfold({x.name}, 2)",
             f"F.pixel_shuffle({x.name}.repeat(1, 4, 1, 1), 2)",
             f"F.pixel_unshuffle({x.name}.repeat(1, 1, 2, 2), 2)",
@@ -642,19 +851,39 @@ def lookup(pool: Pool) -> Idea:
     if pool.coin(0.7):
         return Idea(f"{name}({safe})", (line,))
     line, name = pool.buffer(f"torch.randn({count}, {width})")
-    return Idea(pool.one(f"{name}[{safe}]", f"F.one_hot({safe}, {count}).float() @ {name}", f"{name}.index_select(0, {safe}.flatten())", f"F.one_hot({safe}, {count}).sum(-2) + {name}.sum().long()"), (line,))
+    return Idea(
+        pool.one(
+            f"{name}[{safe}]",
+            f"F.one_hot({safe}, {count}).float() @ {name}",
+            f"{name}.index_select(0, {safe}.flatten())",
+            f"F.one_hot({safe}, {count}).sum(-2) + {name}.sum().long()",
+        ),
+        (line,),
+    )
 
 
 @rule(4)
 def indexing(pool: Pool) -> Idea:
     x = pool.pick("f", lambda value: value.rank >= 1 and value.fixed(-1))
     size = x.shape[-1]
-    index = pool.pick("i", lambda value: value.rank == x.rank and value.shapes[0][:-1] == x.shapes[0][:-1] and value.shapes[1][:-1] == x.shapes[1][:-1])
+    index = pool.pick(
+        "i",
+        lambda value: (
+            value.rank == x.rank
+            and value.shapes[0][:-1] == x.shapes[0][:-1]
+            and value.shapes[1][:-1] == x.shapes[1][:-1]
+        ),
+    )
     safe = f"({index.name} % {size})"
     same = index.shapes == x.shapes
     choices = [f"torch.gather({x.name}, -1, {safe})", f"torch.take_along_dim({x.name}, {safe}, -1)"]
     if same:
-        choices += [f"{x.name}.scatter(-1, {safe}, {pool.number_of(-1, 1)})", f"{x.name}.scatter_add(-1, {safe}, {x.name})", f"torch.zeros_like({x.name}).scatter_add(-1, {safe}, {pool.fellow(x).name})", f"{x.name}.scatter_reduce(-1, {safe}, {x.name}, reduce='{pool.one('sum', 'amax', 'amin', 'prod')}')"]
+        choices += [
+            f"{x.name}.scatter(-1, {safe}, {pool.number_of(-1, 1)})",
+            f"{x.name}.scatter_add(-1, {safe}, {x.name})",
+            f"torch.zeros_like({x.name}).scatter_add(-1, {safe}, {pool.fellow(x).name})",
+            f"{x.name}.scatter_reduce(-1, {safe}, {x.name}, reduce='{pool.one('sum', 'amax', 'amin', 'prod')}')",
+        ]
     return Idea(pool.chance.choice(choices))
 
 
@@ -662,7 +891,7 @@ def indexing(pool: Pool) -> Idea:
 def writing(pool: Pool) -> Idea:
     x = pool.pick("f", lambda value: value.rank >= 2 and value.fixed(-1) and value.shape[-1] >= 2)
     y = pool.fellow(x)
-    rows = f"torch.tensor([1, 0, 1])"
+    rows = "torch.tensor([1, 0, 1])"
     return Idea(
         pool.one(
             f"{x.name}.index_add(-1, {rows}, {y.name}[..., :1].repeat({', '.join(['1'] * (x.rank - 1) + ['3'])}))",
@@ -671,7 +900,9 @@ def writing(pool: Pool) -> Idea:
             f"{x.name}.select_scatter({y.name}[..., 0], -1, 1)",
             f"{x.name}.slice_scatter({y.name}[..., :1], -1, 1, 2)",
             f"torch.index_put({x.name}.transpose(0, -1), (torch.tensor([1]),), {y.name}.transpose(0, -1)[:1])",
-            f"{x.name}.masked_scatter({y.name} > 0, {y.name})" if pool.coin(0.1) else f"torch.bucketize({x.name}, torch.tensor([-0.5, 0.1, 0.7])).float()",
+            f"{x.name}.masked_scatter({y.name} > 0, {y.name})"
+            if pool.coin(0.1)
+            else f"torch.bucketize({x.name}, torch.tensor([-0.5, 0.1, 0.7])).float()",
         )
     )
 

@@ -112,7 +112,13 @@ def prove(program: Program, out: Path | None = None, onnx: Path | None = None) -
     return {
         "verdict": str(proof.verdict),
         "findings": [
-            {"code": f.code, "severity": str(f.severity), "stage": f.stage, "message": f.message[:400], "text": _cite(program, f.where.line)}
+            {
+                "code": f.code,
+                "severity": str(f.severity),
+                "stage": f.stage,
+                "message": f.message[:400],
+                "text": _cite(program, f.where.line),
+            }
             for f in proof.findings
         ],
         "cases": len(proof.cases),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks import evaluator as digits
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from benchmarks import evaluator as digits
 from onnxproof.graph.operators import FAITHFUL_OPS, FAST_OPS
 
 GENERATOR = np.random.default_rng(0)
@@ -84,7 +84,9 @@ def test_log_softmax_is_right_far_from_the_largest():
     np.testing.assert_allclose(made, [[-3.048587351573742, -803.0485873515737, -0.04858735157374206], [0, -1e4, -2e4]])
 
 
-@pytest.mark.parametrize("op", sorted({kind.__name__ for kind in FAST_OPS} & {case.op for case in digits.list_checks()}))
+@pytest.mark.parametrize(
+    "op", sorted({kind.__name__ for kind in FAST_OPS} & {case.op for case in digits.list_checks()})
+)
 def test_what_is_ours_is_right_to_the_last_digits_at_every_opset(op):
     """Against arithmetic of sixty digits; `make evaluator` holds every operator against it."""
     errors = [error for case in digits.list_checks() if case.op == op for _, error in digits.check(case)]

@@ -132,6 +132,16 @@ class HardSwish(OpRun):
         return (x * np.clip(x + 3, 0, 6) / 6,)
 
 
+class LRN(OpRun):
+    """The reference one goes through the batch where it means the channels."""
+
+    def _run(self, x, alpha=None, beta=None, bias=None, size=None):
+        before, after = (size - 1) // 2, size // 2
+        windows = [x[:, max(0, c - before) : c + after + 1] for c in range(x.shape[1])]
+        squares = np.stack([np.square(window).sum(axis=1) for window in windows], axis=1)
+        return ((x / (float(bias) + float(alpha) / size * squares) ** float(beta)).astype(x.dtype),)
+
+
 class LpNormalization(OpRun):
     """The reference one adds up numbers, not magnitudes."""
 
@@ -251,6 +261,7 @@ FAST_OPS = [
     GridSample,
     HardSwish,
     LogSoftmax,
+    LRN,
     LpNormalization,
     MaxPool,
     QuantizeLinear,

@@ -172,3 +172,18 @@ def test_a_stable_sort_keeps_its_order():
     x = torch.arange(40.0).reshape(-1, 1) // 2
     _, far = spread(Op(lambda x: x.sort(dim=0, stable=True)[1]), x)
     assert far.max() == 0
+
+
+def test_an_instance_norm_of_equal_values_is_nothing_but_rounding():
+    """Its exact answer is zero: what is left of the mean is what rounding leaves."""
+    _, far = spread(Op(nn.InstanceNorm1d(4)).eval(), torch.full((2, 4, 6), 0.3))
+    assert (far > 0).all()
+    assert far.max() < 1e-3
+
+
+@pytest.mark.parametrize("dim", [0, -1])
+def test_a_gate_that_is_all_but_closed_may_lose_what_a_sigmoid_loses(dim):
+    x = torch.cat([torch.full((2, 2), 1.5), torch.full((2, 2), -20.0)], dim)
+    _, far = spread(Op(lambda x: nn.functional.glu(x, dim)), x)
+    assert (far > 1e-8).all()
+    assert (far < 1e-5).all()

@@ -219,7 +219,10 @@ class _Belief(TorchFunctionMode):
 
     def _state_epsilon(self, args: Any, kwargs: Any) -> dict[str, Any]:
         """The arguments with an epsilon: one that is left out is that of the tensor's dtype, which torch takes without asking."""
-        given: dict[str, Any] = {**dict(zip(("input", "normalized_shape", "weight", "eps"), args, strict=False)), **kwargs}
+        given: dict[str, Any] = {
+            **dict(zip(("input", "normalized_shape", "weight", "eps"), args, strict=False)),
+            **kwargs,
+        }
         if given.get("eps") is not None:
             return given
         self.asked = True

@@ -167,14 +167,16 @@ def _spread(op: Operation) -> Amplitude:
 
 
 def _normalised(op: Operation) -> Amplitude:
-    """Layer and group norms: cancellation in x − mean, and in E[x²] − E[x]² where the mean is large."""
+    """Layer and group norms."""
     source, args = op.source, op.args
     if op.name == "native_layer_norm":
-        dims = list(range(source.ndim - len(args[1]), source.ndim))
-        rows = source
-    else:
-        rows = source.reshape(source.shape[0], int(args[6]), -1)
-        dims = [2]
+        return _standardised(op, source, list(range(source.ndim - len(args[1]), source.ndim)))
+    return _standardised(op, source.reshape(source.shape[0], int(args[6]), -1), [2])
+
+
+def _standardised(op: Operation, rows: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    """Cancellation in x − mean, and in E[x²] − E[x]² where the mean is large."""
+    args = op.args
     length = math.prod(rows.shape[d] for d in dims)
     mean, variance = rows.mean(dims, keepdim=True), rows.var(dims, unbiased=False, keepdim=True)
     square = rows.square().mean(dims, keepdim=True)
@@ -185,13 +187,14 @@ def _normalised(op: Operation) -> Amplitude:
         (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _estimate_growth(length)
     )
     weight = next((a.abs().amax() for a in args[1:] if isinstance(a, torch.Tensor) and a.numel()), torch.ones(()))
-    return ((2 * lost + squeezed) * weight).reshape(source.shape) + op.out.abs()
+    return ((2 * lost + squeezed) * weight).reshape(op.source.shape) + op.out.abs()
 
 
 def _batch_norm(op: Operation) -> Amplitude:
     source, weight, _, mean, variance = op.args[:5]
-    if mean is None or variance is None or not torch.is_tensor(mean):
-        return None
+    if not torch.is_tensor(mean) or not torch.is_tensor(variance) or op.args[5] is True:
+        # Of the batch itself: instance norms are this, with every instance a channel.
+        return _standardised(op, source, [d for d in range(source.ndim) if d != 1])
     shape = [1, -1] + [1] * (source.ndim - 2)
     epsilon = max([a for a in op.args if isinstance(a, float)], default=1e-5)
     scale = (weight.abs() if torch.is_tensor(weight) else 1.0) / (variance + min(epsilon, 1e-3)).sqrt()
@@ -228,6 +231,12 @@ def _saturated(op: Operation) -> Amplitude:
     """ELU and its kind: kernels take 1 from an exponential, which below zero costs u of the value that they end at."""
     height = SELU if op.name.startswith("selu") else math.prod(abs(float(a)) for a in op.args[1:3])
     return 4 * op.out.abs() + torch.where(op.source < 0, 4 * height, 0.0)
+
+
+def _gated(op: Operation) -> Amplitude:
+    """One half times the sigmoid of the other."""
+    dim = op.args[1] if len(op.args) > 1 else -1
+    return 4 * op.source.chunk(2, dim)[0].abs() + 4 * op.out.abs()
 
 
 def _joined(op: Operation) -> Amplitude:
@@ -273,10 +282,11 @@ _RULES: dict[str, Rule] = {
     log_sigmoid_forward logaddexp logaddexp2 hardsigmoid cosh sinh acosh asinh atanh logit remainder fmod
     special_entr digamma lgamma erfinv""": lambda op: 4 + 4 * op.out.abs(),
     # x times something of size 1.
-    """gelu silu silu_ mish mish_ hardswish hardswish_ glu prelu rrelu_with_noise""": lambda op: (
+    """gelu silu silu_ mish mish_ hardswish hardswish_ prelu rrelu_with_noise""": lambda op: (
         4 * op.source.abs() + 4 * op.out.abs()
     ),
     "elu elu_ selu selu_ celu celu_": _saturated,
+    "glu": _gated,
     "exp exp_ exp2 expm1": _exponential,
     "pow pow_": lambda op: op.out.abs() * (4 + 4 * op.out.abs().clamp(min=1e-300).log().abs().nan_to_num(posinf=0.0)),
     "add add_ sub sub_ rsub addcmul addcdiv lerp": _joined,

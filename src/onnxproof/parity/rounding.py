@@ -381,7 +381,9 @@ class Injector:
         shuffled = torch.randperm(size, generator=self._generator)
         # Both directions at least: of two equal values each is first in one of them.
         among = {0: torch.arange(size), 1: torch.arange(size).flip(0)}.get(self._seed % 4, shuffled)
-        keys = torch.unique(source, return_inverse=True)[1] * size + among.reshape(shape)
+        # What underflows in the narrow dtype is equal there.
+        seen = source.to(self._narrow) if source.is_floating_point() else source
+        keys = torch.unique(seen, return_inverse=True)[1] * size + among.reshape(shape)
         out = func(keys, *args[1:], **kwargs)
         return out if isinstance(out, torch.Tensor) else type(out)([source.gather(dim, out[1]), out[1]])
 

@@ -174,7 +174,7 @@ def _normalised(op: Operation) -> Amplitude:
     return _standardised(op, source.reshape(source.shape[0], int(args[6]), -1), [2])
 
 
-def _standardised(op: Operation, rows: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+def _standardised(op: Operation, rows: torch.Tensor, dims: list[int]) -> torch.Tensor:
     """Cancellation in x − mean, and in E[x²] − E[x]² where the mean is large."""
     args = op.args
     length = math.prod(rows.shape[d] for d in dims)

@@ -187,3 +187,9 @@ def test_a_gate_that_is_all_but_closed_may_lose_what_a_sigmoid_loses(dim):
     _, far = spread(Op(lambda x: nn.functional.glu(x, dim)), x)
     assert (far > 1e-8).all()
     assert (far < 1e-5).all()
+
+
+def test_a_mean_of_values_that_cancel_has_an_error_of_their_size():
+    """A zero beside ±1000 is normalised to what rounding left of the mean."""
+    _, far = spread(Op(lambda x: nn.functional.layer_norm(x, (4,))), torch.tensor([[1000.0, -1000.0, 0.0, 1e-6]]))
+    assert far[0, 2] > 1e-9

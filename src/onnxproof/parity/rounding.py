@@ -180,9 +180,10 @@ def _standardised(op: Operation, rows: torch.Tensor, dims: list[int]) -> torch.T
     length = math.prod(rows.shape[d] for d in dims)
     mean, variance = rows.mean(dims, keepdim=True), rows.var(dims, unbiased=False, keepdim=True)
     square = rows.square().mean(dims, keepdim=True)
-    epsilon = max([a for a in args if isinstance(a, float)], default=1e-5) or 1e-5
+    epsilon = next((a for a in reversed(args) if isinstance(a, float)), 1e-5) or 1e-5  # a momentum comes before it
     deviation = (variance + epsilon).sqrt()
-    lost = (rows.abs() + mean.abs()) / deviation
+    # Values that cancel in the mean leave it with an error of their own size.
+    lost = (rows.abs() + rows.abs().mean(dims, keepdim=True)) / deviation
     squeezed = (
         (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _estimate_growth(length)
     )

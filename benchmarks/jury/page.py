@@ -81,7 +81,7 @@ def render(docs: Path) -> list[str]:
     passing = ", ".join(f"`upstream/{name}.py`" for name in FOUND_IN_PASSING)
     lines += [
         "",
-        f"Found in passing, with the older exporter: {passing}.",
+        f"Found while these were looked into: {passing}.",
         "",
         "Ours, mended since:",
         "",

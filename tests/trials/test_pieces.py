@@ -11,7 +11,7 @@ from onnxproof.graph.evaluator import Evaluator
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
 from onnxproof.trials.calls import record
-from onnxproof.trials.pieces import Cut, find_common, keep_common, show_values
+from onnxproof.trials.pieces import Cut, find_common, find_rival, keep_common, show_values
 
 
 class Scaled(nn.Module):
@@ -75,6 +75,9 @@ def test_a_step_inside_an_operator_that_agrees_by_chance_is_not_its_result():
     program = record(DoubleRunner(make_subject(Step().eval(), (torch.from_numpy(x),))), {"x": x})
     evaluator = Evaluator.exact(onnx.parser.parse_model(STEPS), keep_lossy_casts=True)
     values = show_values(evaluator, {"x": x.astype(np.float64)})
-    common = find_common(evaluator, values, program, {})
-    assert "step" not in common
-    assert str(program.calls[program.writer[common["y"]]].func) == "aten.heaviside.default"
+    cut = Cut(evaluator, program, values, find_common(evaluator, values, program, {}))
+    assert "step" in cut.common
+    rival = find_rival(cut, "step")
+    assert rival is not None
+    assert rival[1].value == "y"
+    assert rival[1].number == cut.common["step"]

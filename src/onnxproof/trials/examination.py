@@ -19,7 +19,7 @@ from onnxproof.proof.trials import Latent, Trials
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.trials.calls import TooLarge, record
-from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, show_values
+from onnxproof.trials.pieces import Cut, Piece, find_common, find_rival, keep_common, show_values
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.trial import Difference, Trial, is_smooth
 
@@ -105,7 +105,7 @@ def _try_all(recorded: Recorded, left: float) -> Trials:
         if left <= 0:
             break
         before = trial.tried
-        found = trial.try_piece(piece)
+        found = _try_rival(recorded, piece, trial.try_piece(piece))
         tried += 1
         left -= (trial.tried - before) * _cost(cut.values, piece)
         differences += [found] if found is not None else []
@@ -113,6 +113,14 @@ def _try_all(recorded: Recorded, left: float) -> Trials:
     reason = None if not untried else "no clean cut" if left > 0 else "no work was left for them"
     told = tuple(_tell(cut, one) for one in differences[:TOLD])
     return Trials(len(cuts), tried, trial.tried, reason, told)
+
+
+def _try_rival(recorded: Recorded, piece: Piece, found: Difference | None) -> Difference | None:
+    """What was found, unless a later value stands for the same call and agrees."""
+    rival = find_rival(recorded.cut, piece.value) if found is not None else None
+    if rival is None:
+        return found
+    return found if Trial(rival[0], recorded.ranges, recorded.seen).try_piece(rival[1]) is not None else None
 
 
 def _cost(values: Arrays, piece: Piece) -> float:

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean answers atlas faults environments
+.PHONY: setup demo test test-all check format lint types overhead speed runtimes large precision sequences power power-sample counterexamples blame failures latency evaluate fuzz report screenshots reference docs clean answers atlas faults environments jury evaluator
 
 setup: $(STAMP) .venv-openvino/.installed
 
@@ -86,6 +86,16 @@ sequences: setup
 
 power: setup .venv/.weights .venv-polygraphy/.installed
 	$(BIN)/python -m benchmarks.power.run
+
+# Random models, proved with defaults: hours for 2,000; goes on where it ended. `python -m benchmarks.jury --show 17` prints one.
+jury: setup
+	$(BIN)/python -m benchmarks.jury --solos
+	$(BIN)/python -m benchmarks.jury --models $(or $(MODELS),2000)
+	$(BIN)/python -m benchmarks.jury --publish
+
+# The float64 evaluator against arithmetic of sixty digits: docs/evaluator.md.
+evaluator: setup
+	$(BIN)/python -m benchmarks.evaluator
 
 power-sample: setup .venv/.weights
 	$(BIN)/python -m benchmarks.power.run --sample

@@ -8,6 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.jury.page import render as render_jury
 from benchmarks.power.verifiers import SEARCH_FAULTS, SEARCH_ZOO
 
 Fact = dict[str, Any]
@@ -24,7 +25,8 @@ def write(record: dict[str, Any], folder: Path) -> None:
     """Write both files."""
     folder.mkdir(exist_ok=True)
     (folder / "power.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    (folder / "power.md").write_text(render(record), encoding="utf-8")
+    page = "\n".join([render(record), *render_jury(folder)])
+    (folder / "power.md").write_text(page, encoding="utf-8")
 
 
 def render(record: dict[str, Any]) -> str:

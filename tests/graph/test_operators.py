@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from benchmarks import evaluator as digits
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
@@ -81,3 +82,25 @@ def test_log_softmax_is_right_far_from_the_largest():
     x = np.array([[0.0, -800.0, 3.0], [1e4, 0.0, -1e4]])
     made, _ = both("LogSoftmax", x, axis=1)
     np.testing.assert_allclose(made, [[-3.048587351573742, -803.0485873515737, -0.04858735157374206], [0, -1e4, -2e4]])
+
+
+@pytest.mark.parametrize(
+    "op", sorted({kind.__name__ for kind in FAST_OPS} & {case.op for case in digits.list_checks()})
+)
+def test_what_is_ours_is_right_to_the_last_digits_at_every_opset(op):
+    """Against arithmetic of sixty digits; `make evaluator` holds every operator against it."""
+    errors = [error for case in digits.list_checks() if case.op == op for _, error in digits.check(case)]
+    assert errors
+    assert max(errors) < digits.LIMIT
+
+
+def test_the_digits_see_what_the_reference_gets_wrong(monkeypatch):
+    """Near miss of the above: with the reference's own operators these fail."""
+    monkeypatch.setattr(digits.Evaluator, "__init__", _without_ours(digits.Evaluator.__init__))
+    for op in ("BatchNormalization", "GlobalMaxPool", "LpNormalization", "Resize"):
+        errors = [error for case in digits.list_checks() if case.op == op for _, error in digits.check(case)]
+        assert max(errors) > digits.LIMIT, op
+
+
+def _without_ours(make):
+    return lambda self, model, operators=(), weights=None: make(self, model, (), weights or {})

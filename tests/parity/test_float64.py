@@ -116,3 +116,13 @@ def test_tensors_cross_bit_for_bit():
         back = to_torch(to_numpy(tensor))
         assert back.dtype == dtype
         assert torch.equal(back, tensor)
+
+
+def test_an_epsilon_that_is_left_out_is_that_of_the_modules_dtype():
+    """torch takes it from the tensor without asking: float64's would mean something else for small numbers."""
+    x = torch.tensor([[1e-4, -2e-4, 3e-4, 0.0]])
+    truth = DoubleRunner(make_subject(nn.RMSNorm(4).eval(), (x,))).run({"x": to_numpy(x)})["output"]
+    own = nn.RMSNorm(4)(x).detach().numpy()
+    assert np.allclose(truth, own, rtol=1e-5)
+    given = DoubleRunner(make_subject(nn.RMSNorm(4, eps=1e-12).eval(), (x,))).run({"x": to_numpy(x)})["output"]
+    assert not np.allclose(truth, given, rtol=0.1)

@@ -164,3 +164,52 @@ def test_a_product_whose_partial_sums_overflow_may_be_no_number():
     assert any(np.isinf(seen))
     alone = [rounded(torch.ops.aten.mul.Tensor, row[0, 0], column[0, 0], seed=seed)[0] for seed in range(16)]
     assert not torch.stack(alone).isnan().any()
+
+
+@pytest.mark.parametrize("function", [nn.functional.elu, nn.functional.selu, lambda x: nn.functional.celu(x, 1.5)])
+def test_an_elu_may_lose_what_an_exponential_less_one_loses(function):
+    """onnxruntime's kernel has absolute accuracy below zero; above it there is nothing to lose."""
+    _, far = spread(Op(function), torch.tensor([[-1e-7, -1e-4, 1e-4]]))
+    assert (far[0, :2] > 1e-8).all()
+    assert (far[0, :2] < 1e-5).all()
+    assert far[0, 2] < 1e-9
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: x.argsort(0), lambda x: x.sort(0, descending=True)[1], lambda x: x.topk(30, 0).indices]
+)
+def test_equal_values_come_in_any_order(function):
+    """Of a pair of equal ones, either is first in some sample; the order of different ones stays."""
+    x = torch.arange(40.0).reshape(-1, 1) // 2
+    double = DoubleRunner(make_subject(Op(function), (x,)))
+    truth = double.run(arrays(x))["output"]
+    samples = [double.sample(arrays(x), seed)["output"] for seed in range(4)]
+    assert np.all(np.any([sample != truth for sample in samples], axis=0))
+    assert all(np.array_equal(sample // 2, truth // 2) for sample in samples)
+
+
+def test_a_stable_sort_keeps_its_order():
+    x = torch.arange(40.0).reshape(-1, 1) // 2
+    _, far = spread(Op(lambda x: x.sort(dim=0, stable=True)[1]), x)
+    assert far.max() == 0
+
+
+def test_an_instance_norm_of_equal_values_is_nothing_but_rounding():
+    """Its exact answer is zero: what is left of the mean is what rounding leaves."""
+    _, far = spread(Op(nn.InstanceNorm1d(4)).eval(), torch.full((2, 4, 6), 0.3))
+    assert (far > 0).all()
+    assert far.max() < 1e-3
+
+
+@pytest.mark.parametrize("dim", [0, -1])
+def test_a_gate_that_is_all_but_closed_may_lose_what_a_sigmoid_loses(dim):
+    x = torch.cat([torch.full((2, 2), 1.5), torch.full((2, 2), -20.0)], dim)
+    _, far = spread(Op(lambda x: nn.functional.glu(x, dim)), x)
+    assert (far > 1e-8).all()
+    assert (far < 1e-5).all()
+
+
+def test_a_mean_of_values_that_cancel_has_an_error_of_their_size():
+    """A zero beside ±1000 is normalised to what rounding left of the mean."""
+    _, far = spread(Op(lambda x: nn.functional.layer_norm(x, (4,))), torch.tensor([[1000.0, -1000.0, 0.0, 1e-6]]))
+    assert far[0, 2] > 1e-9

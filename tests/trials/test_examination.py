@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import torch
+from torch import nn
+
 import onnxproof
 from onnxproof.report.text import render
 from trials.small import capped, export, raise_cap
@@ -36,3 +39,16 @@ def test_what_is_far_too_large_is_left_out_with_its_reason(tmp_path, monkeypatch
     assert proof.trials is not None
     assert proof.trials.pieces == 0
     assert "too large" in str(proof.trials.reason)
+
+
+class Exactly(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x == 0.39
+
+
+def test_a_number_that_float32_has_not_is_not_tried(tmp_path):
+    """0.39 in float64 equals the module's constant and not the file's; no float32 ever does so."""
+    proof = onnxproof.prove(Exactly().eval(), (torch.randn(2, 3),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()

@@ -11,7 +11,7 @@ from onnxproof.graph.evaluator import Evaluator
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
 from onnxproof.trials.calls import record
-from onnxproof.trials.pieces import Cut, find_common, keep_common, show_values
+from onnxproof.trials.pieces import Cut, find_common, find_rival, keep_common, show_values
 
 
 class Scaled(nn.Module):
@@ -57,3 +57,27 @@ def test_what_agrees_by_chance_is_not_common():
     program = record(DoubleRunner(make_subject(Scaled().eval(), (torch.from_numpy(other),))), {"x": other})
     values = show_values(cut.evaluator, {"x": other.astype(np.float64)})
     assert "z" not in keep_common(cut.common, values, program)
+
+
+class Step(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.heaviside(x, torch.tensor(0.5))
+
+
+STEPS = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[2,3] x) => (float[2,3] y) <float zero = {0.0}, float one = {1.0}, float half = {0.5}>
+{ low = Less(x, zero)  step = Where(low, zero, one)  at = Equal(x, zero)  y = Where(at, half, step) }"""
+
+
+def test_a_step_inside_an_operator_that_agrees_by_chance_is_not_its_result():
+    """Nothing is zero here, so that the inner step looks like the whole function."""
+    x = np.array([[1, -2, 3], [4, -5, 6]], np.float32)
+    program = record(DoubleRunner(make_subject(Step().eval(), (torch.from_numpy(x),))), {"x": x})
+    evaluator = Evaluator.exact(onnx.parser.parse_model(STEPS), keep_lossy_casts=True)
+    values = show_values(evaluator, {"x": x.astype(np.float64)})
+    cut = Cut(evaluator, program, values, find_common(evaluator, values, program, {}))
+    assert "step" in cut.common
+    rival = find_rival(cut, "step")
+    assert rival is not None
+    assert rival[1].value == "y"
+    assert rival[1].number == cut.common["step"]

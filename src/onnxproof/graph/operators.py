@@ -6,6 +6,7 @@ same float64 numbers much faster; everything unusual goes to the reference imple
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import torch
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops._quant_utils import reshape_input
 from onnx.reference.ops.op_average_pool import AveragePool_19 as SlowAveragePool
+from onnx.reference.ops.op_batch_normalization import BatchNormalization_14 as SlowBatchNormalization
 from onnx.reference.ops.op_conv import Conv as SlowConv
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as SlowConvTranspose
 from onnx.reference.ops.op_max_pool import MaxPool as SlowMaxPool
 from onnx.reference.ops.op_quantize_linear import _CommonQuantizeLinear as SlowQuantizeLinear
+from onnx.reference.ops.op_resize import Resize as SlowResize
 from torch.nn import functional
 
 
@@ -97,11 +100,61 @@ class Erf(OpRun):
         return (torch.erf(_to_tensor(x)).numpy(),)
 
 
+class BatchNormalization(SlowBatchNormalization):
+    """The reference one of opsets 9 to 13 takes the mean and variance of the batch, as if it were trained."""
+
+    def _run(self, x, scale, bias, mean, var, epsilon=None, momentum=None, training_mode=None, spatial=None):
+        if spatial == 0:
+            raise NotImplementedError("BatchNormalization with a mean for each position")
+        return super()._run(x, scale, bias, mean, var, epsilon, momentum, training_mode or len(self.output) > 1)
+
+
 class Gelu(OpRun):
-    """The reference one is a function with float32 constants."""
+    """The reference one is a function with float32 constants, and 1 + erf(x) loses what is left far below zero."""
 
     def _run(self, x, approximate=None):
-        return (functional.gelu(_to_tensor(x), approximate=_decode(approximate, "none")).numpy(),)
+        if _decode(approximate, "none") == "tanh":
+            return (x * torch.sigmoid(_to_tensor(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))).numpy(),)
+        return (x * torch.erfc(_to_tensor(-x / math.sqrt(2))).numpy() / 2,)
+
+
+class GlobalMaxPool(OpRun):
+    """The reference one is right for images only."""
+
+    def _run(self, x):
+        return (x.max(axis=tuple(range(2, x.ndim)), keepdims=True),)
+
+
+class HardSwish(OpRun):
+    """The reference one has a sixth in float32."""
+
+    def _run(self, x):
+        return (x * np.clip(x + 3, 0, 6) / 6,)
+
+
+class LRN(OpRun):
+    """The reference one goes through the batch where it means the channels."""
+
+    def _run(self, x, alpha=None, beta=None, bias=None, size=None):
+        before, after = (size - 1) // 2, size // 2
+        windows = [x[:, max(0, c - before) : c + after + 1] for c in range(x.shape[1])]
+        squares = np.stack([np.square(window).sum(axis=1) for window in windows], axis=1)
+        return ((x / (float(bias) + float(alpha) / size * squares) ** float(beta)).astype(x.dtype),)
+
+
+class LpNormalization(OpRun):
+    """The reference one adds up numbers, not magnitudes."""
+
+    def _run(self, x, axis=None, p=None):
+        size = np.linalg.norm(x, 2 if p is None else p, -1 if axis is None else axis, keepdims=True)
+        return (np.where(size == 0, 0.0, x / size).astype(x.dtype),)
+
+
+class Resize(SlowResize):
+    """The reference one computes cubic weights in the dtype of an attribute, float32."""
+
+    def _run(self, *inputs, cubic_coeff_a=None, **given):
+        return super()._run(*inputs, cubic_coeff_a=-0.75 if cubic_coeff_a is None else float(cubic_coeff_a), **given)
 
 
 class GridSample(OpRun):
@@ -197,17 +250,23 @@ def _decode(value: Any, default: str) -> str:
 
 FAST_OPS = [
     AveragePool,
+    BatchNormalization,
     Conv,
     ConvTranspose,
     DequantizeLinear,
     DynamicQuantizeLinear,
     Erf,
     Gelu,
+    GlobalMaxPool,
     GridSample,
+    HardSwish,
     LogSoftmax,
-    UnpackBits,
+    LRN,
+    LpNormalization,
     MaxPool,
     QuantizeLinear,
+    Resize,
+    UnpackBits,
     Whole,
 ]
 # For a graph in its own dtypes: the reference pooling loses NaN, which a maximum must keep.

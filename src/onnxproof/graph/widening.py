@@ -19,7 +19,7 @@ from onnxproof.tensors.arrays import Array
 
 NARROW = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 LOSSY = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
-EXPANDED = {"GroupNormalization", "HardSwish", "MeanVarianceNormalization", "Mish"}
+EXPANDED = {"GroupNormalization", "MeanVarianceNormalization", "Mish"}
 DTYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
 
 Part: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"

@@ -190,6 +190,9 @@ def _widen_module(module: torch.nn.Module) -> None:
                 setattr(child, name, _widen(value))
 
 
+NORMS_OF_ROOTS = (torch.rms_norm, torch.nn.functional.rms_norm)
+
+
 class _Belief(TorchFunctionMode):
     """Tensors say they have the module's own dtype, so that code which asks takes the same branches."""
 
@@ -199,11 +202,24 @@ class _Belief(TorchFunctionMode):
         self.asked = False
 
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in NORMS_OF_ROOTS:
+            args, kwargs = (), self._state_epsilon(args, kwargs or {})
         result = func(*args, **(kwargs or {}))
         if result is torch.float64 and func == torch.Tensor.dtype.__get__:  # type: ignore[attr-defined]  # a getset descriptor
             self.asked = True
             return self._believed
         return result
+
+    def _state_epsilon(self, args: Any, kwargs: Any) -> dict[str, Any]:
+        """The arguments with an epsilon: one that is left out is that of the tensor's dtype, which torch takes without asking."""
+        given: dict[str, Any] = {
+            **dict(zip(("input", "normalized_shape", "weight", "eps"), args, strict=False)),
+            **kwargs,
+        }
+        if given.get("eps") is not None:
+            return given
+        self.asked = True
+        return given | {"eps": torch.finfo(self._believed).eps}
 
 
 class _Widening(TorchDispatchMode):

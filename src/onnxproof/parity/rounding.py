@@ -39,8 +39,15 @@ EXACT = frozenset(
 )
 
 
+# Where SELU ends far below zero.
+SELU = 1.7580993408473766
+
 # IEEE operations: where the exact result is a number of the narrow dtype, every kernel gives that number. Ties stay ties.
 CORRECTLY_ROUNDED = frozenset("add add_ sub sub_ rsub mul mul_ div div_ sqrt reciprocal".split())
+
+
+# Operations that put values in order and promise none among equal ones, unless they are told to be stable.
+ORDERING = frozenset("sort topk argsort".split())
 
 
 @dataclass(frozen=True)
@@ -160,31 +167,35 @@ def _spread(op: Operation) -> Amplitude:
 
 
 def _normalised(op: Operation) -> Amplitude:
-    """Layer and group norms: cancellation in x − mean, and in E[x²] − E[x]² where the mean is large."""
+    """Layer and group norms."""
     source, args = op.source, op.args
     if op.name == "native_layer_norm":
-        dims = list(range(source.ndim - len(args[1]), source.ndim))
-        rows = source
-    else:
-        rows = source.reshape(source.shape[0], int(args[6]), -1)
-        dims = [2]
+        return _standardised(op, source, list(range(source.ndim - len(args[1]), source.ndim)))
+    return _standardised(op, source.reshape(source.shape[0], int(args[6]), -1), [2])
+
+
+def _standardised(op: Operation, rows: torch.Tensor, dims: list[int]) -> torch.Tensor:
+    """Cancellation in x − mean, and in E[x²] − E[x]² where the mean is large."""
+    args = op.args
     length = math.prod(rows.shape[d] for d in dims)
     mean, variance = rows.mean(dims, keepdim=True), rows.var(dims, unbiased=False, keepdim=True)
     square = rows.square().mean(dims, keepdim=True)
-    epsilon = max([a for a in args if isinstance(a, float)], default=1e-5) or 1e-5
+    epsilon = next((a for a in reversed(args) if isinstance(a, float)), 1e-5) or 1e-5  # a momentum comes before it
     deviation = (variance + epsilon).sqrt()
-    lost = (rows.abs() + mean.abs()) / deviation
+    # Values that cancel in the mean leave it with an error of their own size.
+    lost = (rows.abs() + rows.abs().mean(dims, keepdim=True)) / deviation
     squeezed = (
         (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _estimate_growth(length)
     )
     weight = next((a.abs().amax() for a in args[1:] if isinstance(a, torch.Tensor) and a.numel()), torch.ones(()))
-    return ((2 * lost + squeezed) * weight).reshape(source.shape) + op.out.abs()
+    return ((2 * lost + squeezed) * weight).reshape(op.source.shape) + op.out.abs()
 
 
 def _batch_norm(op: Operation) -> Amplitude:
     source, weight, _, mean, variance = op.args[:5]
-    if mean is None or variance is None or not torch.is_tensor(mean):
-        return None
+    if not torch.is_tensor(mean) or not torch.is_tensor(variance) or op.args[5] is True:
+        # Of the batch itself: instance norms are this, with every instance a channel.
+        return _standardised(op, source, [d for d in range(source.ndim) if d != 1])
     shape = [1, -1] + [1] * (source.ndim - 2)
     epsilon = max([a for a in op.args if isinstance(a, float)], default=1e-5)
     scale = (weight.abs() if torch.is_tensor(weight) else 1.0) / (variance + min(epsilon, 1e-3)).sqrt()
@@ -215,6 +226,12 @@ def _resampled(op: Operation) -> Amplitude:
 
 def _exponential(op: Operation) -> Amplitude:
     return op.out.abs() * (4 + 2 * op.source.abs().nan_to_num(posinf=0.0))
+
+
+def _saturated(op: Operation) -> Amplitude:
+    """ELU and its kind: kernels take 1 from an exponential, which below zero costs u of the value that they end at."""
+    height = SELU if op.name.startswith("selu") else math.prod(abs(float(a)) for a in op.args[1:3])
+    return 4 * op.out.abs() + torch.where(op.source < 0, 4 * height, 0.0)
 
 
 def _joined(op: Operation) -> Amplitude:
@@ -272,9 +289,10 @@ _RULES: dict[str, Rule] = {
     log_sigmoid_forward logaddexp logaddexp2 hardsigmoid cosh sinh acosh asinh atanh logit remainder fmod
     special_entr digamma lgamma erfinv""": lambda op: 4 + 4 * op.out.abs(),
     # x times something of size 1.
-    """gelu silu silu_ mish mish_ hardswish hardswish_ elu elu_ selu celu prelu rrelu_with_noise""": lambda op: (
+    """gelu silu silu_ mish mish_ hardswish hardswish_ prelu rrelu_with_noise""": lambda op: (
         4 * op.source.abs() + 4 * op.out.abs()
     ),
+    "elu elu_ selu selu_ celu celu_": _saturated,
     "glu": _gated,
     "_linalg_det": _determinant,
     "exp exp_ exp2 expm1": _exponential,
@@ -307,6 +325,7 @@ class _Kind:
     rule: Rule | None
     in_place: bool
     ieee: bool
+    orders: bool
 
 
 @cache
@@ -314,7 +333,8 @@ def _find_kind(func: Any) -> _Kind:
     name = func.overloadpacket.__name__
     exact = func.is_view or name in EXACT or name.rstrip("_") in EXACT
     rule = None if exact else RULES.get(name, _relative)
-    return _Kind(rule, rule is not None and func._schema.is_mutable, name in CORRECTLY_ROUNDED)
+    in_place = rule is not None and func._schema.is_mutable
+    return _Kind(rule, in_place, name in CORRECTLY_ROUNDED, name in ORDERING)
 
 
 class Injector:
@@ -329,6 +349,7 @@ class Injector:
         self._unit = unit
         self._narrow = narrow
         self._largest = torch.finfo(narrow).max
+        self._seed = seed
         self._generator = torch.Generator().manual_seed(seed)
         # Tensors are kept alive so that no address is used twice.
         self._alive = list(tainted) if tainted is not None else None
@@ -342,6 +363,8 @@ class Injector:
             out = func(*args, **kwargs)
             self._taint(out)
             return out
+        if kind.orders:
+            return self._call_shuffled(func, args, kwargs)
         if kind.rule is None:
             return func(*args, **kwargs)
         if kind.in_place:
@@ -352,6 +375,25 @@ class Injector:
             return out
         total = self._round(kind, Operation(func, args, kwargs, first))
         return total if first is out else type(out)([total, *out[1:]])
+
+    def _call_shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Equal values come in the order that a kernel likes: any, or the last first."""
+        names = [argument.name for argument in func._schema.arguments]
+        given = dict(zip(names, args, strict=False)) | kwargs
+        source, dim = args[0], given.get("dim", -1)
+        if given.get("stable") or not source.ndim:
+            return func(*args, **kwargs)
+        size, shape = source.shape[dim], [1] * source.ndim
+        shape[dim] = size
+        # Kernels of torch are not stable themselves: places among equal ones become part of the number.
+        shuffled = torch.randperm(size, generator=self._generator)
+        # Both directions at least: of two equal values each is first in one of them.
+        among = {0: torch.arange(size), 1: torch.arange(size).flip(0)}.get(self._seed % 4, shuffled)
+        # What underflows in the narrow dtype is equal there.
+        seen = source.to(self._narrow) if source.is_floating_point() else source
+        keys = torch.unique(seen, return_inverse=True)[1] * size + among.reshape(shape)
+        out = func(keys, *args[1:], **kwargs)
+        return out if isinstance(out, torch.Tensor) else type(out)([source.gather(dim, out[1]), out[1]])
 
     def _call_in_place(self, kind: _Kind, func: Any, args: Any, kwargs: Any) -> Any:
         # The rules ask for the arguments as they were before the operation overwrites the first.

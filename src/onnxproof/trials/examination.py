@@ -21,7 +21,7 @@ from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.trials.calls import TooLarge, record
 from onnxproof.trials.likeness import describe_piece
-from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, show_values
+from onnxproof.trials.pieces import Cut, Piece, find_common, find_rival, keep_common, show_values
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.remembered import Remembered
 from onnxproof.trials.trial import Difference, Trial, is_smooth
@@ -111,7 +111,7 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
             break
         likeness = describe_piece(cut, piece, recorded.ranges)
         known, before = remembered.recall(likeness), trial.tried
-        found = trial.try_piece(piece) if known is None else None
+        found = _try_rival(recorded, piece, trial.try_piece(piece)) if known is None else None
         tried[piece.value] = trial.tried - before if known is None else known
         # What an earlier run tried costs as if it were tried now: a proof does not depend on what is remembered.
         left -= 0 if likeness in here else tried[piece.value] * _cost(cut.values, piece)
@@ -136,6 +136,14 @@ def _sum_up(
     for module, values in groups.items():
         counts = [tried[value] for value in values if value in tried]
         yield ModuleTrials(module, len(values), len(counts), sum(counts), sum(cuts[value] is None for value in values))
+
+
+def _try_rival(recorded: Recorded, piece: Piece, found: Difference | None) -> Difference | None:
+    """What was found, unless a later value stands for the same call and agrees."""
+    rival = find_rival(recorded.cut, piece.value) if found is not None else None
+    if rival is None:
+        return found
+    return found if Trial(rival[0], recorded.ranges, recorded.seen).try_piece(rival[1]) is not None else None
 
 
 def _cost(values: Arrays, piece: Piece) -> float:

@@ -88,14 +88,14 @@ class Cut:
 
     def pieces(self) -> dict[str, Piece | None]:
         """For every common value the piece that ends in it; None where there is no clean cut."""
-        return {name: self._cut(name) for name in self.common if name in self._writer and name in self.moving}
+        return {name: self.cut(name) for name in self.common if name in self._writer and name in self.moving}
 
     def name_node(self, value: str) -> str:
         """The node that gives a value."""
         step = self.steps[self._writer[value]]
         return str(step.node.name or step.gives[0])
 
-    def _cut(self, name: str) -> Piece | None:
+    def cut(self, name: str) -> Piece | None:
         opened = {name}
         while True:
             nodes, before = self._follow_graph(name, opened)
@@ -147,6 +147,22 @@ class Cut:
         return calls, frontier
 
 
+def find_rival(cut: Cut, name: str) -> tuple[Cut, Piece] | None:
+    """The last value that is the same as a common one on the recorded inputs, paired in its place, and the piece that ends in it.
+
+    A step inside an operator may agree with the operator's result by chance: then it is the later one that is the result.
+    """
+    value, paired = cut.values[name], set(cut.common)
+    alike = [one for step in cut.steps for one in step.gives if one not in paired and one in cut.values]
+    same = [one for one in alike if cut.values[one].dtype == value.dtype and _same(cut.values[one], value)]
+    if not same:
+        return None
+    common = {one: number for one, number in cut.common.items() if one != name} | {same[-1]: cut.common[name]}
+    other = Cut(cut.evaluator, cut.program, cut.values, common)
+    piece = other.cut(same[-1])
+    return None if piece is None else (other, piece)
+
+
 def show_values(evaluator: Evaluator, given: Arrays) -> dict[str, Array]:
     """Every value of the graph on some inputs."""
     values: dict[str, Array] = dict(given)
@@ -171,7 +187,7 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
     """A value of the graph → the program's that is the same number for number.
 
     What changes nothing on these inputs (a clamp) has the value of what comes before it: such values are paired in their order where
-    both sides have as many, else the first of them alone.
+    both sides have as many, else the first of them alone (see `find_rival`).
     """
     common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
     arrays = {n: to_numpy(tensor) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}

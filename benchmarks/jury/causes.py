@@ -1,0 +1,87 @@
+"""Whose bug it is that a random model does not ship, told by the forms and messages that were looked into by hand."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A bug that was looked into."""
+
+    whose: str
+    """`exporter`, `runtime` or `ours`."""
+    what: str
+    form: str
+    """Of the model of one operation, or of the line that a finding points at; a regular expression."""
+    code: str = ""
+    """Of a finding that gates; a regular expression."""
+    script: str = ""
+    """Below `benchmarks/jury/upstream`."""
+
+
+CAUSES = (
+    Cause("exporter", "no translation for this operation, or it fails", "", "OX108|OX128|OX126"),
+    Cause(
+        "exporter",
+        "`torch.div(…, rounding_mode='trunc')` of integers goes through float32",
+        "rounding_mode",
+        "OX207",
+        "truncated_division",
+    ),
+    Cause("exporter", "`logsigmoid` is log(sigmoid(x)), infinite below −88", "logsigmoid", "OX205"),
+    Cause("exporter", "`logaddexp` is log(exp(x) + exp(y)), infinite above 88", "logaddexp", "OX205"),
+    Cause(
+        "exporter",
+        "`logcumsumexp` is the logarithm of a running sum of exponentials, which underflow",
+        "logcumsumexp",
+        "OX20[15]",
+    ),
+    Cause(
+        "exporter",
+        "`atan2` is an arctangent of a quotient with patches, wrong at zeros and NaN",
+        r"torch\.atan#\(",
+        "OX20[15]",
+    ),
+    Cause("exporter", "`expm1` is exp(x) − 1, which loses small values", "expm", "OX203"),
+    Cause(
+        "exporter",
+        "only the older exporter translates `cdist`, in a form that loses digits (which step was not looked into)",
+        "cdist",
+        "OX201",
+    ),
+    Cause("exporter", "a size that was to be dynamic is baked in by the capture", "", "OX104"),
+    Cause("runtime", "Sign of int64 calls 2³¹ … 2³² − 1 negative", r"torch\.sign\(", "OX207", "sign_of_int64"),
+    Cause("runtime", "Clip of int64 gives back 2³² − 1 for a limit of 3", r"\.clamp\(", "OX20[17]"),
+    Cause("runtime", "ReduceProd of int64 multiplies in float64", r"\.prod\(", "OX207", "product_of_int64"),
+    Cause("runtime", "ReduceSum of int64 adds in float64", r"\.sum\(", "OX207", "sum_of_int64"),
+    Cause("runtime", "Mod with fmod of int64 is computed in float64", r"torch\.fmod\(", "OX207", "fmod_of_int64"),
+)
+FOUND_IN_PASSING = ("fmod_of_int64", "shift_of_negative")
+"""Scripts of bugs that no count contains: found while others were looked into."""
+MENDED = (
+    "ELU, SELU and CELU of tiny negative numbers were OX202: a kernel may take 1 from an exponential",
+    "`heaviside`, divisions that truncate, a running sum of zeros were OX250: a step inside an operator agreed by chance with its result and was taken for it",
+    "`x == 0.39` was OX250: a trial fed a number that float32 does not have",
+    "`argsort`, `sort` and `topk` of many equal values were OX207: no order is promised among them",
+    "GLU of nearly closed gates was OX202 and an instance norm of equal values OX203: their rounding was not known",
+    "`RMSNorm` without an epsilon was OX250: its float64 copy took float64's epsilon",
+    "BatchNormalization of opsets 9 to 13, GlobalMaxPool of sequences, LpNormalization with p = 1, LRN, cubic Resize, HardSwish, far Gelu: "
+    "the evaluator itself erred ([measured](evaluator.md))",
+)
+"""What random models and the evaluator's digits showed about this project, mended since."""
+
+
+def find_cause(record: Record) -> Cause | None:
+    """The first cause whose form and code fit; None where nobody has looked."""
+    gates = [f for f in record.get("findings", ()) if f["severity"] != "note"]
+    codes = " ".join(f["code"] for f in gates)
+    text = " ".join([str(record["seed"]), *(f.get("text", "") for f in gates)])
+    for cause in CAUSES:
+        if re.search(cause.form, text) and re.search(cause.code, codes) and codes:
+            return cause
+    return None

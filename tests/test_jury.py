@@ -1,0 +1,40 @@
+"""The jury's models: what a seed makes stays the same, runs at other sizes, and is whole after what no output needs is gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from benchmarks.jury.causes import find_cause
+from benchmarks.jury.generator import generate
+from benchmarks.jury.program import load
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 17])
+def test_a_seed_is_a_model_that_runs(seed):
+    program = generate(seed)
+    assert program.write() == generate(seed).write()
+    model, inputs = load(replace(program, sizes={"batch": 4, "seq": 5}).write())
+    with torch.no_grad():
+        outputs = model(*inputs)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    assert len(outputs) == len(program.outputs)
+    assert all(torch.isfinite(output.double()).all() for output in outputs)
+
+
+def test_a_pruned_model_has_only_what_its_output_needs():
+    program = generate(3)
+    first = program.statements[0].targets[0]
+    smaller = replace(program, outputs=(first,), blocks=()).prune()
+    assert len(smaller.statements) == 1
+    load(smaller.write())
+
+
+def test_a_cause_is_told_by_the_line_and_not_by_a_likeness():
+    """`scaled_dot_product_attention` has the letters of a product of integers."""
+    finding = {"code": "OX207", "severity": "block", "text": "v0 = x.prod(0)"}
+    cause = find_cause({"seed": 1, "findings": [finding]})
+    assert cause is not None
+    assert "ReduceProd" in cause.what
+    assert find_cause({"seed": 1, "findings": [finding | {"text": "F.scaled_dot_product_attention(q, k, v)"}]}) is None

@@ -31,6 +31,4 @@ class FakeMachine:
     def harness(self, times, need, **options):
         timed = [self.contender(name, spent) for name, spent in times.items()]
         options = {"waited": lambda: 0, **options}
-        # Nobody else is on it, however busy the real one is.
-        options.setdefault("waited", lambda: 0)
         return Harness(timed, need, clock=self.clock, sleep=lambda seconds: None, **options)

@@ -74,3 +74,10 @@ def test_a_state_under_the_names_of_another_exporter():
     outputs = pair_outputs(["logits", "past_key_values.0.key"], ports("present.0.key", "logits"), None, named=True)
     assert outputs.pairs == {"logits": "logits", "past_key_values.0.key": "present.0.key"}
     assert outputs.findings == ()
+    # One word is a name that callers ask for; and names that the file itself promises are kept or broken.
+    renamed = pair_outputs(["logits", "value"], ports("logits", "values"), None, named=True)
+    assert [code for code, _ in told(renamed)] == ["OX212"]
+    names = ["logits", "past_key_values.0.key"]
+    assert [code for code, _ in told(pair_outputs(names, ports("logits", "present.0.key"), names, named=True))] == [
+        "OX212"
+    ]

@@ -156,14 +156,17 @@ def pair_outputs(
         order = [_tell_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
     if named or fitting is not None:
-        return _pair_by_name(wanted, names)
+        return _pair_by_name(wanted, names, promised=fitting is not None)
     pairs = dict(zip(expected, names, strict=False))
     return Pairing(pairs, _tell_unpaired(expected[len(names) :], names[len(expected) :]))
 
 
-def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str]) -> Pairing:
+def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str], *, promised: bool) -> Pairing:
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
-    pairs |= _pair_by_meaning([n for n in wanted if n not in pairs], [n for n in names if n not in pairs.values()])
+    left = [name for name in wanted if name not in pairs]
+    # A promise of names is kept or broken. The members of a cache have a place and a part; one word is a name that callers ask for.
+    members = [name for name in left if len(read_stem(name)) > 1] if not promised else []
+    pairs |= _pair_by_meaning(members, [name for name in names if name not in pairs.values()])
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):

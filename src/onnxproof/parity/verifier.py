@@ -149,9 +149,12 @@ class Verifier:
     def _pair_inputs(self) -> Pairing:
         dtypes = {d.name: d.dtype.name for d in self.supply.domains}
         pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
-        promised = self._artifact.promised_inputs
-        broken = promised is not None and {*promised} != {port.name for port in self._artifact.inputs}
+        promised, names = self._artifact.promised_inputs, [port.name for port in self._artifact.inputs]
+        broken = promised is not None and {*promised} != {*names}
+        moved = promised is not None and not broken and [*promised] != names
         for finding in pairing.findings:
+            # An order that the file itself promises is one that callers may go by.
+            finding = replace(finding, severity=finding.entry.severity) if moved else finding
             # Names that the file itself says it has are what its callers use, whatever the answers are.
             told = {**finding.evidence, "promised": list(promised or ())}
             self._remark(replace(finding, evidence=told) if broken else finding)

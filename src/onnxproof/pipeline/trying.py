@@ -10,6 +10,7 @@ from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.events import Emit, Entered, Tried
 from onnxproof.pipeline.searching import make_searcher, search
 from onnxproof.pipeline.workshop import Workshop
+from onnxproof.proof.trials import Trials
 from onnxproof.trials.examination import try_pieces
 
 # Seconds of work in which an input is looked for that brings a piece where it differs.
@@ -19,6 +20,10 @@ REACHING = 10.0
 def run_trials(emit: Emit, closer: CloserLook, shop: Workshop) -> None:
     """Try every piece; where one differs, look for an input of the model that shows it. Emits what came of it."""
     emit(Entered("trial"))
+    if closer.stateful:
+        # Its pieces answer by what was asked before, and not by what they are given alone.
+        emit(Tried(Trials(reason="a forward changes what the next one answers")))
+        return
     verifier, sourcemap = make_searcher(emit, closer, shop), closer.artifact.sourcemap
     origins = read(Path(sourcemap)) if sourcemap else {}
     trials = try_pieces(verifier, closer.spent, lambda node: place_in(origins, node).module)

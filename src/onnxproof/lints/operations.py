@@ -80,7 +80,7 @@ class _Watch(TorchDispatchMode):
     """Notes where operations of interest are called first."""
 
     def __init__(self, wanted: Mapping[Use, Any], path: list[str]) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self._wanted, self._names, self._path = wanted, {name for name, _, _ in wanted}, path
         self.places: dict[Use, Where] = {}
 

@@ -12,6 +12,7 @@ shared with whatever the user forks, with one list of imports, and it cannot be 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import os
 import selectors
@@ -25,6 +26,8 @@ from onnxproof.files import tidy_after
 
 # What a request carries: the order, the pipe for events, the log, the pipe for the child's number and end.
 FDS = 4
+# New objects after which a child looks for garbage: an import makes a hundred thousand, a forward some hundred.
+LITTER = 50_000
 
 
 def main() -> None:
@@ -33,9 +36,7 @@ def main() -> None:
     # A terminal sends Ctrl-C to every process: this one has nothing to tidy up and ends at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     scratch, out, *modules = sys.argv[2:]
-    for name in modules:
-        with contextlib.suppress(Exception):  # what cannot be imported fails again, and with its reason, in the child
-            importlib.import_module(name)
+    _import_for_children(modules)
     ended, tell = os.pipe()
     os.set_blocking(ended, False)
     # set_wakeup_fd refuses a file that may block.
@@ -45,6 +46,17 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     serve(channel, ended, tell)
     tidy_after(scratch, out)
+
+
+def _import_for_children(modules: Sequence[str]) -> None:
+    # What is imported is never garbage: to look through it again and again takes a sixth of a small proof.
+    gc.disable()
+    for name in modules:
+        with contextlib.suppress(Exception):  # what cannot be imported fails again, and with its reason, in the child
+            importlib.import_module(name)
+    gc.freeze()
+    gc.set_threshold(LITTER)
+    gc.enable()
 
 
 def serve(channel: socket.socket, ended: int, tell: int) -> None:

@@ -56,6 +56,17 @@ def test_a_wrong_file_does_not_ship(deed, cli, tmp_path):
     assert "bug in onnxproof" not in result.stderr
 
 
+# It stops at sixty, so that a mistake here does not fill the machine.
+CLONES = "log = open('log', 'a+'); log.write(f'{os.getpid()}\\n'); log.seek(0); len(log.readlines()) < 60 and (log.close(), os.fork())"
+
+
+def test_copies_that_a_forward_makes_of_its_process_end_with_it(cli, tmp_path):
+    write_pair(tmp_path, CLONES)
+    assert cli("prove", "m.py:make", "--onnx", "wrong.onnx", *FLAGS).returncode == 1
+    # Those of the stages; no copy ran a forward of its own.
+    assert len(set((tmp_path / "log").read_text().split())) <= 4
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("deed", ["exit", "chdir", "numpy", "closes stdout"])
 def test_nor_in_this_process(deed, cli, tmp_path):

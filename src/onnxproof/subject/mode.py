@@ -113,10 +113,13 @@ def _own(value: Any) -> Any:
 @contextmanager
 def keep_surroundings() -> Iterator[None]:
     """The current folder and numpy's functions as they were: from one paths are read, with the others answers are compared."""
-    folder, functions = os.getcwd(), vars(numpy)
+    folder, functions, own = os.getcwd(), vars(numpy), os.getpid()
     try:
         yield
     finally:
+        # A copy of this process that the user's code made has come back into ours: each would run the next forward and make more.
+        if os.getpid() != own:
+            os._exit(0)
         if os.getcwd() != folder:
             os.chdir(folder)
         functions |= {name: function for name, function in NUMPY.items() if functions[name] is not function}

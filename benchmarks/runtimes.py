@@ -34,7 +34,10 @@ from onnxproof.subject.onnx_module import GraphModule, make_examples
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "runtimes.md"
-RUNTIMES = ("onnxruntime", "onnxruntime>=1.15", "node", "browser")
+RUNTIMES = (
+    *("onnxruntime", "onnxruntime>=1.15", "node==1.17.3", "node"),
+    *("browser:nosimd==1.18.0", "browser==1.18.0", "browser", "browser:webgpu"),
+)
 MODELS = (
     *("residual_stack", "mobile_blocks", "unet_bilinear", "bert", "minilm_sentence_encoder", "vit", "t5"),
     *("lstm", "gru_bidirectional", "digits_cnn", "wide_and_deep", "fake_quantised", "float16_mlp"),
@@ -43,14 +46,15 @@ MODELS = (
 OLD = {"exporter": "torchscript", "opset": 17}
 HEAD = """# Where it runs
 
-One file on {count} runtimes: every stable release of onnxruntime that the index has for this Python (from {oldest} to {newest}), npm's onnxruntime-node, and
-onnxruntime-web (wasm) in a headless Chromium. The models' exports are correct, so every REVIEW or BLOCK is a false alarm, or a difference of that runtime. Files are
+One file on {count} runtimes: every stable release of onnxruntime that the index has for this Python (from {oldest} to {newest}), npm's onnxruntime-node
+(the newest and 1.17.3), and onnxruntime-web in a headless Chromium: wasm of the newest release and of 1.18.0 with and without SIMD, and WebGPU, here on a software adapter.
+The models' exports are correct, so every REVIEW or BLOCK is a false alarm, or a difference of that runtime. Files are
 exported with opset 17 by the older exporter, which every release reads; the quantised one is a static QDQ quantisation of `residual_stack` by onnxruntime,
 held against itself without optimisations. *Noise ratio* is the worst over all runtimes, *seconds* the whole command's work with everything installed: export, one truth, and every
 runtime. `make runtimes` writes this page; the machine is a shared one with two cores.
 
-| model | cases | ships on | otherwise | noise ratio | p50 in ms: releases | Node | browser | seconds |
-|---|---|---|---|---|---|---|---|---|"""
+| model | cases | ships on | otherwise | noise ratio | p50 in ms: releases | Node | browser | WebGPU | seconds |
+|---|---|---|---|---|---|---|---|---|---|"""
 BICUBIC: dict[str, Any] = {"mode": "bicubic", "padding_mode": "border", "align_corners": True}
 # Operators that some release answered otherwise than others, found by asking every operator's usual forms, and shapes of their input.
 PARTING: dict[str, tuple[Any, tuple[int, ...]]] = {
@@ -202,6 +206,7 @@ KINDS = (
     lambda result: result.release is not None,
     lambda result: result.runtime == "node",
     lambda result: result.runtime == "browser",
+    lambda result: result.runtime == "browser:webgpu",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -30,6 +31,13 @@ HERE = Path(__file__).parent
 # How long an example takes says how busy the machine is; CI asks the same questions every time, a desk asks new ones.
 settings.register_profile("any machine", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("any machine")
+
+
+def pytest_collection_finish() -> None:
+    """What was imported is never garbage: to look through it again and again takes a part of every test."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,14 @@ from onnx import TensorProto
 
 from candidates.small_models import identity
 from onnxproof.candidates import choose_candidate
-from onnxproof.candidates.exchange import choose_carrier, judge_placement, read_dtype, refuse_file, refuse_input
+from onnxproof.candidates.exchange import (
+    choose_carrier,
+    judge_placement,
+    read_dtype,
+    read_types,
+    refuse_file,
+    refuse_input,
+)
 from onnxproof.errors import Rejected
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
@@ -108,3 +115,9 @@ def test_a_file_that_is_refused_without_a_reason_is_still_a_finding():
 def test_placement(settings, used, assigned, code):
     finding = judge_placement(settings, used, assigned)
     assert (finding.code if finding else None) == code
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_the_types_of_a_file_are_called_as_onnxruntime_calls_them(kind):
+    told = choose_candidate(THERE).open(model_of(kind, ["n"]), THERE)._facts
+    assert read_types(model_of(kind, ["n"])) == {side: told[side] for side in ("inputs", "outputs")}

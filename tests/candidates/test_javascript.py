@@ -137,11 +137,32 @@ def test_what_is_missing_is_the_users_error(runtime, left, told, tmp_path, monke
         javascript.make_command(runtime)
 
 
+def test_webgpu_answers_and_says_what_it_runs_on():
+    require_javascript("browser")
+    there = choose_candidate(SessionSettings(runtime="browser:webgpu"))
+    values = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    np.testing.assert_array_equal(there.open(sums(), SETTINGS).run({"x": values})["more"], values + 1)
+    assert "WebGPU" in there.versions()["runtime"]
+    there.stop()
+
+
 @pytest.mark.slow
-def test_a_release_that_is_too_old_is_the_users_error():
-    require_javascript("node")
-    with pytest.raises(UserError, match=r"--runtime node==1.20.1 cannot load .*types of inputs.*such as node==1.22.0"):
-        choose_candidate(SessionSettings(runtime="node==1.20.1")).versions()
+@pytest.mark.parametrize("runtime", ["node==1.20.1", "browser==1.18.0", "browser:nosimd==1.18.0"])
+def test_releases_that_do_not_tell_types_are_told_those_of_the_file(runtime):
+    require_javascript(runtime.partition("==")[0].partition(":")[0])
+    there = choose_candidate(SessionSettings(runtime=runtime))
+    answer = there.open(identity(TensorProto.INT64, ["n"]), SETTINGS).run({"x": np.array([2**40, -1])})["y"]
+    assert answer.tolist() == [2**40, -1]
+    assert answer.dtype == np.int64
+    there.stop()
+
+
+def test_a_way_that_a_release_has_not_is_the_users_error():
+    require_javascript("browser")
+    with pytest.raises(UserError, match=r"only wasm with SIMD.*such as browser:nosimd==1.18.0"):
+        choose_candidate(SessionSettings(runtime="browser:nosimd")).versions()
+    with pytest.raises(UserError, match=r"expected a release .* browser:webgpu"):
+        choose_candidate(SessionSettings(runtime="browser:webgl"))
 
 
 def test_what_other_systems_need_is_not_kept():

@@ -31,13 +31,14 @@ def choose_candidate(settings: SessionSettings) -> Candidate:
         from onnxproof.candidates.releases import reach_release
 
         return reach_release(text)
-    if text.partition("==")[0] in ("node", "browser"):
-        from onnxproof.candidates.javascript import reach_javascript
+    if kind.partition("==")[0] in ("node", "browser"):
+        from onnxproof.candidates.javascript import PACKAGES, reach_javascript
 
-        return reach_javascript(text)
+        if text.partition("==")[0] in PACKAGES:
+            return reach_javascript(text)
     raise UserError(
         f"--runtime {text!r}: expected a release or a range of them (onnxruntime==1.20.1, 'onnxruntime>=1.18,<1.31'), node, browser, "
-        "or python:PATH, the interpreter of an environment that has onnxruntime, for instance python:.venv-openvino/bin/python"
+        "browser:webgpu, browser:nosimd, or python:PATH, the interpreter of an environment that has onnxruntime, for instance python:.venv-openvino/bin/python"
     )
 
 

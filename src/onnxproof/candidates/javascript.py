@@ -1,4 +1,7 @@
-"""onnxruntime for JavaScript: onnxruntime-node, and onnxruntime-web (wasm) in a headless Chromium."""
+"""onnxruntime for JavaScript: onnxruntime-node, and onnxruntime-web (wasm or WebGPU) in a headless Chromium.
+
+They are named `node`, `browser`, `browser:webgpu`, `browser:nosimd`, each with `==RELEASE` where not the newest is meant.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,12 @@ from onnxproof.candidates.remote import RemoteRuntime
 from onnxproof.errors import UserError
 
 # How `--runtime` names them, and their packages.
-PACKAGES = {"node": "onnxruntime-node", "browser": "onnxruntime-web"}
+PACKAGES = {
+    "node": "onnxruntime-node",
+    "browser": "onnxruntime-web",
+    "browser:webgpu": "onnxruntime-web",
+    "browser:nosimd": "onnxruntime-web",
+}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 SERVER = Path(__file__).with_name("serve.mjs")
 
@@ -22,11 +30,12 @@ SERVER = Path(__file__).with_name("serve.mjs")
 @cache
 def reach_javascript(text: str) -> RemoteRuntime:
     """One process for all sessions of a runtime."""
+    kind = text.partition("==")[0]
     there = RemoteRuntime(
         text,
         lambda: make_command(text),
-        expected=f"Node 18 or later that loads {PACKAGES[text.partition('==')[0]]}",
-        advice=f"update Node, or name another release, such as {text.partition('==')[0]}==1.22.0",
+        expected=f"Node 18 or later that loads {PACKAGES[kind]}",
+        advice=f"update Node, or name another release, such as {kind}=={'1.18.0' if kind.endswith('nosimd') else '1.22.0'}",
         abilities=Abilities(inner_values=True, elsewhere=True),
     )
     atexit.register(there.stop)
@@ -37,7 +46,8 @@ def make_command(text: str) -> list[str]:
     """What serves it. Its pipe is number 3: what a library prints on standard output goes to the log."""
     parts = [_find(("node",), text, "Node", "nodejs"), str(SERVER), str(install_package(text))]
     if text.startswith("browser"):
-        parts.append(_find(BROWSERS, text, "Chromium", "chromium"))
+        way = text.partition("==")[0].partition(":")[2]
+        parts += [_find(BROWSERS, text, "Chromium", "chromium"), way]
     return ["/bin/sh", "-c", 'exec "$@" 3>&1 1>&2', "sh", *parts]
 
 

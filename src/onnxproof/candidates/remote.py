@@ -169,6 +169,8 @@ class RemoteSession:
             raise FindingError(finding) from lost
         if "error" in facts:
             raise FindingError(exchange.refuse_file(facts["error"]))
+        if not all(facts["inputs"].values()):
+            facts = {**facts, **exchange.read_types(self._model)}
         self._facts, self._lost = facts, self._there.lost
 
     @property

@@ -1,5 +1,5 @@
 // Sessions of onnxruntime in JavaScript, and a server for them: `node serve.mjs FOLDER` with the onnxruntime-node of that folder, and
-// `node serve.mjs FOLDER CHROMIUM` with its onnxruntime-web in a page of that browser, to which frames are passed on as they are.
+// `node serve.mjs FOLDER CHROMIUM [webgpu|nosimd]` with its onnxruntime-web in a page of that browser, to which frames are passed on as they are.
 // The frames are those of `process/dialogue.py`; the questions those of `serve.py`.
 
 const MAGIC = "oxp1", PREFIX = 16;
@@ -16,8 +16,10 @@ const TYPES = {
 const MISSING = { 16: "bfloat16", 17: "float8e4m3fn", 18: "float8e4m3fnuz", 19: "float8e5m2", 20: "float8e5m2fnuz", 21: "uint4", 22: "int4" };
 const LEVELS = { disable: "disabled", basic: "basic", extended: "extended", all: "all" };
 
-function readTypes(ports, name) {
-  return Object.fromEntries(ports.map((port) => {
+// Releases before 1.21 know the names only: then whoever asks knows the types, from the file.
+function readTypes(ports, names, name) {
+  return Object.fromEntries((ports ?? names).map((port) => {
+    if (!ports) return [port, ""];
     if (!TYPES[port.type]) throw new Error(`${name} has no ${port.type ?? "sequence"} in JavaScript, as ${port.name} is`);
     return [port.name, TYPES[port.type][0]];
   }));
@@ -40,7 +42,7 @@ function pack(names, answer) {
 }
 
 class Server {
-  // `load` gives onnxruntime, `versions` what else its answers depend on, `read` a model and the weights beside it.
+  // `load` gives onnxruntime, `versions` what its answers depend on, `read` a model and the weights beside it.
   constructor(name, provider, versions, load, read) {
     Object.assign(this, { name, provider, versions, load, read, sessions: new Map() });
   }
@@ -48,12 +50,10 @@ class Server {
   async hello() {
     try {
       this.ort = await this.load();
-      if (!("inputMetadata" in this.ort.InferenceSession.prototype)) throw new Error("it does not tell the types of inputs, as later ones do");
+      return [{ versions: await this.versions(), providers: ["CPUExecutionProvider"] }, []];
     } catch (error) {
       return [{ missing: String(error) }, []];
     }
-    const { node, web } = this.ort.env.versions;
-    return [{ versions: { onnxruntime: node ?? web, ...this.versions }, providers: ["CPUExecutionProvider"] }, []];
   }
 
   async open({ session, path, settings }, blobs) {
@@ -61,13 +61,16 @@ class Server {
     const options = { executionProviders: [this.provider], graphOptimizationLevel: LEVELS[settings.optimization], logSeverityLevel: 4 };
     if (settings.threads) options.intraOpNumThreads = settings.threads;
     if (settings.execution === "parallel") options.executionMode = "parallel";
-    if (this.provider === "wasm") this.ort.env.wasm.numThreads = settings.threads ?? 1;
+    // wasm takes the number of threads of its first session, and goes on with one where there are none.
+    const wasm = this.provider === "cpu" ? {} : this.ort.env.wasm;
+    wasm.numThreads = this.threads ??= settings.threads ?? 1;
     const [model, weights] = await this.read(path ?? "", settings.weights ?? "");
     if (weights.length) options.externalData = weights;
     const run = await this.ort.InferenceSession.create(path ? model : blobs[0], options);
-    const facts = { inputs: readTypes(run.inputMetadata, this.name), outputs: readTypes(run.outputMetadata, this.name) };
+    if (wasm.numThreads !== this.threads) throw new Error(`expected ${this.threads} threads, and this page has ${wasm.numThreads}`);
+    const inputs = readTypes(run.inputMetadata, run.inputNames, this.name), outputs = readTypes(run.outputMetadata, run.outputNames, this.name);
     this.sessions.set(session, run);
-    return [{ ...facts, used: ["CPUExecutionProvider"], assigned: {} }, []];
+    return [{ inputs, outputs, used: ["CPUExecutionProvider"], assigned: {} }, []];
   }
 
   async run({ session, arrays }, blobs) {
@@ -99,7 +102,9 @@ class Server {
     try {
       [told, parts] = await this[header.ask](header, header.blobs.map((length) => frame.subarray(at, (at += length))));
     } catch (error) {
-      const text = String(error?.message ?? error).trim();
+      const words = String(error?.message ?? error).trim();
+      // The address of an exception that older builds of wasm do not translate.
+      const text = /^\d+$/.test(words) ? `it threw ${words} and said no more, as with an IR version or an opset that is too new for it` : words;
       const clear = text.replace(/unsupported data type: (\d+)/i, (all, kind) => `${all} (${MISSING[kind] ?? "?"}): JavaScript has no such tensors`);
       [told, parts] = [{ error: clear, memory: error instanceof RangeError }, []];
     }
@@ -115,18 +120,41 @@ class Server {
   }
 }
 
+// Before 1.19 it is no module.
+function loadScript(address) {
+  return new Promise((ready, fail) => {
+    const script = Object.assign(document.createElement("script"), { src: address, onload: () => ready(globalThis.ort) });
+    script.onerror = () => fail(new Error(`it has no ${address}`));
+    document.head.append(script);
+  });
+}
+
 // In the page: ask for a frame, answer it, for ever.
 export async function serveInPage() {
   fetch("alive"); // a line that is never answered: the other side sees it end with the page
-  const load = () => import(new URL("ort/ort.wasm.min.mjs", location).href);
+  const way = location.hash.slice(1), library = `ort/ort.${way === "webgpu" ? "webgpu" : "wasm"}.min`;
   const bytes = async (path) => new Uint8Array(await (await fetch(path)).arrayBuffer());
   const file = (path) => bytes(`file?${encodeURIComponent(path)}`);
   const read = async (path, weights) => {
     const names = await (await fetch(`weights?${encodeURIComponent(JSON.stringify([path, weights]))}`)).json();
     return [path && (await file(path)), await Promise.all(names.map(async ([name, at]) => ({ path: name, data: await file(at) })))];
   };
-  const chromium = /Chrom\w*\/([\d.]+)/.exec(navigator.userAgent)?.[1];
-  const server = new Server("onnxruntime-web", "wasm", { Chromium: chromium }, load, read);
+  const load = async () => {
+    const ort = await import(new URL(`${library}.mjs`, location).href).catch(() => loadScript(`${library}.js`));
+    ort.env.wasm.wasmPaths = new URL("ort/", location).href;
+    if (way !== "nosimd") return ort;
+    if (!(await fetch("ort/ort-wasm.wasm")).ok) throw new Error("this release has only wasm with SIMD; releases before 1.19 have both");
+    ort.env.wasm.simd = false;
+    return ort;
+  };
+  const versions = async () => {
+    const known = { onnxruntime: await (await fetch("release")).text(), Chromium: /Chrom\w*\/([\d.]+)/.exec(navigator.userAgent)?.[1] };
+    if (way !== "webgpu") return known;
+    const adapter = await navigator.gpu?.requestAdapter();
+    if (!adapter) throw new Error("this browser has no WebGPU here");
+    return { ...known, WebGPU: [adapter.info?.vendor, adapter.info?.architecture].filter(Boolean).join(" ") };
+  };
+  const server = new Server("onnxruntime-web", way === "webgpu" ? way : "wasm", versions, load, read);
   for (;;) await fetch("answer", { method: "POST", body: await server.answer(await bytes("next")) });
 }
 
@@ -156,9 +184,14 @@ async function serveInNode(fs, folder) {
   const { createRequire } = await import("node:module");
   const load = async () => createRequire(`${folder}/`)("onnxruntime-node");
   const read = async (path, weights) => [path, path ? [] : listWeights(fs, weights).map(([name, at]) => ({ path: name, data: at }))];
-  const server = new Server("onnxruntime-node", "cpu", { Node: process.versions.node }, load, read);
+  const versions = () => ({ onnxruntime: readRelease(fs, folder, "onnxruntime-node"), Node: process.versions.node });
+  const server = new Server("onnxruntime-node", "cpu", versions, load, read);
   let before = Promise.resolve();
   listen((frame) => (before = before.then(async () => say(fs, await server.answer(frame)))));
+}
+
+function readRelease(fs, folder, name) {
+  return JSON.parse(fs.readFileSync(`${folder}/node_modules/${name}/package.json`)).version;
 }
 
 function listWeights(fs, folder) {
@@ -166,7 +199,7 @@ function listWeights(fs, folder) {
 }
 
 // Frames wait for the page, which is served with all it needs at an address that nobody can guess.
-async function serveInBrowser(fs, folder, chromium) {
+async function serveInBrowser(fs, folder, chromium, way) {
   const { createServer } = await import("node:http"), { spawn } = await import("node:child_process");
   const { randomUUID } = await import("node:crypto"), { tmpdir } = await import("node:os"), { dirname } = await import("node:path");
   const key = randomUUID(), frames = [], waiting = [];
@@ -175,6 +208,7 @@ async function serveInBrowser(fs, folder, chromium) {
   const pages = {
     "": () => '<!doctype html><script type="module">import { serveInPage } from "./serve.mjs"; serveInPage();</script>',
     "serve.mjs": () => fs.readFileSync(process.argv[1]),
+    release: () => readRelease(fs, folder, "onnxruntime-web"),
     file: (path) => fs.readFileSync(path),
     weights: (asked) => JSON.stringify(JSON.parse(asked).flatMap((path, place) => listWeights(fs, place || !path ? path : dirname(path)))),
   };
@@ -185,6 +219,7 @@ async function serveInBrowser(fs, folder, chromium) {
     // Isolated, as a page has to be that may use threads.
     reply.setHeader("Content-Type", kind).setHeader("Cross-Origin-Opener-Policy", "same-origin");
     reply.setHeader("Cross-Origin-Embedder-Policy", "require-corp");
+    if (way === "nosimd" && path.includes("simd")) return reply.writeHead(404).end();
     if (path === "alive") return request.socket.on("close", () => browser.kill("SIGKILL"));
     if (path === "next") return waiting.push(reply), match();
     if (path === "answer") {
@@ -202,9 +237,9 @@ async function serveInBrowser(fs, folder, chromium) {
   await new Promise((ready) => server.listen(0, "127.0.0.1", ready));
   const profile = fs.mkdtempSync(`${tmpdir()}/onnxproof-browser-`);
   // The debugging pipe is never used: the browser ends when it breaks, also where this process is killed. Root may not use the sandbox.
-  const flags = ["--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run", "--disable-extensions", `--user-data-dir=${profile}`];
+  const flags = ["--headless=new", "--remote-debugging-pipe", way === "webgpu" ? "--enable-unsafe-webgpu" : "--disable-gpu", "--no-first-run", "--disable-extensions", `--user-data-dir=${profile}`];
   const root = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-  const address = `http://127.0.0.1:${server.address().port}/${key}/`;
+  const address = `http://127.0.0.1:${server.address().port}/${key}/#${way ?? ""}`;
   const browser = spawn(chromium, [...flags, ...root, address], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
   const end = (reason) => {
     console.error(`the browser is gone: ${reason}`);
@@ -215,6 +250,6 @@ async function serveInBrowser(fs, folder, chromium) {
 }
 
 if (globalThis.process?.versions?.node) {
-  const fs = await import("node:fs"), [, , folder, chromium] = process.argv;
-  await (chromium ? serveInBrowser(fs, folder, chromium) : serveInNode(fs, folder));
+  const fs = await import("node:fs"), [, , folder, chromium, way] = process.argv;
+  await (chromium ? serveInBrowser(fs, folder, chromium, way) : serveInNode(fs, folder));
 }

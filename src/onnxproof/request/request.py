@@ -165,7 +165,7 @@ class Request:
     """A file someone else exported; None to export."""
     runtimes: tuple[str, ...] = option(
         (),
-        "What runs the file: onnxruntime==1.20.1, a range of releases, node, browser, or python:PATH for another environment (repeatable).",
+        "What runs the file: onnxruntime==1.20.1, a range of releases, node, browser, browser:webgpu, or python:PATH for another environment (repeatable).",
         texts,
         name="runtime",
         repeated=True,

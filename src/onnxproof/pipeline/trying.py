@@ -12,6 +12,7 @@ from onnxproof.pipeline.searching import make_searcher, search
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.trials import Trials
 from onnxproof.trials.examination import try_pieces
+from onnxproof.trials.kernels import Kernels
 
 # Seconds of work in which an input is looked for that brings a piece where it differs.
 REACHING = 10.0
@@ -26,7 +27,9 @@ def run_trials(emit: Emit, closer: CloserLook, shop: Workshop) -> None:
         return
     verifier, sourcemap = make_searcher(emit, closer, shop), closer.artifact.sourcemap
     origins = read(Path(sourcemap)) if sourcemap else {}
-    trials = try_pieces(verifier, closer.spent, lambda node: place_in(origins, node).module)
+    session, here = closer.request.verify.session, not verifier.candidate.abilities.elsewhere
+    kernels = Kernels(Path(closer.artifact.path), verifier.candidate, session) if here else None
+    trials = try_pieces(verifier, closer.spent, lambda node: place_in(origins, node).module, kernels)
     latent = tuple(replace(one, where=place_in(origins, one.last)) for one in trials.latent)
     trials = replace(trials, latent=latent)
     emit(Tried(trials))

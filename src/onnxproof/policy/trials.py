@@ -25,6 +25,7 @@ def _tell(one: Latent) -> Finding:
         if one.near
         else "no case comes near such values"
     )
-    message = f"{one.op} ({piece}) by itself gives {one.got:.6g} where PyTorch gives {one.expected:.6g}, {on}; {how}"
+    who = f"{one.op} ({piece})" if not one.kernel else f"the runtime's {one.op} ({piece})"
+    message = f"{who} by itself gives {one.got:.6g} where PyTorch gives {one.expected:.6g}, {on}; {how}"
     evidence = {name: value for name, value in asdict(one).items() if name != "where"}
     return found("OX250", message, where=one.where, severity="review" if one.near else "note", evidence=evidence)

@@ -13,6 +13,7 @@ from onnxproof.findings import Where
 class Latent:
     """A piece that differs from what it stands for on values that no case has brought there."""
 
+    ADDED: ClassVar = ("kernel",)
     first: str
     """Its first node."""
     last: str
@@ -30,6 +31,8 @@ class Latent:
     where: Where = Where()
     reached: str | None = None
     """The case that brought such values there."""
+    kernel: bool = False
+    """Whether it is the runtime that computes it otherwise, and not the graph that says so."""
 
 
 @dataclass(frozen=True)

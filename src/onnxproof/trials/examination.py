@@ -20,6 +20,7 @@ from onnxproof.proof.trials import Latent, ModuleTrials, Trials
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.trials.calls import TooLarge, record
+from onnxproof.trials.kernels import Kernels
 from onnxproof.trials.likeness import describe_piece
 from onnxproof.trials.pieces import Cut, Piece, find_common, find_rival, keep_common, show_values
 from onnxproof.trials.ranges import bound_values
@@ -35,6 +36,8 @@ GRACE = 0.15
 SHARE = 0.1
 # Seconds that a node or a call takes in a trial, and each element of its values.
 STEP, ELEMENT = 3e-5, 1e-8
+# Pieces that the runtime is asked to compute alone: each takes two sessions, some milliseconds.
+MOST_ALONE = 64
 # Differences that are told.
 TOLD = 8
 
@@ -49,7 +52,10 @@ class Recorded:
 
 
 def try_pieces(
-    verifier: Verifier, spent: float, find_module: Callable[[str], str | None] = lambda node: None
+    verifier: Verifier,
+    spent: float,
+    find_module: Callable[[str], str | None] = lambda node: None,
+    kernels: Kernels | None = None,
 ) -> Trials:
     """Put every piece on trial, as many as the work allows; `spent` is that of the planned cases, in seconds."""
     double, evaluator = verifier.double, verifier.evaluator
@@ -68,7 +74,7 @@ def try_pieces(
             return Trials(reason="the values of the module are too large to be recorded")
         except (Unavailable, Rejected) as error:
             return Trials(reason=str(error)[:200])
-        return _try_all(recorded, left, find_module)
+        return _try_all(recorded, left, find_module, kernels)
 
 
 def _make_inputs(verifier: Verifier) -> list[Inputs]:
@@ -100,18 +106,25 @@ def _span(*arrays: Array | None) -> Range:
     )
 
 
-def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str | None]) -> Trials:
+def _try_all(
+    recorded: Recorded, left: float, find_module: Callable[[str], str | None], kernels: Kernels | None
+) -> Trials:
     cut, cuts = recorded.cut, recorded.cut.pieces()
     # Those that turn somewhere come first.
     pieces = sorted((one for one in cuts.values() if one is not None), key=lambda one: is_smooth(cut, one))
     trial, differences, tried = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), dict[str, int]()
-    remembered, here = Remembered(), set[str]()
+    remembered, here, asked = Remembered(), set[str](), 0
     for piece in pieces:
         if left <= 0:
             break
-        likeness = describe_piece(cut, piece, recorded.ranges)
+        # What is smooth inside is asked of the runtime by the cases.
+        alone = kernels if asked < MOST_ALONE and not is_smooth(cut, piece) else None
+        likeness = describe_piece(cut, piece, recorded.ranges) + (alone.mark if alone is not None else "")
         known, before = remembered.recall(likeness), trial.tried
         found = _try_rival(recorded, piece, trial.try_piece(piece)) if known is None else None
+        if known is None and found is None and alone is not None:
+            found = trial.try_kernels(piece, alone.open(cut, piece))
+        asked += alone is not None and likeness not in here
         tried[piece.value] = trial.tried - before if known is None else known
         # What an earlier run tried costs as if it were tried now: a proof does not depend on what is remembered.
         left -= 0 if likeness in here else tried[piece.value] * _cost(cut.values, piece)
@@ -163,4 +176,5 @@ def _tell(cut: Cut, one: Difference) -> Latent:
         one.expected,
         one.got,
         one.given,
+        kernel=one.kernel,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from onnxproof.parity.rounding import ORDERING
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Floats
 from onnxproof.tensors.conversion import to_numpy
+from onnxproof.trials.kernels import SMALLEST, Alone, find_wrong
 from onnxproof.trials.pieces import Cut, Piece
 
 # A difference over the scale around it from which on two meanings differ: what float32 constants cost is far less.
@@ -52,8 +53,6 @@ FEW_PROFILES = ("ones", "normal")
 EDGES = tuple(profile for profile in PROFILES if profile != "denormal")
 # Calls that promise no order among equal values: such values are not tried on them.
 UNORDERED = ORDERING | {"kthvalue", "mode", "median", "nanmedian", "unique_dim", "_unique2"}
-# The smallest normal float32: what is less is nothing.
-SMALLEST = 1.2e-38
 # The width of a range that profiles fill.
 NARROW = 20.0
 # A table is swept in at most so many inputs.
@@ -72,6 +71,8 @@ class Difference:
     given: Mapping[str, float]
     expected: float
     got: float
+    kernel: bool = False
+    """Whether it is the runtime that differs, and not what the graph says."""
 
 
 class Trial:
@@ -93,6 +94,22 @@ class Trial:
                 return found
             far = far or found
         return far
+
+    def try_kernels(self, piece: Piece, alone: Alone | None) -> Difference | None:
+        """The first difference of a runtime's answers to a piece whose meaning is right."""
+        if alone is None:
+            return None
+        usual = self._cut.values[piece.value]
+        for profile, given in self._propose(piece):
+            try:
+                true, own = self._replay(piece, given), self._replay(piece, given, narrow=True)
+            except Exception:
+                continue  # PyTorch does not take these values
+            for answer in alone.answer(given):
+                place = find_wrong(answer, true, own, usual, _measure_size(given))
+                if place is not None:
+                    return replace(self._describe(piece, profile, given, true, answer, place), kernel=True)
+        return None
 
     def _propose(self, piece: Piece) -> Iterator[tuple[str, dict[str, Array]]]:
         names = [name for name, _ in piece.frontier]
@@ -189,13 +206,14 @@ class Trial:
             result = np.asarray(self._cut.evaluator.compute(piece.nodes, constants, _overflow_all)[piece.value])
         except Exception:
             return None  # the evaluator does not
-        size = max(
-            (float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in given.values() if a.dtype.kind == "f"),
-            default=0,
-        )
-        place = find_apart(result, true, NOISE * size + SMALLEST)
+        place = find_apart(result, true, NOISE * _measure_size(given) + SMALLEST)
         if place is None or not self._holds_in_float32(piece, given, true, place):
             return None
+        return self._describe(piece, profile, given, true, result, place)
+
+    def _describe(
+        self, piece: Piece, profile: str, given: Mapping[str, Array], true: Array, result: Array, place: int
+    ) -> Difference:
         flat = {name: array for name, array in given.items() if array.shape == true.shape}
         return Difference(
             piece,
@@ -236,6 +254,11 @@ class Trial:
 def is_smooth(cut: Cut, piece: Piece) -> bool:
     """Whether a few values show what a piece does."""
     return all(cut.steps[place].op in SMOOTH for place in piece.nodes)
+
+
+def _measure_size(given: Mapping[str, Array]) -> float:
+    sizes = [float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) for a in given.values() if a.dtype.kind == "f"]
+    return max(sizes, default=0.0)
 
 
 def _integers(within: Range | None, value: Array) -> Range:

@@ -81,12 +81,22 @@ class Sweeps:
     ) -> Iterator[Inputs]:
         """Inputs that hold all of these ids, as many at a time as fit."""
         while any(len(ids) for ids in left.values()):
-            inputs = mix(self._domains, sizes, self._batch, g)
+            inputs = mix(self._domains, self._take_rows(left, sizes), self._batch, g)
             for name, ids in left.items():
                 fitting = ids[: inputs[name].size]
                 np.put(inputs[name], np.arange(len(fitting)), fitting)
                 left[name] = ids[len(fitting) :]
             yield inputs
+
+
+    def _take_rows(self, left: dict[str, NDArray[np.int64]], sizes: dict[str, int]) -> dict[str, int]:
+        """As many rows as these ids need, where there would be more."""
+        if self._batch is None or self._supply.settings.batch_sizes is not None:
+            return sizes
+        places = {d.name: int(np.prod(d.sized({**sizes, self._batch: 1}))) for d in self._domains}
+        needed = max(-(-len(ids) // max(1, places[name])) for name, ids in left.items())
+        few = {**sizes, self._batch: min(sizes[self._batch], max(needed, self.population[self._batch]))}
+        return shapes.clamp_sizes(few, self._supply.subject.limits)
 
 
 def _list_ids(domain: Domain) -> NDArray[np.int64]:

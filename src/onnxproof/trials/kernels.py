@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -32,11 +33,16 @@ class Kernels:
     """What a runtime answers for a piece."""
 
     def __init__(self, path: Path, candidate: Candidate, settings: SessionSettings) -> None:
-        self._graph, self._candidate = Graph.read(path), candidate
+        self._path, self._candidate = path, candidate
         served = replace(settings, threads=1, spinning=False)
         self._settings = dict.fromkeys((served, replace(served, optimization="disable")))
         self.mark = hashlib.blake2b(repr(self._settings).encode(), digest_size=4).hexdigest()
         """Tells what its answers depend on besides the piece."""
+
+    @cached_property
+    def _graph(self) -> Graph:
+        # Where every piece is remembered, it is never read.
+        return Graph.read(self._path)
 
     def open(self, cut: Cut, piece: Piece) -> Alone | None:
         """Sessions of a piece alone; None where it cannot stand alone."""

@@ -116,10 +116,18 @@ def main() -> None:
     parser.add_argument("--items", nargs="*")
     parser.add_argument("--parallel", type=int, default=2)
     parser.add_argument("--json", default=None)
+    parser.add_argument(
+        "--merge",
+        nargs="+",
+        help="files of --json whose answers take the place of the recorded ones of the same verifiers",
+    )
     options = parser.parse_args()
     from benchmarks.power.items import names
     from benchmarks.power.verifiers import VERIFIERS
 
+    if options.merge:
+        write(merge([Path(file) for file in options.merge]), ROOT / "docs")
+        return
     verifiers = options.only or (["onnxproof"] if options.sample else list(VERIFIERS))
     items = options.items or (names()[::SAMPLE] if options.sample else names())
     began = time.perf_counter()
@@ -132,6 +140,18 @@ def main() -> None:
     elif options.items is None and options.only is None:
         write(record, ROOT / "docs")
     print(_summary(facts))
+
+
+def merge(files: list[Path]) -> dict[str, Any]:
+    """The recorded run with these answers in the place of its own: what one verifier says anew needs not be asked of all."""
+    recorded = json.loads((ROOT / "docs" / "power.json").read_text(encoding="utf-8"))
+    runs = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    newer = {(fact["item"], fact["verifier"]): fact for run in runs for fact in run["facts"]}
+    anew = sorted({verifier for run in runs for verifier in run["verifiers"]})
+    kept = [f for f in recorded["facts"] if f["verifier"] not in (*anew, "build") or (f["item"], "build") not in newer]
+    kept = [f for f in kept if (f["item"], f["verifier"]) not in newer]
+    items = list(dict.fromkeys([*recorded["items"], *(item for run in runs for item in run["items"])]))
+    return {**recorded, "items": items, "anew": anew, "facts": [*kept, *newer.values()]}
 
 
 def _wrong(facts: list[Fact]) -> set[tuple[str, str]]:

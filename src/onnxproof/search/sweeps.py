@@ -88,7 +88,6 @@ class Sweeps:
                 left[name] = ids[len(fitting) :]
             yield inputs
 
-
     def _take_rows(self, left: dict[str, NDArray[np.int64]], sizes: dict[str, int]) -> dict[str, int]:
         """As many rows as these ids need, where there would be more."""
         if self._batch is None or self._supply.settings.batch_sizes is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.parity.rounding import count_operations
 from onnxproof.tensors.arrays import Arrays
 
 # Elements of all values up to which a module is recorded.
@@ -35,6 +36,8 @@ class Call:
     kwargs: Any
     takes: tuple[int, ...]
     gives: tuple[int, ...]
+    operations: float = 0.0
+    """Additions and multiplications behind its result."""
 
 
 @dataclass
@@ -61,7 +64,8 @@ class Program:
         gives = tuple(self._number(one) for one in _list_tensors(out))
         for number in gives:
             self.writer[number] = len(self.calls)
-        self.calls.append(Call(func, seen_args, seen_kwargs, tuple(takes), gives))
+        operations = count_operations(func, args, out)
+        self.calls.append(Call(func, seen_args, seen_kwargs, tuple(takes), gives, operations))
         return out
 
     def _number(self, tensor: torch.Tensor) -> int:

@@ -16,16 +16,17 @@ from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.widening import widen_array
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.verifier import Verifier
+from onnxproof.parity.work import RATE
 from onnxproof.proof.trials import Latent, ModuleTrials, Trials
 from onnxproof.request.specs import Range
-from onnxproof.tensors.arrays import Array, Arrays
+from onnxproof.tensors.arrays import Array
 from onnxproof.trials.calls import TooLarge, record
 from onnxproof.trials.kernels import Kernels
 from onnxproof.trials.likeness import describe_piece
 from onnxproof.trials.pieces import Cut, Piece, find_common, find_rival, keep_common, show_values
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.remembered import Remembered
-from onnxproof.trials.trial import Difference, Trial, is_smooth
+from onnxproof.trials.trial import EDGES, Difference, Trial, is_smooth
 
 # What floats of an input may be that declares no range.
 FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
@@ -34,10 +35,15 @@ RECORDED = ("normal", "mixed")
 # Seconds of work that trials always have, and their share of the work of the planned cases.
 GRACE = 0.15
 SHARE = 0.1
-# Seconds that a node or a call takes in a trial, and each element of its values.
-STEP, ELEMENT = 3e-5, 1e-8
-# Pieces that the runtime is asked to compute alone: each takes two sessions, some milliseconds.
-MOST_ALONE = 64
+# Seconds that a node or a call takes in a trial, and each element that goes in or comes out.
+STEP, ELEMENT = 3e-5, 2e-8
+# How many times its operations cost on both sides together: in float64, and in the evaluator.
+DOUBLED = 16.0
+# Values below which a trial says too little to begin it.
+FEWEST = 2
+# The share that the runtime has besides, to compute pieces alone; the seconds of opening one, and how many times a trial its answers cost.
+SHARE_ALONE = 0.02
+OPENED, ANSWERED = 3e-3, 4
 # Differences that are told.
 TOLD = 8
 
@@ -49,6 +55,27 @@ class Recorded:
     cut: Cut
     ranges: Mapping[str, Range]
     seen: Mapping[str, Range]
+
+
+class Asked:
+    """Which pieces the runtime is asked to compute alone: those that its share of the work pays for."""
+
+    def __init__(self, kernels: Kernels | None, left: float) -> None:
+        self._kernels, self._left, self._alike = kernels, left, set[str]()
+
+    def take(self, cut: Cut, piece: Piece, likeness: str) -> Kernels | None:
+        """The runtime, where it is asked; pieces that are alike cost once."""
+        # What is smooth inside is asked of it by the cases.
+        if likeness in self._alike or self._kernels is None or is_smooth(cut, piece):
+            return self._kernels if likeness in self._alike else None
+        taken = len(piece.frontier)
+        values = len(EDGES) * (1 + (taken if taken > 1 else 0))
+        cost = OPENED + ANSWERED * values * _cost(cut, piece)
+        if cost > self._left:
+            return None
+        self._left -= cost
+        self._alike.add(likeness)
+        return self._kernels
 
 
 def try_pieces(
@@ -74,7 +101,7 @@ def try_pieces(
             return Trials(reason="the values of the module are too large to be recorded")
         except (Unavailable, Rejected) as error:
             return Trials(reason=str(error)[:200])
-        return _try_all(recorded, left, find_module, kernels)
+        return _try_all(recorded, left, find_module, Asked(kernels, GRACE + SHARE_ALONE * spent))
 
 
 def _make_inputs(verifier: Verifier) -> list[Inputs]:
@@ -106,35 +133,35 @@ def _span(*arrays: Array | None) -> Range:
     )
 
 
-def _try_all(
-    recorded: Recorded, left: float, find_module: Callable[[str], str | None], kernels: Kernels | None
-) -> Trials:
+def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str | None], asked: Asked) -> Trials:
     cut, cuts = recorded.cut, recorded.cut.pieces()
     # Those that turn somewhere come first.
     pieces = sorted((one for one in cuts.values() if one is not None), key=lambda one: is_smooth(cut, one))
     trial, differences, tried = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), dict[str, int]()
-    remembered, here, asked = Remembered(), set[str](), 0
+    remembered, here = Remembered(), set[str]()
     for piece in pieces:
-        if left <= 0:
-            break
-        # What is smooth inside is asked of the runtime by the cases.
-        alone = kernels if asked < MOST_ALONE and not is_smooth(cut, piece) else None
-        likeness = describe_piece(cut, piece, recorded.ranges) + (alone.mark if alone is not None else "")
-        known, before = remembered.recall(likeness), trial.tried
-        found = _try_rival(recorded, piece, trial.try_piece(piece)) if known is None else None
-        if known is None and found is None and alone is not None:
-            found = trial.try_kernels(piece, alone.open(cut, piece))
-        asked += alone is not None and likeness not in here
-        tried[piece.value] = trial.tried - before if known is None else known
-        # What an earlier run tried costs as if it were tried now: a proof does not depend on what is remembered.
-        left -= 0 if likeness in here else tried[piece.value] * _cost(cut.values, piece)
-        if found is None:
+        most = int(left / _cost(cut, piece))
+        if most < FEWEST:
+            continue
+        likeness = describe_piece(cut, piece, recorded.ranges)
+        kernels = asked.take(cut, piece, likeness)
+        likeness += kernels.mark if kernels is not None else ""
+        known, before, found = remembered.recall(likeness), trial.tried, None
+        if known is None:
+            found = _try_rival(recorded, piece, trial.try_piece(piece, most))
+        if known is None and found is None and kernels is not None:
+            found = trial.try_kernels(piece, kernels.open(cut, piece))
+        # What an earlier run tried counts and costs as if it were tried now: a proof does not depend on what is remembered.
+        tried[piece.value] = trial.tried - before if known is None else min(known, most)
+        left -= 0 if likeness in here else tried[piece.value] * _cost(cut, piece)
+        if found is not None:
+            differences.append(found)
+        elif tried[piece.value] < most:  # else the work ended it, and there is more to try
             remembered.keep(likeness, tried[piece.value])
             here.add(likeness)
-        else:
-            differences.append(found)
     remembered.write()
-    reason = None if len(tried) == len(cuts) else "no clean cut" if left > 0 else "no work was left for them"
+    untried = "no clean cut" if len(tried) == len(pieces) else "no work was left for them"
+    reason = untried if len(tried) < len(cuts) else None
     told = tuple(_tell(cut, one) for one in differences[:TOLD])
     modules = tuple(_sum_up(cut, cuts, tried, find_module))
     return Trials(len(cuts), len(tried), sum(tried.values()), reason, told, modules)
@@ -159,9 +186,11 @@ def _try_rival(recorded: Recorded, piece: Piece, found: Difference | None) -> Di
     return found if Trial(rival[0], recorded.ranges, recorded.seen).try_piece(rival[1]) is not None else None
 
 
-def _cost(values: Arrays, piece: Piece) -> float:
-    elements = sum(values[name].size for name, _ in piece.frontier) + values[piece.value].size
-    return (len(piece.nodes) + len(piece.calls)) * (STEP + ELEMENT * elements)
+def _cost(cut: Cut, piece: Piece) -> float:
+    """Seconds that one value takes: both sides in float64."""
+    elements = sum(cut.values[name].size for name, _ in piece.frontier) + cut.values[piece.value].size
+    operations = sum(cut.program.calls[place].operations for place in piece.calls)
+    return (len(piece.nodes) + len(piece.calls)) * STEP + ELEMENT * elements + DOUBLED * operations / RATE
 
 
 def _tell(cut: Cut, one: Difference) -> Latent:

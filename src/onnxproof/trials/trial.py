@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -84,10 +85,10 @@ class Trial:
         self.tried = 0
         """Values that were tried, whatever their number of elements."""
 
-    def try_piece(self, piece: Piece) -> Difference | None:
-        """The first difference, one near what the cases bring before another."""
+    def try_piece(self, piece: Piece, most: int | None = None) -> Difference | None:
+        """The first difference on so many values, one near what the cases bring before another."""
         far: Difference | None = None
-        for profile, given in self._propose(piece):
+        for profile, given in islice(self._propose(piece), most):
             found = self._compare(piece, profile, given)
             self.tried += 1
             if found is not None and found.near:

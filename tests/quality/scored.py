@@ -12,7 +12,8 @@ from onnxproof.proof.quality import Quality
 from onnxproof.proof.traps import Traps
 from onnxproof.quality.accumulate import Shard, merge
 from onnxproof.quality.assemble import assemble
-from onnxproof.quality.task import decide, encode, make_plan, select_scores
+from onnxproof.quality.task import decide, encode, select_scores
+from onnxproof.quality.task_plan import make_plan
 from onnxproof.request.evaluation import EvaluateSettings, parse_cost, parse_goal
 from onnxproof.request.thresholds import QualityPolicy
 

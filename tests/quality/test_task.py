@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from onnxproof.errors import InputError
-from onnxproof.quality.task import Plan, decide, encode, make_plan, select_scores
+from onnxproof.quality.task import Plan, decide, encode, select_scores
+from onnxproof.quality.task_plan import make_plan
 from onnxproof.request.evaluation import EvaluateSettings
 
 RANDOM = np.random.default_rng(0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+import msgspec
+
 from onnxproof.candidates.roles import CANDIDATE, name_stage
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.parity.ledger import Ledger
@@ -92,14 +94,18 @@ class Collected:
         match event:
             case events.Entered(stage, case):
                 self._enter(stage, case)
-            case events.SubjectRead(subject, environment):
-                self.known = replace(self.known, subject=subject, environment=environment)
             case events.Observed(finding):
                 self.observe(finding)
-            case events.Exported(artifact):
-                self.known = replace(self.known, artifact=artifact)
-            case events.Lowered(quantization):
-                self.known = replace(self.known, quantization=quantization)
+            case (
+                events.SubjectRead()
+                | events.Exported()
+                | events.Lowered()
+                | events.RolledOut()
+                | events.Tried()
+                | events.Measured()
+            ):
+                # Their fields are those of the proof.
+                self.known = replace(self.known, **msgspec.structs.asdict(event))
             case events.Planned(cases, unfair, coverage):
                 self.unfair = frozenset(unfair)
                 self.known = replace(self.known, planned=tuple(cases), coverage=coverage)
@@ -109,8 +115,6 @@ class Collected:
                 self.ledger = ledger or self.ledger
                 self.cases[result.name] = result
                 self.progress.case(len(self.cases), len(self.known.planned), result.name)
-            case events.RolledOut(rollout):
-                self.known = replace(self.known, rollout=rollout)
             case events.Paired(outputs):
                 self.outputs = outputs
             case events.Paced(version, p50_ms):
@@ -120,8 +124,6 @@ class Collected:
             case events.Searched(search):
                 self.known = replace(self.known, search=search)
                 self.progress.search(search)
-            case events.Tried(trials):
-                self.known = replace(self.known, trials=trials)
             case events.Hit(case, file):
                 for earlier in self.files:  # a graver find takes the place of one to be reviewed
                     self.cases.pop(earlier, None)
@@ -137,8 +139,6 @@ class Collected:
                 self.known = replace(self.known, latency=latency)
             case events.Evaluated():
                 self.progress.rows(event)
-            case events.Measured(quality):
-                self.known = replace(self.known, quality=quality)
 
     def gravity(self) -> Severity:
         """A death of the candidate on a fair input blocks; one of PyTorch or of our own checks is told."""

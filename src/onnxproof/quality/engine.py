@@ -21,7 +21,8 @@ from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.proof.artifact import Artifact
 from onnxproof.quality.preprocessing import Preprocessing
 from onnxproof.quality.rows import Rows, judge_layout
-from onnxproof.quality.task import Plan, make_plan
+from onnxproof.quality.task import Plan
+from onnxproof.quality.task_plan import make_plan
 from onnxproof.request.evaluation import EvaluateSettings
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject

@@ -51,7 +51,8 @@ One file on {count} runtimes: every stable release of onnxruntime that the index
 The models' exports are correct, so every REVIEW or BLOCK is a false alarm, or a difference of that runtime. Files are
 exported with opset 17 by the older exporter, which every release reads; the quantised one is a static QDQ quantisation of `residual_stack` by onnxruntime,
 held against itself without optimisations. *Noise ratio* is the worst over all runtimes, *seconds* the whole command's work with everything installed: export, one truth, and every
-runtime. `make runtimes` writes this page; the machine is a shared one with two cores.
+runtime. Two refusals are those of the runtime: onnxruntime-node 1.17.3 has no float16 tensors, and the software adapter no float16 arithmetic. `make runtimes` writes this page;
+the machine is a shared one with two cores, busy with other work while this was measured.
 
 | model | cases | ships on | otherwise | noise ratio | p50 in ms: releases | Node | browser | WebGPU | seconds |
 |---|---|---|---|---|---|---|---|---|---|"""

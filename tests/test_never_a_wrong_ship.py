@@ -8,43 +8,61 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 import torch
-from onnx import TensorProto, helper, numpy_helper
+from benchmarks.reliability.subjects import write_scaling
 
 import onnxproof
 from onnxproof.errors import TargetError
 from onnxproof.subject.mode import keep_surroundings
 
-HEAD = "import os, sys, threading, time\nimport numpy as np\nimport torch\nfrom torch import nn\n"
+HEAD = "import os, random, signal, sys, threading, time, traceback\nimport numpy as np\nimport torch\nfrom torch import nn\n"
+LATER = "self.calls = getattr(self, 'calls', 0) + 1"
 # What the forward does before it answers.
 DEEDS = {
     "_exit": "os._exit(0)",
     "_exit later": "x.shape[0] == 7 and os._exit(0)",
+    "kills itself": "os.kill(os.getpid(), 9)",
+    "aborts": "os.abort()",
     "exit": "sys.exit(0)",
     "exit later": "x.shape[0] == 7 and sys.exit(0)",
+    "forks": "self.__dict__.setdefault('forked', os.fork())",
     "closes stdout": "sys.stdout.close()",
     "closes descriptors": "os.closerange(1, 64)",
+    "floods stdout": "print('x' * 1_000_000)",
+    "floods descriptors": "os.write(1, b'x' * 1_000_000), os.write(2, b'SHIP ' * 1_000)",
     "chdir": "os.chdir('/')",
     "threads": "threading.Thread(target=time.sleep, args=(600,)).start()",
+    "ignores signals": "[signal.signal(s, signal.SIG_IGN) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]",
+    "an alarm": "signal.setitimer(signal.ITIMER_REAL, 0.01)",
     "numpy": "np.abs = np.subtract = lambda a, *more, **how: np.zeros_like(a)",
     "numpy's NaN": "np.isfinite = lambda a, **how: np.zeros(np.shape(a), bool)",
+    "torch": "torch.equal = torch.allclose = lambda *a, **how: True",
+    "torch's NaN": "torch.isfinite = torch.Tensor.isfinite = lambda a: torch.zeros_like(a, dtype=torch.bool)",
+    "writes its input": "x.zero_()",
+    "writes its weight": "self.weight.data.fill_(2.5)",
+    "writes its weight later": "x, self.weight.data[0] = x * self.weight / 2, 2.5",
+    "another answer later": f"{LATER}; x = x * (1 if self.calls == 1 else 1.25)",
+    "another answer in float64": "x = x * 1.25 if x.dtype == torch.float64 else x",
+    "another answer when exported": "x = x * 1.25 if torch.compiler.is_exporting() or torch.jit.is_tracing() else x",
+    "another answer when watched": "x = x * 1.25 if any('onnxproof' in f.filename for f in traceback.extract_stack()) else x",
+    "reseeds": "torch.manual_seed(0), np.random.seed(0), random.seed(0)",
+    "default dtype": "torch.set_default_dtype(torch.float16)",
+    "number of threads": "torch.set_num_threads(7)",
+    "grad mode": "torch.set_grad_enabled(True)",
+    "rounds elsewhere": "torch.set_flush_denormal(True), torch.set_float32_matmul_precision('medium')",
 }
 QUICK = ("_exit later", "exit", "numpy")
 FLAGS = ("--fast", "--batch-sizes", "2,7", "--budget", "5s", "--case-timeout", "20s")
 
 
 def write_pair(folder: Path, deed: str) -> None:
-    """A module that doubles, and a file that does not."""
-    body = f"class Net(nn.Module):\n    def forward(self, x):\n        {deed}\n        return x * 2\n"
+    """A module that doubles, a file that does too, and one that does not."""
+    body = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.weight = nn.Parameter(torch.ones(1) * 2)\n"
+    body += f"    def forward(self, x):\n        {deed}\n        return x * self.weight\n"
     (folder / "m.py").write_text(HEAD + body + "def make():\n    return Net().eval(), (torch.ones(2, 3),)\n")
-    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 3]) for name in ("x", "output")]
-    weight = numpy_helper.from_array(np.array([2.5], np.float32), "w")
-    graph = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["output"])], "g", ends[:1], ends[1:], [weight])
-    onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), folder / "wrong.onnx"
-    )
+    write_scaling(folder / "right.onnx", 2.0)
+    write_scaling(folder / "wrong.onnx", 2.5)
 
 
 @pytest.mark.parametrize("deed", [pytest.param(d, marks=[] if d in QUICK else pytest.mark.slow) for d in DEEDS])

@@ -2,7 +2,7 @@
 
     kills [COUNT] [SEED] [SCENARIOS]   runs that are ended at random moments, and resumed
     disk                               a disk that is full at every write, and for real
-    deeds                              forwards that attack the process they run in
+    deeds [NAMES]                      forwards that attack the process they run in
     mutants [COUNT] [SEED]             changed ONNX files, judged against onnxruntime's own answers
     readers [COUNT] [SEED]             broken files of every kind
     load [NAMES]                       much of everything
@@ -63,10 +63,12 @@ def run_disk() -> None:
         print("no right to mount a file system: a small disk was not tried")
 
 
-def run_deeds() -> None:
+def run_deeds(names: str = "") -> None:
     from benchmarks.reliability.deeds import run_all
 
-    add("deeds", [asdict(one) for one in run_all()])
+    for one in run_all(names.split(",") if names else ()):
+        print(one)
+        add("deeds", [asdict(one)])
 
 
 def run_mutants(count: int = 200, seed: int = 0) -> None:

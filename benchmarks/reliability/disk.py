@@ -67,14 +67,20 @@ def _fail_at(number: int, seen: list[str]) -> Iterator[None]:
 
 
 def _run_here(folder: Path, command: str, number: int, seen: list[str]) -> Full:
-    from onnxproof.cli import main
+    from onnxproof.cli import main, proving
 
     out, err, code = io.StringIO(), io.StringIO(), 0
     before = Path.cwd()
     os.chdir(folder)
     words = ["onnxproof", *COMMANDS[command], "--in-process"]
     try:
-        with _fail_at(number, seen), redirect_stdout(out), redirect_stderr(err), patch.object(sys, "argv", words):
+        with (
+            _fail_at(number, seen),
+            redirect_stdout(out),
+            redirect_stderr(err),
+            patch.object(sys, "argv", words),
+            patch.object(proving, "watch", lambda: None),
+        ):
             main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 2

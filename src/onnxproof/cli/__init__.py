@@ -12,12 +12,23 @@ from onnxproof.cli import proving, reading, repository  # noqa: F401  # they add
 from onnxproof.cli.commands import app
 from onnxproof.cli.ending import stop, stop_for_a_bug
 from onnxproof.cli.proving import add_address
+from onnxproof.cli.watching import leave_with_the_watcher, tell_end
 
 __all__ = ["app", "main"]
 
 
 def main() -> None:
-    """Run, and turn errors into messages and exit codes: 1 for REVIEW and BLOCK, 2 for wrong usage and our own bugs."""
+    """Run, and tell whoever watches how it ended."""
+    leave_with_the_watcher()
+    try:
+        _run()
+    except SystemExit as end:
+        tell_end(end.code)
+        raise
+
+
+def _run() -> None:
+    """Do what is asked, and turn errors into messages and exit codes: 1 for REVIEW and BLOCK, 2 for wrong usage and our own bugs."""
     from onnxproof.errors import UserError
 
     interrupted: list[int] = []

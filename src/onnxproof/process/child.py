@@ -9,10 +9,11 @@ import select
 import sys
 import threading
 import traceback
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 from onnxproof.errors import UserError
-from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, make_frame, write_all
+from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, end_twin, make_frame, write_all
 
 
 def main() -> None:
@@ -42,8 +43,7 @@ def attend(orders: int, events: int) -> None:
     own = os.getpid()
 
     def send(kind: bytes, value: Any = None) -> None:
-        if os.getpid() != own:
-            os._exit(0)  # the user's code forked, and its child came back into ours: one of them speaks
+        end_twin(own)
         write_all(events, make_frame(kind, value))
 
     try:
@@ -60,7 +60,7 @@ def attend(orders: int, events: int) -> None:
     except BaseException as error:
         # KeyboardInterrupt and SystemExit, too: a child without a last word counts as one that crashed.
         send(FAILED, _describe_failure(error))
-    _leave()
+    leave()
 
 
 def _describe_failure(error: BaseException) -> Failure:
@@ -70,10 +70,11 @@ def _describe_failure(error: BaseException) -> Failure:
     return Failure(kind, type(error).__name__, message, traceback.format_exc() if kind == "bug" else "")
 
 
-def _leave() -> None:
-    """End without the second that Python takes to free the exporter's objects one by one."""
+def leave(code: int = 0) -> NoReturn:
+    """End without the second that Python takes to free the exporter's objects one by one, and without threads of the user's."""
     # os._exit skips them, and some end processes that were started here.
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(ValueError, OSError, AttributeError):  # closed, full, or none
+            stream.flush()
+    os._exit(code)

@@ -178,7 +178,7 @@ class Request:
     case_timeout: float | None = option(None, "Longest silence of a stage. Default 300s, 30m for the export.", seconds)
     trust: bool = flag(False, "Load a file.pt2 as torch does: what is pickled in it runs.", configured=False)
     resume: bool = flag(False, "Go on where a run of the same command was ended.", configured=False)
-    in_process: bool = flag(False, "Work in this process (for debugging).")
+    in_process: bool = flag(False, "Work in one process (for debugging): a crash ends the run.")
     export: ExportOptions = ExportOptions()
     verify: VerifySettings = VerifySettings()
     judgement: Judgement = Judgement()

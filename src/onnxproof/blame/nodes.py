@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from onnxproof.graph.evaluator import Evaluator, Stop
-from onnxproof.parity.comparison import classify, measure_scale, to_float64, to_plain
+from onnxproof.parity.comparison import classify, to_plain
+from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.tensors.arrays import Array, Floats
 
 Values = MutableMapping[str, Array]

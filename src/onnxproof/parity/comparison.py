@@ -7,13 +7,16 @@ Arrays of different shape or dtype are never broadcast or cast: they have no num
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from onnxproof.parity.slabs import SLAB, cut_slabs, measure_rms, measure_scale, pool_rms, sum_products, to_float64
 from onnxproof.proof.comparison import Comparison, Element, Exactness, Kind, Noise, Pattern
 from onnxproof.tensors.arrays import Array, Floats, is_narrow_float
 
@@ -54,40 +57,86 @@ def find_roundoff(dtype: np.dtype[Any]) -> float:
     return float(ml_dtypes.finfo(dtype).eps) / 2
 
 
-def to_float64(array: Array) -> Floats:
-    """Widen to float64; a complex array becomes its real and imaginary parts in a last axis."""
-    parts = np.stack([array.real, array.imag], axis=-1) if array.dtype.kind == "c" else array
-    return parts.astype(np.float64)
-
-
 def _measure_floats(baseline: Array, candidate: Array, atol: float, rtol: float) -> dict[str, Any]:
+    parts = [_measure_part(*pair, atol, rtol) for pair in _cut(baseline, candidate)]
+    compared = sum(part.compared for part in parts)
+    numbers: dict[str, Any] = {
+        "pattern": Pattern(*(sum(counts) for counts in zip(*(part.pattern for part in parts), strict=True))),
+        "compared": compared,
+        "worst": _choose_worst([part.worst for part in parts], baseline, candidate),
+    }
+    if not compared:
+        return numbers
+    parts = [part for part in parts if part.compared]
+    return {
+        **numbers,
+        "max_abs": max(part.max_abs for part in parts),
+        "mean_abs": sum(part.sum_abs for part in parts) / compared,
+        "max_rel": max(part.max_rel for part in parts),
+        "mean_rel": sum(part.sum_rel for part in parts) / compared,
+        "max_ulp": max(part.max_ulp for part in parts),
+        "cosine": _pool_cosine(parts),
+        "scale": max(part.scale for part in parts),
+        "outside": sum(part.outside for part in parts) + numbers["pattern"].differing,
+        "envelope": _choose_points([point for part in parts for point in part.envelope], rtol),
+    }
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a slab of two arrays says."""
+
+    pattern: tuple[int, int, int]
+    compared: int
+    worst: tuple[tuple[float, int], ...]
+    max_abs: float = 0.0
+    sum_abs: float = 0.0
+    max_rel: float = 0.0
+    sum_rel: float = 0.0
+    max_ulp: float = 0.0
+    cosine: float | None = None
+    rms: tuple[float, float] = (0.0, 0.0)
+    scale: float = 0.0
+    outside: int = 0
+    envelope: tuple[tuple[float, float], ...] = ()
+
+
+def _cut(baseline: Array, candidate: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Flat slabs, each with its place."""
+    b, c = baseline.reshape(-1), candidate.reshape(-1)
+    for start in range(0, max(1, b.size), SLAB):
+        yield start, b[start : start + SLAB], c[start : start + SLAB]
+
+
+def _measure_part(start: int, baseline: Array, candidate: Array, atol: float, rtol: float) -> _Part:
     b, c = to_float64(baseline), to_float64(candidate)
     pattern, both = _find_pattern(b, c)
     # Equal infinities must not be subtracted: inf − inf is NaN, and NaN would be the largest difference.
     difference = np.abs(c - b) if both is None else np.abs(np.subtract(c, b, out=np.zeros_like(b), where=both))
     magnitude = np.abs(b) if both is None else np.where(both, np.abs(b), 0.0)
     # A NaN on one side has no distance and is worse than any: it is shown first.
-    ranked = difference if not pattern.differing else np.where(classify(b) == classify(c), difference, np.inf)
-    numbers: dict[str, Any] = {
-        "pattern": pattern,
-        "compared": b.size if both is None else int(both.sum()),
-        "worst": _pick_worst(ranked, baseline, candidate),
-    }
-    if not numbers["compared"]:
-        return numbers
+    ranked = difference if not pattern[2] else np.where(classify(b) == classify(c), difference, np.inf)
+    compared, worst = b.size if both is None else int(both.sum()), _pick_worst(ranked, start)
+    if not compared:
+        return _Part(pattern, compared, worst)
     relative = np.divide(difference, magnitude, out=np.zeros_like(difference), where=magnitude > 0)
-    return {
-        **numbers,
-        "max_abs": float(difference.max()),
-        "mean_abs": float(difference.sum()) / numbers["compared"],
-        "max_rel": float(relative.max()),
-        "mean_rel": float(relative.sum()) / numbers["compared"],
-        "max_ulp": _measure_ulp(difference, magnitude, baseline.dtype),
-        "cosine": _measure_cosine(b, c) if both is None else _measure_cosine(b[both], c[both]),
-        "scale": float(magnitude.max()),
-        "outside": int(np.count_nonzero(difference > atol + rtol * magnitude)) + pattern.differing,
-        "envelope": _trace_envelope(magnitude, difference, rtol),
-    }
+    b, c = (b, c) if both is None else (b[both], c[both])
+    rms = measure_rms(b), measure_rms(c)
+    return _Part(
+        pattern,
+        compared,
+        worst,
+        max_abs=float(difference.max()),
+        sum_abs=float(difference.sum()),
+        max_rel=float(relative.max()),
+        sum_rel=float(relative.sum()),
+        max_ulp=_measure_ulp(difference, magnitude, baseline.dtype),
+        cosine=_measure_cosine(b, c, rms),
+        rms=rms,
+        scale=float(magnitude.max()),
+        outside=int(np.count_nonzero(difference > atol + rtol * magnitude)),
+        envelope=_trace_envelope(magnitude, difference, rtol),
+    )
 
 
 def classify(values: Floats) -> NDArray[np.int8]:
@@ -99,17 +148,13 @@ def classify(values: Floats) -> NDArray[np.int8]:
     return classes
 
 
-def _find_pattern(b: Floats, c: Floats) -> tuple[Pattern, NDArray[np.bool_] | None]:
-    """Where NaN and infinities are, and which pairs are finite (None: all of them, the usual case)."""
+def _find_pattern(b: Floats, c: Floats) -> tuple[tuple[int, int, int], NDArray[np.bool_] | None]:
+    """How many NaN and infinities are on either side and how many differ, and which pairs are finite (None: all of them, the usual case)."""
     if np.isfinite(b).all() and np.isfinite(c).all():
-        return Pattern(), None
+        return (0, 0, 0), None
     kinds_b, kinds_c = classify(b), classify(c)
-    pattern = Pattern(
-        baseline=int((kinds_b != 0).sum()),
-        candidate=int((kinds_c != 0).sum()),
-        differing=int((kinds_b != kinds_c).sum()),
-    )
-    return pattern, (kinds_b == 0) & (kinds_c == 0)
+    counts = [int(where.sum()) for where in (kinds_b != 0, kinds_c != 0, kinds_b != kinds_c)]
+    return (counts[0], counts[1], counts[2]), (kinds_b == 0) & (kinds_c == 0)
 
 
 def _measure_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) -> float:
@@ -119,12 +164,27 @@ def _measure_ulp(difference: Floats, magnitude: Floats, dtype: np.dtype[Any]) ->
     return float((difference / np.spacing(magnitude.astype(real)).astype(np.float64)).max())
 
 
-def _measure_cosine(b: Floats, c: Floats) -> float | None:
-    norms = measure_rms(b) * measure_rms(c)
+def _measure_cosine(b: Floats, c: Floats, rms: tuple[float, float]) -> float | None:
+    norms = rms[0] * rms[1]
     if not norms or not np.isfinite(norms):
         return None
     # Each side is scaled first: products of large values would overflow.
-    return _sum_products(b.ravel() / measure_rms(b), c.ravel() / measure_rms(c)) / b.size
+    return sum_products(b.ravel() / rms[0], c.ravel() / rms[1]) / b.size
+
+
+def _pool_cosine(parts: Sequence[_Part]) -> float | None:
+    sizes = np.array([part.compared for part in parts], np.float64)
+    b, c = (np.array([part.rms[side] for part in parts]) for side in (0, 1))
+    whole_b, whole_c = pool_rms(b, sizes), pool_rms(c, sizes)
+    if not whole_b * whole_c or not np.isfinite(whole_b * whole_c):
+        return None
+    cosines = np.array([part.cosine or 0.0 for part in parts])
+    return float((cosines * (b / whole_b) * (c / whole_c) * (sizes / sizes.sum())).sum())
+
+
+def _choose_points(points: Sequence[tuple[float, float]], rtol: float) -> tuple[tuple[float, float], ...]:
+    """Of the points of all slabs those that decide for the whole."""
+    return tuple(sorted({max(points, key=lambda at: at[1] - slope * at[0]) for slope in {*SLOPES, rtol}}))
 
 
 def _trace_envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
@@ -151,17 +211,20 @@ def _find_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Float
     return place
 
 
-def _pick_worst(ranked: Floats, baseline: Array, candidate: Array) -> tuple[Element, ...]:
+def _pick_worst(ranked: Floats, start: int) -> tuple[tuple[float, int], ...]:
+    """The largest of a slab and their places in the whole."""
     # For complex arrays the ranking has a last axis of parts; it counts for the element as a whole.
-    if ranked.ndim > baseline.ndim:
-        ranked = ranked.max(axis=-1)
-    flat = ranked.ravel()
-    if not flat.size:
-        return ()
+    flat = ranked.max(axis=-1) if ranked.ndim > 1 else ranked
     count = min(SHOWN, flat.size)
-    places = np.argpartition(flat, -count)[-count:]
-    places = places[np.argsort(-flat[places], kind="stable")]
-    return tuple(_read_element(int(i), baseline, candidate) for i in places if flat[i] > 0)
+    places = np.argpartition(flat, -count)[-count:] if count else ()
+    return tuple((float(flat[i]), start + int(i)) for i in places if flat[i] > 0)
+
+
+def _choose_worst(
+    parts: Sequence[tuple[tuple[float, int], ...]], baseline: Array, candidate: Array
+) -> tuple[Element, ...]:
+    ranked = sorted(itertools.chain.from_iterable(parts), key=lambda one: (-one[0], one[1]))
+    return tuple(_read_element(place, baseline, candidate) for _, place in ranked[:SHOWN])
 
 
 def _read_element(flat: int, baseline: Array, candidate: Array) -> Element:
@@ -181,16 +244,19 @@ def to_plain(value: Any) -> Any:
 
 
 def _measure_discrete(baseline: Array, candidate: Array) -> dict[str, Any]:
-    differs = np.asarray(baseline != candidate)
-    distance = _measure_distance(baseline, candidate)
+    worst, mismatched, largest, total = [], 0, 0.0, 0.0
+    for start, b, c in _cut(baseline, candidate):
+        differs, distance = np.asarray(b != c), _measure_distance(b, c)
+        mismatched += int(differs.sum())
+        largest, total = max(largest, float(distance.max(initial=0.0))), total + float(distance.sum())
+        worst.append(_pick_worst(np.where(differs, np.maximum(distance, 1.0), 0.0), start))
     numbers: dict[str, Any] = {
         "compared": int(baseline.size),
-        "mismatched": int(differs.sum()),
-        "worst": _pick_worst(np.where(differs, np.maximum(distance, 1.0), 0.0), baseline, candidate),
+        "mismatched": mismatched,
+        "worst": _choose_worst(worst, baseline, candidate),
     }
     if baseline.dtype.kind in "iub" and baseline.size:
-        numbers["max_abs"] = float(distance.max())
-        numbers["mean_abs"] = float(distance.mean())
+        numbers |= {"max_abs": largest, "mean_abs": total / baseline.size}
     return numbers
 
 
@@ -204,62 +270,35 @@ def _measure_distance(baseline: Array, candidate: Array) -> Floats:
     return (high.astype(wide).view(np.uint64) - low.astype(wide).view(np.uint64)).astype(np.float64)
 
 
-def _sum_products(a: Floats, b: Floats) -> float:
-    """Σ a·b without BLAS, whose threads spin for a while after a call and slow down the forwards that follow."""
-    return float(np.einsum("i,i->", a, b))
-
-
-def measure_rms(values: Floats) -> float:
-    """Root mean square; 0 for nothing. Scaled where squares would overflow or vanish."""
-    if not values.size:
-        return 0.0
-    flat = values.ravel()
-    total = _sum_products(flat, flat)
-    if 1e-200 < total < 1e300:
-        return float(np.sqrt(total / flat.size))
-    top = float(np.abs(flat).max())
-    if top == 0 or not np.isfinite(top):
-        return top
-    return top * float(np.sqrt(np.mean(np.square(flat / top))))
-
-
-def measure_scale(truth: Floats) -> Floats:
-    """|value| plus the rms of its row: what an element's error is measured against."""
-    values = truth if np.isfinite(truth).all() else np.where(np.isfinite(truth), truth, 0.0)
-    # |value| alone would ask more of a zero than a sum of large terms that cancel can give.
-    sizes = np.abs(values)
-    if values.ndim and values.shape[-1] > 1:
-        top = float(sizes.max(initial=0.0)) or 1.0
-        scaled = values / top if not 1e-100 < top < 1e100 else values
-        row = np.sqrt(np.einsum("...i,...i->...", scaled, scaled) / values.shape[-1])[..., None]
-        sizes += row * top if scaled is not values else row
-    else:
-        sizes += measure_rms(values)
-    return sizes + np.finfo(np.float64).tiny
-
-
 @np.errstate(all="ignore")
 def measure_noise(baseline: Array, candidate: Array, truth: Array, method: str, unit: float) -> Noise | None:
     """Distances from the truth, and their ratio; None where the truth has another shape or nothing is finite."""
-    b, c, t = to_float64(baseline), to_float64(candidate), to_float64(truth)
-    if t.shape != b.shape or c.shape != b.shape:
+    if len({(array.shape, array.dtype.kind == "c") for array in (baseline, candidate, truth)}) > 1:
         return None
-    scale = measure_scale(t)
-    finite = np.isfinite(b + c + t)
+    found = [_measure_errors(*slab) for slab in cut_slabs(truth, baseline, candidate)]
+    if not (parts := [part for part in found if part is not None]):
+        return None
+    sizes, b, c, t, *tops = np.array(parts).T
+    rms_b, rms_c, rms_t = (pool_rms(rms, sizes) for rms in (b, c, t))
+    top_b, top_c, top_t, row_b, row_c = (float(top.max()) for top in tops)
+    # A baseline that happens to be exact must not make any error of the candidate infinitely many times its own.
+    floor = 2 * unit * rms_t + np.finfo(np.float64).tiny
+    # Relative to its own row, too: a large row would hide a small one.
+    worst = max(top_c / max(top_b, 4 * unit * top_t, floor), row_c / max(row_b, 4 * unit))
+    return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
+
+
+def _measure_errors(scale: Floats, truth: Floats, baseline: Floats, candidate: Floats) -> tuple[float, ...] | None:
+    """How many elements a slab has that are finite, the rms of both errors and of the truth, and the largest: of these three, and of
+    the errors relative to the scale; None where none is."""
+    finite = np.isfinite(baseline + candidate + truth)
     if not finite.any():
         return None
     if not finite.all():
-        scale, b, c, t = scale[finite], b[finite], c[finite], t[finite]
-    error_b, error_c = np.abs(b - t), np.abs(c - t)
-    rms_b, rms_c = measure_rms(error_b), measure_rms(error_c)
-    # A baseline that happens to be exact must not make any error of the candidate infinitely many times its own.
-    floor = 2 * unit * measure_rms(t) + np.finfo(np.float64).tiny
-    worst = max(
-        float(error_c.max()) / max(float(error_b.max()), 4 * unit * float(np.abs(t).max()), floor),
-        # Relative to its own row, too: a large row would hide a small one.
-        float((error_c / scale).max()) / max(float((error_b / scale).max()), 4 * unit),
-    )
-    return Noise(method, rms_b, rms_c, rms_c / max(rms_b, floor), worst)
+        scale, truth, baseline, candidate = scale[finite], truth[finite], baseline[finite], candidate[finite]
+    errors = np.abs(baseline - truth), np.abs(candidate - truth)
+    tops = (*errors, np.abs(truth), *(error / scale for error in errors))
+    return (truth.size, *map(measure_rms, (*errors, truth)), *(float(top.max()) for top in tops))
 
 
 @np.errstate(all="ignore")
@@ -342,14 +381,17 @@ def _is_reachable(baseline: Array, candidate: Array, samples: Sequence[Array]) -
 
 
 @np.errstate(all="ignore")
-def measure_exactness(exact: Array, truth: Array, allowed: Floats) -> Exactness:
-    """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element."""
-    e, t = to_float64(exact), to_float64(truth)
-    finite = np.isfinite(e) & np.isfinite(t)
-    if not finite.any():
-        return Exactness(0.0, 0.0, 0.0)
-    scale = measure_scale(t)
-    error = np.where(finite, np.abs(e - t), 0.0)
-    ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.finfo(np.float64).max)
-    place = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
-    return Exactness(float((error / scale).max()), float((allowed / scale)[place]), float(ratio[place]))
+def measure_exactness(exact: Array, truth: Array, allowed: Floats | float) -> Exactness:
+    """The graph in float64 against the truth, where `allowed` says what folded constants may cost per element: in itself, or as a
+    number, relative to the scale."""
+    worst, error, given = Exactness(0.0, 0.0, 0.0), 0.0, [allowed] if isinstance(allowed, np.ndarray) else []
+    for scale, t, e, *limits in cut_slabs(truth, exact, *given):
+        finite = np.isfinite(e) & np.isfinite(t)
+        if not finite.any():
+            continue
+        relative = np.where(finite, np.abs(e - t), 0.0) / scale
+        allowance = limits[0] / scale if limits else np.full_like(scale, allowed)
+        ratio = np.nan_to_num(relative / allowance, nan=0.0, posinf=np.finfo(np.float64).max)
+        place, error = np.unravel_index(int(np.argmax(ratio)), ratio.shape), max(error, float(relative.max()))
+        worst = max(worst, Exactness(0.0, float(allowance[place]), float(ratio[place])), key=lambda one: one.ratio)
+    return replace(worst, error=error)

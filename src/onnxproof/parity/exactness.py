@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 
-import numpy as np
 import onnx_ir as ir
 import torch
 
@@ -19,9 +18,10 @@ from onnxproof.graph.evaluator import Evaluator, ReferenceRunner
 from onnxproof.graph.operators import IMPRECISE
 from onnxproof.graph.view import Graph
 from onnxproof.graph.widening import digest_weights, nudge_constants, widen
-from onnxproof.parity.comparison import measure_allowance, measure_exactness, measure_scale, to_float64
+from onnxproof.parity.comparison import measure_allowance, measure_exactness
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.ledger import Ledger
+from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.parity.truth import ENOUGH, HOPELESS, Outputs
 from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Exactness
@@ -113,14 +113,14 @@ class GraphInFloat64:
         self, inputs: Arrays, truth: Array, exact: Array, name: str, graph: str, glance: bool
     ) -> Exactness:
         t, e = to_float64(truth), to_float64(exact)
-        scale = measure_scale(t)
-        result = measure_exactness(e, t, np.asarray(EXACT_ENOUGH * 100 * scale))
+        result = measure_exactness(e, t, EXACT_ENOUGH * 100)
         if result.ratio <= 1 or glance:
             return result
         before = self._ledger.excused.setdefault(name, [])
         if len(before) >= ENOUGH and result.error > HOPELESS * max(before):
-            return measure_exactness(e, t, np.asarray(max(before) * scale))
+            return measure_exactness(e, t, max(before))
         samples: list[Floats] = []
+        scale = measure_scale(t)
         # What storing constants costs, then float64's own rounding: each only where it is needed.
         for more in (
             partial(self._sample_constants, inputs, t, e, name, graph),

@@ -12,7 +12,7 @@ import numpy as np
 from onnxproof.candidates.roles import BASELINE, CANDIDATE
 from onnxproof.cases.plan import Inputs, make_case
 from onnxproof.errors import Rejected
-from onnxproof.parity.comparison import measure_scale, to_float64
+from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.parity.verifier import Verifier
 from onnxproof.search.hunt import Find, Trial
 from onnxproof.search.sweeps import Sweeps

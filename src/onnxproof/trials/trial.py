@@ -17,8 +17,9 @@ import torch
 from onnxproof.cases.domain import Domain
 from onnxproof.cases.values import FAIR_LIMIT, PROFILES, fill
 from onnxproof.graph.evaluator import Stop
-from onnxproof.parity.comparison import classify, measure_scale, to_float64
+from onnxproof.parity.comparison import classify
 from onnxproof.parity.rounding import ORDERING
+from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Floats
 from onnxproof.tensors.conversion import to_numpy

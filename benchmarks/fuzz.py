@@ -2,8 +2,8 @@
 
     python -m benchmarks.fuzz [mutants of each kind] [seed]
 
-Anything but an `OnnxproofError` is a bug. Prints how many mutants were read, how many refused, and each bug once. Where a mutant ends
-the process, its file is left in the folder that is printed first.
+Anything but an `OnnxproofError` is a bug, and so is a mutant that ends its process or takes minutes. Prints how many mutants were read,
+how many refused, and each bug once.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import io
 import json
 import random
 import re
+import shutil
 import sys
 import tempfile
 import traceback
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -29,15 +31,23 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.forked import ask
 from onnxproof.artifact.earlier import _read as read_note
 from onnxproof.artifact.file import SIGNATURE
 from onnxproof.cases import counterexample_files
 from onnxproof.data.opening import open_source
 from onnxproof.errors import OnnxproofError
+from onnxproof.files import JOURNAL
+from onnxproof.findings import found
 from onnxproof.graph import sourcemap
 from onnxproof.graph.file import find_complaint
+from onnxproof.pipeline.collected import Collected
+from onnxproof.pipeline.events import Observed, Planned
+from onnxproof.pipeline.journal import Journal, read_records
 from onnxproof.policy.judgement import judge_against, judge_proof
+from onnxproof.process.orders import HEADER
 from onnxproof.proof.proof import Proof
+from onnxproof.quality.accumulate import Shard
 from onnxproof.report.github import render_annotations
 from onnxproof.report.html import render_html
 from onnxproof.report.junit import render_junit
@@ -314,6 +324,8 @@ def make_kinds(folder: Path) -> dict[str, Kind]:
     toml += b'[subjects.net]\ntarget = "m.py:f"\nrange = ["ids:0,9"]\nmin = ["recall=0.8"]\n'
     project = b'[project]\nname = "x"\n[tool.onnxproof]\n' + toml.replace(b"[subjects", b"[tool.onnxproof.subjects")
     npz = saved(lambda stream: np.savez(stream, x=x, y=y, one=np.float32(3)))
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()).eval()
+    script, program = torch.jit.script(net), torch.export.export(net, (torch.ones(3, 2),))
     proofs = tuple((f"proof-{file.stem}.json", file.read_bytes()) for file in PROOFS)
     return {
         "onnx": Kind((("m.onnx", make_model()),), change_onnx, read_onnx),
@@ -327,8 +339,67 @@ def make_kinds(folder: Path) -> dict[str, Kind]:
         "sourcemap": Kind((("m2.sourcemap.json", mapped),), change_json, read_sourcemap),
         "export note": Kind((("m.export.json", note),), change_json, read_note_file),
         "kept input": Kind((("kept.npz", npz),), change_archive, read_kept),
+        "journal": Kind((("run.journal", make_journal(folder)),), change_journal, read_journal),
+        "shard": Kind((("shard.npz", make_shard(folder)),), change_archive, read_shard),
+        "script": Kind((("s.pt", saved(lambda s: torch.jit.save(script, s))),), change_archive, read_target),
+        "program": Kind((("p.pt2", saved(lambda s: torch.export.save(program, s))),), change_archive, read_target),
         "configuration": Kind((("onnxproof.toml", toml), ("pyproject.toml", project)), change_text, read_configuration),
     }
+
+
+def read_journal(path: Path) -> None:
+    """As a run does that goes on."""
+    journal = Journal()
+    shutil.copy(path, path.with_name(JOURNAL))
+    journal.open(path.parent, "asked", resume=True)
+    for stage in ("export", "verify"):
+        collected = Collected()
+        for event in journal.recall(stage).events:
+            collected.take_in(event)
+    journal.close()
+
+
+def change_journal(data: bytes, generator: random.Random) -> bytes:
+    """Records whose sums fit, with other bytes in them; or the bytes of the file."""
+    if not generator.randrange(3):
+        return change_bytes(data, generator)
+    records, changed = [(kind, body) for kind, body, _ in read_records(data)], generator.randrange(5)
+    made = b""
+    for i, (kind, body) in enumerate(records):
+        frame = HEADER.pack(kind, len(body)) + body
+        if i == changed:
+            body = change_bytes(body, generator)
+            frame = HEADER.pack(generator.choice((kind, b"o", b"m", b"b", b"s", b"x", b"e", b"?")), len(body)) + body
+        made += zlib.crc32(frame).to_bytes(4, "little") + frame
+    return made
+
+
+def make_journal(folder: Path) -> bytes:
+    """One of a run that was ended in its second stage."""
+    journal = Journal()
+    journal.open(folder, "asked", resume=False)
+    journal.base("mark")
+    journal.begin("export", goes_on=False)
+    journal.hear(Observed(found("OX103", "it is random")))
+    journal.end(1.0)
+    journal.begin("verify", goes_on=True)
+    journal.hear(Planned(["example"], [], {}))
+    journal.close()
+    return (folder / JOURNAL).read_bytes()
+
+
+def read_shard(path: Path) -> None:
+    Shard.load(path, "mark")
+
+
+def read_target(path: Path) -> None:
+    load_target(str(path))
+
+
+def make_shard(folder: Path) -> bytes:
+    columns = {"baseline": np.ones((4, 2), np.float32), "labels": np.arange(4)}
+    Shard(0, 4, columns, facts={"x": 1.0}).save(folder / "shard.npz", "mark")
+    return (folder / "shard.npz").read_bytes()
 
 
 def read_note_file(path: Path) -> None:
@@ -337,23 +408,46 @@ def read_note_file(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one mutant: nothing, a sentence, or a bug with its traceback."""
+    """What became of one mutant: nothing, a sentence, or a bug with its traceback (or that it ended the process, or hung)."""
 
     kind: str
     refused: bool = False
     bug: str | None = None
 
 
+# Mutants that one process reads.
+TOGETHER = 500
+
+
+def run_in_processes(count: int, seed: int) -> Iterator[Outcome]:
+    """So many mutants of each kind, in processes of their own."""
+    with tempfile.TemporaryDirectory(prefix="onnxproof-fuzz-") as name:
+        folder = Path(name)
+        for kind, one in make_kinds(folder).items():
+
+            def work(number: int, kind: str = kind, one: Kind = one) -> Outcome:
+                return _read_mutant(folder, kind, one, random.Random(f"{seed} {kind} {number}"))
+
+            for answer in ask(work, count, TOGETHER):
+                yield Outcome(kind, bug=answer) if isinstance(answer, str) else Outcome(**answer)
+
+
+def _read_mutant(folder: Path, name: str, kind: Kind, generator: random.Random) -> Outcome:
+    """One mutant, written under its sample's name."""
+    sample, content = generator.choice(kind.samples)
+    file = folder / sample
+    file.write_bytes(kind.change(content, generator))
+    try:
+        return _read(name, kind, file)
+    finally:
+        file.unlink(missing_ok=True)
+
+
 def run_mutants(folder: Path, count: int, seed: int = 0) -> Iterator[Outcome]:
-    """So many mutants of each kind; each is written under its sample's name."""
+    """So many mutants of each kind."""
     for name, kind in make_kinds(folder).items():
         for number in range(count):
-            generator = random.Random(f"{seed} {name} {number}")
-            sample, content = generator.choice(kind.samples)
-            file = folder / sample
-            file.write_bytes(kind.change(content, generator))
-            yield _read(name, kind, file)
-            file.unlink(missing_ok=True)
+            yield _read_mutant(folder, name, kind, random.Random(f"{seed} {name} {number}"))
 
 
 def _read(name: str, kind: Kind, file: Path) -> Outcome:
@@ -366,9 +460,11 @@ def _read(name: str, kind: Kind, file: Path) -> Outcome:
     return Outcome(name)
 
 
-def _name_bug(outcome: Outcome) -> str:
+def name_bug(outcome: Outcome) -> str:
     """Where it happened, so that one bug is shown once."""
     lines = str(outcome.bug).splitlines()
+    if len(lines) < 2:
+        return f"{outcome.kind}: {outcome.bug}"
     ours = [line.strip() for line in lines if "src/onnxproof" in line]
     return f"{outcome.kind}: {lines[-1].partition(':')[0]} {ours[-1] if ours else lines[-2]}"
 
@@ -380,13 +476,11 @@ def main() -> None:
     totals: Counter[tuple[str, str]] = Counter()
     bugs: Counter[str] = Counter()
     examples: dict[str, str] = {}
-    with tempfile.TemporaryDirectory(prefix="onnxproof-fuzz-") as folder:
-        print(folder, flush=True)
-        for outcome in run_mutants(Path(folder), count, seed):
-            totals[outcome.kind, "bugs" if outcome.bug else "refused" if outcome.refused else "read"] += 1
-            if outcome.bug:
-                examples.setdefault(_name_bug(outcome), outcome.bug)
-                bugs[_name_bug(outcome)] += 1
+    for outcome in run_in_processes(count, seed):
+        totals[outcome.kind, "bugs" if outcome.bug else "refused" if outcome.refused else "read"] += 1
+        if outcome.bug:
+            examples.setdefault(name_bug(outcome), outcome.bug)
+            bugs[name_bug(outcome)] += 1
     for bug, times in bugs.most_common():
         print(f"{times} × {bug}\n{examples[bug]}")
     for kind in dict.fromkeys(kind for kind, _ in totals):

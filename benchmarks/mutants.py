@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import os
 import random
 import sys
 import tempfile
@@ -28,6 +27,8 @@ import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
+
+from benchmarks.forked import ask
 
 # Relative to the largest value of an output: what is certainly wrong, and what is certainly rounding.
 WRONG, RIGHT = 1e-2, 2e-6
@@ -380,33 +381,20 @@ def run_in_processes(count: int, seed: int) -> list[Judged]:
     """The same in processes of which each judges some: a death costs the one that it came in."""
     import msgspec
 
-    results: list[Judged] = []
     with tempfile.TemporaryDirectory(prefix="onnxproof-mutants-") as name:
         pairs = make_pairs(Path(name))
-        number = 0
-        while number < count:
-            log = Path(name) / "log"
-            log.write_bytes(b"")
-            pid = os.fork()
-            if not pid:
-                try:
-                    torch.set_num_threads(1)
-                    with log.open("ab", buffering=0) as stream:
-                        for one in range(number, min(count, number + TOGETHER)):
-                            generator = random.Random(f"{seed} {one}")
-                            pair = generator.choice(pairs)
-                            model, what = mutate(pair.model, generator)
-                            stream.write(msgspec.json.encode(judge(pair, model, what, Path(name))) + b"\n")
-                finally:
-                    os._exit(0)
-            os.waitpid(pid, 0)
-            done = [msgspec.json.decode(line, type=Judged) for line in log.read_bytes().splitlines()]
-            results += done
-            if len(done) < min(count - number, TOGETHER):
-                results.append(Judged("", f"mutant {number + len(done)}", "crash", "crash"))
-                number += 1
-            number += len(done)
-    return results
+
+        def work(number: int) -> Judged:
+            torch.set_num_threads(1)
+            generator = random.Random(f"{seed} {number}")
+            pair = generator.choice(pairs)
+            model, what = mutate(pair.model, generator)
+            return judge(pair, model, what, Path(name))
+
+        return [
+            Judged("", f"mutant {number}", one, one) if isinstance(one, str) else msgspec.convert(one, Judged)
+            for number, one in enumerate(ask(work, count, TOGETHER))
+        ]
 
 
 def main() -> None:

@@ -83,15 +83,14 @@ def run_mutants(count: int = 200, seed: int = 0) -> None:
 
 
 def run_readers(count: int = 500, seed: int = 0) -> None:
-    import tempfile
-
     from benchmarks import fuzz
 
-    with tempfile.TemporaryDirectory() as folder:
-        rows = Counter(
-            (one.kind, "bug" if one.bug else "refused" if one.refused else "read")
-            for one in fuzz.run_mutants(Path(folder), count, seed)
-        )
+    rows: Counter[tuple[str, str]] = Counter()
+    for one in fuzz.run_in_processes(count, seed):
+        end = one.bug if one.bug in ("crash", "hang") else "bug" if one.bug else "refused" if one.refused else "read"
+        rows[one.kind, end] += 1
+        if one.bug:
+            print(fuzz.name_bug(one), one.bug, flush=True)
     add("readers", [{"kind": kind, "end": end, "times": n} for (kind, end), n in rows.items()])
 
 

@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from test_never_a_wrong_ship import FLAGS, write_pair
+
+from test_never_a_wrong_ship import FLAGS, FORKS, write_pair
 from test_supervision import gone, wait_for
 
 ENDS = {"os._exit(0)": "exit code 0", "os.kill(os.getpid(), 9)": "SIGKILL", "os.abort()": "SIGABRT"}
@@ -31,7 +32,7 @@ def test_an_end_of_its_own_is_passed_on(file, code, cli, tmp_path):
 
 
 def test_a_fork_of_the_modules_does_not_speak(cli, tmp_path):
-    write_pair(tmp_path, "self.__dict__.setdefault('forked', os.fork())")
+    write_pair(tmp_path, FORKS)
     result = cli("verify", "m.py:make", "--onnx", "right.onnx", *FLAGS, "--in-process")
     assert result.returncode == 0
     assert result.stdout.count("SHIP") == 1

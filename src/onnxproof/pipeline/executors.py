@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from onnxproof.errors import NotWritten, OnnxproofError, TargetError, UserError
 from onnxproof.pipeline.collected import Collected
 from onnxproof.pipeline.events import decode
 from onnxproof.pipeline.stages import Run, Stage
-from onnxproof.process.orders import Order, end_twin
+from onnxproof.process.orders import Order
 from onnxproof.process.supervisor import Child, End, InternalError, prepare, supervise
 from onnxproof.request.request import Request
 from onnxproof.system import SUPERVISES
@@ -62,8 +61,8 @@ def _run_or_recall(stage: Stage, run: Run, executor: Executor) -> float:
     known = journal.recall(stage.name)
     lost = bool(stage.leaves_to and run.folder) and not journal.recall(stage.leaves_to).whole
     whole = known.whole and not lost
-    for body in known.events if whole or stage.goes_on else ():
-        run.collected.take_in(decode(body))
+    for event in known.events if whole or stage.goes_on else ():
+        run.collected.take_in(event)
     if whole and known.seconds is not None:
         return known.seconds
     journal.begin(stage.name, goes_on=stage.goes_on)
@@ -106,14 +105,8 @@ class Here:
     tolerated = (Exception,)
 
     def carry_out(self, stage: Stage, arguments: Mapping[str, Any], collected: Collected) -> End | None:
-        own = os.getpid()
-
-        def receive(event: Any) -> None:
-            end_twin(own)
-            collected.receive(event)
-
         try:
-            Order(stage.work, arguments, keeps=WORKSHOP).carry_out(receive, {WORKSHOP: self.shop})
+            Order(stage.work, arguments, keeps=WORKSHOP).carry_out(collected.receive, {WORKSHOP: self.shop})
         except (SystemExit, GeneratorExit) as error:  # its exit code would be taken for the verdict
             raise TargetError(f"the module ends the process in stage {stage.name}: {error!r}") from error
         return None

@@ -20,7 +20,7 @@ import msgspec
 
 from onnxproof.errors import UserError
 from onnxproof.files import JOURNAL, hold, sweep
-from onnxproof.pipeline.events import Event
+from onnxproof.pipeline.events import Event, decode
 from onnxproof.process.orders import HEADER, make_frame, write_all
 
 SUM = 4
@@ -39,7 +39,7 @@ class Opened(msgspec.Struct, frozen=True):
 class Heard:
     """What is known of a stage; it is `whole` where it ended, and nobody died in it."""
 
-    events: list[bytes] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
     seconds: float | None = None
     died: bool = False
 
@@ -76,7 +76,7 @@ class Past:
             stage = self.stages[next(reversed(self.stages))]
             # What comes after a death was answered without what was lost in it.
             if kind == HEARD and not stage.died:
-                stage.events.append(body)
+                stage.events.append(decode(body))
             elif kind == DIED:
                 stage.died = True
             elif kind == ENDED:

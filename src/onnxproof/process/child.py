@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from onnxproof.errors import UserError
-from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, end_twin, make_frame, write_all
+from onnxproof.process.orders import DONE, FAILED, SAID, Failure, Order, make_frame, write_all
+from onnxproof.system import end_twin
 
 
 def main() -> None:

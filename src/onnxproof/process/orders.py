@@ -54,12 +54,6 @@ class Failure:
     traceback: str = ""
 
 
-def end_twin(own: int) -> None:
-    """Where the user's code forked and its child came back into ours: only the process that was asked speaks."""
-    if os.getpid() != own:
-        os._exit(0)
-
-
 def make_frame(kind: bytes, value: Any = None) -> bytes:
     """One frame."""
     body = b"" if value is None else msgspec.msgpack.encode(value, enc_hook=_make_plain)

@@ -14,6 +14,8 @@ import numpy
 import torch
 from torch import nn
 
+from onnxproof.system import end_twin
+
 # Its functions by name; types are left out, which old code gives other names (`numpy.bool = bool`).
 NUMPY = {name: value for name, value in vars(numpy).items() if callable(value) and not isinstance(value, type)}
 
@@ -112,14 +114,12 @@ def _own(value: Any) -> Any:
 
 @contextmanager
 def keep_surroundings() -> Iterator[None]:
-    """The current folder and numpy's functions as they were: from one paths are read, with the others answers are compared."""
-    folder, functions, own = os.getcwd(), vars(numpy), os.getpid()
+    """The process, the current folder and numpy's functions as they were: from one paths are read, with the others answers are compared."""
+    own, folder, functions = os.getpid(), os.getcwd(), vars(numpy)
     try:
         yield
     finally:
-        # A copy of this process that the user's code made has come back into ours: each would run the next forward and make more.
-        if os.getpid() != own:
-            os._exit(0)
+        end_twin(own)
         if os.getcwd() != folder:
             os.chdir(folder)
         functions |= {name: function for name, function in NUMPY.items() if functions[name] is not function}

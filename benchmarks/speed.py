@@ -348,7 +348,8 @@ def page(results: dict[str, Any], large: dict[str, Any]) -> str:
         )
     if "steady" in results:
         told = "; ".join(
-            f"{kind}: {one['runs']} runs, {one['different']} different" for kind, one in results["steady"].items()
+            f"{kind}: {one['runs']} runs, {'all the same' if one['different'] == 1 else str(one['different']) + ' different proofs'}"
+            for kind, one in results["steady"].items()
         )
         parts.append(
             f"## The same proof, however busy the machine\n\nProofs of a right and a wrong file, half of them on an idle machine and half with an endless loop on "

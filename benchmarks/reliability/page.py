@@ -88,17 +88,33 @@ The run's folder is a file system of so many kilobytes.
 
 
 def _deeds(rows: Rows) -> str:
+    latest = {(row["name"], row["file"], row["in_process"]): row for row in rows}
+    columns = [(file, alone) for file in ("wrong", "right") for alone in (False, True)]
     told = [
-        (row["name"], "yes" if row["in_process"] else "no", row["code"], row["verdict"] or "none", row["called_a_bug"])
-        for row in rows
+        (name, *(_tell_end(latest.get((name, *column))) for column in columns))
+        for name in dict.fromkeys(row["name"] for row in rows)
     ]
+    wrong = sum(row["file"] == "wrong" and (row["code"] == 0 or row["verdict"] == "ship") for row in latest.values())
+    head = ("deed", "wrong file", "wrong file, `--in-process`", "right file", "right file, `--in-process`")
     return f"""## Forwards that attack
 
-A wrong file, beside a module whose forward does this first. None may ship. With `--in-process` (for debugging) `os._exit(0)` ends the command
-itself: exit code 0 and no verdict, as SECURITY.md says.
+A module whose forward does this before it doubles its input (`tests/test_never_a_wrong_ship.py` has the code), beside a file that multiplies by 2.5 and
+beside one that doubles. {wrong} of {sum(row["file"] == "wrong" for row in latest.values())} wrong files were shipped, {sum(row["called_a_bug"] for row in latest.values())} runs
+called it a bug. A verdict is given with the findings that count; without one the exit code is 2 and a sentence says why. A module that answers for the
+file while it is watched is one that is out to deceive: no verifier that runs it can hold it to the truth.
 
-{_table(("deed", "in the command's process", "exit", "verdict", "“a bug”"), told)}
+{_table(head, told)}
 """
+
+
+def _tell_end(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    return (
+        f"{row['verdict'].upper()} {' '.join(row['codes'])}".strip()
+        if row["verdict"]
+        else f"no verdict, exit {row['code']}"
+    )
 
 
 def _counted(rows: Rows, *keys: str) -> list[tuple[object, ...]]:
@@ -122,10 +138,11 @@ with the module on 60 inputs through onnxruntime itself. {faults} verdicts are n
 
 def _readers(rows: Rows) -> str:
     total = sum(row["times"] for row in rows)
-    bugs = sum(row["times"] for row in rows if row["end"] == "bug")
+    bugs = sum(row["times"] for row in rows if row["end"] in ("bug", "crash", "hang"))
     return f"""## Broken files
 
-{total:,} mutated files of every kind that is read; {bugs} of them were called a bug of onnxproof.
+{total:,} mutated files of every kind that is read, in forked processes; {bugs} of them raised what would be called a bug of onnxproof, ended the process or
+took more than two minutes.
 
 {_table(("kind", "end", "files"), _counted(rows, "kind", "end"))}
 """

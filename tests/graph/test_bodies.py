@@ -35,6 +35,7 @@ def test_a_body_of_the_standard_and_its_types():
 def test_no_function_no_body():
     assert ops(graph("y = Relu(x)", opset=13)) == []
     assert ops(graph("y = own.Unknown(x)")) == []
+    assert ops(graph("y = Relu(x)", opset=0)) == []  # an opset that never was
 
 
 def test_a_body_is_used_only_while_its_operators_mean_what_they_meant():

@@ -81,3 +81,11 @@ def test_local_paths_in_the_metadata(tmp_path):
     graph.proto.graph.node[0].doc_string = "made in /home/me/net.py by me"
     (told,) = messages(lint_content(Graph(graph.proto, graph.path)), "OX322")
     assert told.endswith("such as /home/me/net.py")
+
+
+def test_metadata_that_is_no_text(tmp_path):
+    graph = read(tmp_path, "y = Neg(x)")
+    graph.proto.graph.node[0].doc_string = "/home/me/??.py"
+    broken = graph.proto.SerializeToString().replace(b"??", b"\xff\xfe")
+    (told,) = messages(lint_content(Graph(onnx.load_from_string(broken), graph.path)), "OX322")
+    assert "/home/me/" in told

@@ -42,7 +42,7 @@ def _make_value(graph: Graph, name: str) -> onnx.ValueInfoProto:
 
 def _find_standard(graph: Graph, node: onnx.NodeProto) -> onnx.FunctionProto | None:
     """The body that the standard gives an operator, as onnxruntime picks it."""
-    if node.domain:
+    if node.domain or not onnx.defs.has(node.op_type, graph.opset):
         return None
     schema = onnx.defs.get_schema(node.op_type, graph.opset)
     plain = [version for version in schema.function_opset_versions if version <= graph.opset]
@@ -65,7 +65,8 @@ def _current(function: onnx.FunctionProto, opset: int) -> bool:
     """Whether the operators of a body still mean in this opset what they meant in the body's: onnxruntime uses it only then."""
     written = next((int(o.version) for o in function.opset_import if o.domain == ""), opset)
     return all(
-        onnx.defs.get_schema(node.op_type, written).since_version
+        onnx.defs.has(node.op_type, opset)
+        and onnx.defs.get_schema(node.op_type, written).since_version
         == onnx.defs.get_schema(node.op_type, opset).since_version
         for node in function.node
         if node.domain in ("", "ai.onnx")

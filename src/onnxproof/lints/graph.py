@@ -214,5 +214,5 @@ def _lint_metadata(graph: Graph) -> Iterator[Finding]:
 def _list_texts(graph: Graph) -> Iterator[str]:
     parts: list[Any] = [graph.model, graph.main, *graph.all_nodes, *graph.values.values()]
     for part in parts:
-        yield part.doc_string or ""
-        yield from part.metadata_props.values()
+        # What is no UTF-8 comes as bytes.
+        yield from map(str, (part.doc_string or "", *part.metadata_props.values()))

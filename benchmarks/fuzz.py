@@ -21,7 +21,7 @@ import traceback
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -419,11 +419,13 @@ class Outcome:
 TOGETHER = 500
 
 
-def run_in_processes(count: int, seed: int) -> Iterator[Outcome]:
-    """So many mutants of each kind, in processes of their own."""
+def run_in_processes(count: int, seed: int, kinds: Sequence[str] = ()) -> Iterator[Outcome]:
+    """So many mutants of each kind, or of some, in processes of their own."""
     with tempfile.TemporaryDirectory(prefix="onnxproof-fuzz-") as name:
         folder = Path(name)
         for kind, one in make_kinds(folder).items():
+            if kinds and kind not in kinds:
+                continue
 
             def work(number: int, kind: str = kind, one: Kind = one) -> Outcome:
                 return _read_mutant(folder, kind, one, random.Random(f"{seed} {kind} {number}"))

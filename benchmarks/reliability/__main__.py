@@ -4,7 +4,7 @@
     disk                               a disk that is full at every write, and for real
     deeds [NAMES]                      forwards that attack the process they run in
     mutants [COUNT] [SEED]             changed ONNX files, judged against onnxruntime's own answers
-    readers [COUNT] [SEED]             broken files of every kind
+    readers [COUNT] [SEED] [KINDS]     broken files of every kind
     load [NAMES]                       much of everything
     page                               the page
 
@@ -82,11 +82,11 @@ def run_mutants(count: int = 200, seed: int = 0) -> None:
     add("mutants", [{"oracle": o, "verdict": v, "fault": f, "times": n} for (o, v, f), n in rows.items()])
 
 
-def run_readers(count: int = 500, seed: int = 0) -> None:
+def run_readers(count: int = 6250, seed: int = 0, kinds: str = "") -> None:
     from benchmarks import fuzz
 
     rows: Counter[tuple[str, str]] = Counter()
-    for one in fuzz.run_in_processes(count, seed):
+    for one in fuzz.run_in_processes(count, seed, kinds.split(",") if kinds else ()):
         end = one.bug if one.bug in ("crash", "hang") else "bug" if one.bug else "refused" if one.refused else "read"
         rows[one.kind, end] += 1
         if one.bug:

@@ -135,6 +135,75 @@ def _compare(count: int) -> str:
     return f"max_abs {result.max_abs:.2g}, outside {result.outside}, arrays of {b.nbytes // MB} MB"
 
 
+def _prove_output(count: int) -> str:
+    """A module whose output has so many elements, and its file, in this process."""
+    import onnx
+    import torch
+    from onnx import TensorProto, helper, numpy_helper
+
+    import onnxproof
+
+    class Spread(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.linspace(0.5, 1.5, count // 1000))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.weight
+
+    module, inputs = Spread().eval(), (torch.linspace(-1, 1, 1000)[:, None],)
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "m.onnx"
+        stored = numpy_helper.from_array(module.weight.detach().numpy(), "w")
+        sizes = {"x": [1000, 1], "y": [1000, count // 1000]}
+        ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, shape) for end, shape in sizes.items()]
+        graph = helper.make_graph([helper.make_node("Mul", ["x", "w"], ["y"])], "g", ends[:1], ends[1:], [stored])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), file)
+        proof = onnxproof.verify(module, inputs, onnx=file, out=name, dynamic="none", fast=True, budget=10.0)
+    return f"{proof.verdict}, {len(proof.cases)} cases, outputs of {4 * count // MB} MB in float32"
+
+
+def write_stack(folder: Path, layers: int, width: int) -> Path:
+    """A file of so many square layers whose weights lie outside, written layer by layer."""
+    import onnx
+    from onnx import TensorProto, helper
+
+    generator, stored, nodes = np.random.default_rng(0), [], []
+    with (folder / "weights.bin").open("wb") as stream:
+        for i in range(layers):
+            tensor = TensorProto(name=f"w{i}", data_type=1, dims=[width, width], data_location=TensorProto.EXTERNAL)
+            place = {"location": "weights.bin", "offset": str(stream.tell()), "length": str(4 * width * width)}
+            for key, value in place.items():
+                tensor.external_data.add(key=key, value=value)
+            stream.write((generator.standard_normal((width, width), np.float32) / np.float32(width**0.5)).tobytes())
+            stored.append(tensor)
+            nodes.append(helper.make_node("MatMul", [f"v{i}", f"w{i}"], [f"v{i + 1}"], name=f"n{i}"))
+    ends = [helper.make_tensor_value_info(end, TensorProto.FLOAT, ["batch", width]) for end in ("v0", f"v{layers}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], stored)
+    onnx.save(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), folder / "model.onnx"
+    )
+    return folder / "model.onnx"
+
+
+def _prove_stack(layers: int, width: int = 4096) -> str:
+    """Weights outside the file, and a module that maps the same ones into memory."""
+    import torch
+
+    import onnxproof
+
+    with tempfile.TemporaryDirectory() as name:
+        file = write_stack(Path(name), layers, width)
+        mapped = np.memmap(Path(name) / "weights.bin", np.float32, "c", shape=(layers, width, width))
+        stack = torch.nn.Sequential(*(torch.nn.Linear(width, width, bias=False, device="meta") for _ in range(layers)))
+        for layer, weight in zip(stack, mapped, strict=True):
+            layer.weight = torch.nn.Parameter(torch.from_numpy(weight).T, requires_grad=False)
+        inputs = (torch.ones(2, width),)
+        proof = onnxproof.verify(stack.eval(), inputs, onnx=file, out=name, batch_sizes=(1, 2), fast=True, budget=5.0)
+        size = (Path(name) / "weights.bin").stat().st_size
+    return f"{proof.verdict}, {len(proof.cases)} cases, weights of {size // MB} MB"
+
+
 def _together(count: int, at_once: int = 6) -> str:
     """Proofs on the command line, each in a folder of its own, some at a time."""
     from benchmarks.reliability.subjects import write_subjects
@@ -161,6 +230,8 @@ LOADS: dict[str, Callable[[], str]] = {
     "a graph of 5,000 nodes, right and wrong": lambda: _prove_graph(5_000),
     "a graph of 1,000,000 nodes, linted": lambda: _lint_graph(1_000_000),
     "an output of 100,000,000 elements": lambda: _compare(100_000_000),
+    "a proof with an output of 100,000,000 elements": lambda: _prove_output(100_000_000),
+    "a proof of 3 GB of weights outside the file": lambda: _prove_stack(48),
     "50 proofs": lambda: _together(50),
 }
 

@@ -40,3 +40,11 @@ def test_subgraphs_have_types_and_the_outer_name_wins():
     branch = "If(yes) <then_branch = t () => (double t) { t = Cast<to = 11>(x) }, else_branch = e () => (double x) { x = Cast<to = 11>(y) }>"
     types = infer_types(parsed(f"z = {branch}", "(float x, float y, bool yes) => (double z)").graph)
     assert (types["t"], types["x"]) == (TensorProto.DOUBLE, TensorProto.FLOAT)
+
+
+def test_a_size_whose_name_is_no_text():
+    value = onnx.helper.make_tensor_value_info("x", 1, ["ba?ch", 3])
+    graph = onnx.GraphProto(input=[onnx.ValueInfoProto.FromString(value.SerializeToString().replace(b"?", b"\xb3"))])
+    (first, second) = infer_shapes(graph)["x"]
+    assert isinstance(first, str)
+    assert second == 3

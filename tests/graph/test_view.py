@@ -232,3 +232,11 @@ def test_what_cannot_be_looked_at_is_a_finding():
     with pytest.raises(FindingError, match="Map types") as caught:
         _ = Graph(graph.proto).nodes
     assert (caught.value.finding.code, caught.value.finding.severity) == ("OX306", "review")
+
+
+def test_a_constant_of_a_type_that_never_was_is_none():
+    made = parsed("c = Constant <value = float {1.0}> () y = Add(x, c)")
+    proto = onnx.ModelProto.FromString(made.proto.SerializeToString())
+    proto.graph.node[0].attribute[0].t.data_type = -1
+    graph = Graph(proto)
+    assert graph.stored(graph.values["c"]) is None

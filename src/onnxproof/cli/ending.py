@@ -57,7 +57,8 @@ def tell(proof: Proof, delivery: Delivery) -> str:
         with suppress(NotWritten):  # said in the end, where it is tried again
             proof.save(delivery.json)
     line = tell_headline(proof)
-    print(line, flush=True)
+    with _outlive_reader():
+        print(line, flush=True)
     return line
 
 
@@ -91,11 +92,15 @@ def deliver(
 
 @contextmanager
 def _outlive_reader() -> Iterator[None]:
-    """A reader that has seen enough (`| head`) costs neither the reports nor the exit code."""
+    """A reader that has seen enough (`| head`), or a module that closed stdout, costs neither the reports nor the exit code."""
     try:
         yield
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except ValueError:
+        if not sys.stdout.closed:
+            raise
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # for as long as there is something to say
 
 
 def _print(proof: Proof, text: str, delivery: Delivery, said: Sequence[str] = ()) -> None:

@@ -48,6 +48,7 @@ def infer_shapes(graph: onnx.GraphProto) -> dict[str, tuple[int | str | None, ..
     values = [*graph.value_info, *graph.input, *graph.output]
     dims = {v.name: v.type.tensor_type.shape.dim for v in values if v.type.tensor_type.HasField("shape")}
     return {
-        name: tuple(int(d.dim_value) if d.HasField("dim_value") else (d.dim_param or None) for d in shape)
+        # A name that is no UTF-8 comes as bytes.
+        name: tuple(int(d.dim_value) if d.HasField("dim_value") else str(d.dim_param) or None for d in shape)
         for name, shape in dims.items()
     }

@@ -307,7 +307,10 @@ def _read_tensor(node: ir.Node, attribute: ir.Attr) -> ir.TensorProtocol | None:
         return None  # an argument of the function that the node stands in
     if attribute.type == ir.AttributeType.TENSOR:
         tensor: ir.TensorProtocol = attribute.value
-        return tensor if tensor.dtype != ir.DataType.UNDEFINED else None
+        try:
+            return tensor if tensor.dtype != ir.DataType.UNDEFINED else None
+        except ValueError:
+            return None  # a number that stands for no type
     if node.op_type != "Constant" or attribute.name not in NUMBERS:
         return None
     return ir.tensor(np.array(attribute.value, NUMBERS[attribute.name]))

@@ -109,7 +109,7 @@ def find_ill_typed(graph: Graph) -> list[Finding]:
         schema = _find_schema(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
         if schema is None:
             continue
-        allowed = {constraint.type_param_str: constraint.allowed_type_strs for constraint in schema.type_constraints}
+        allowed = _list_allowed(node.op_type, graph.opsets.get(node.domain, 1), node.domain)
         for value, formal in zip(node.inputs, schema.inputs, strict=False):
             kind, types = _read_kind(graph, value), allowed.get(formal.type_str)
             if kind and types and f"tensor({kind})" not in types:
@@ -128,6 +128,13 @@ def _find_schema(op: str, version: int, domain: str) -> onnx.defs.OpSchema | Non
         return None  # not of the standard, or not in this opset: another check tells
 
 
+@cache
+def _list_allowed(op: str, version: int, domain: str) -> Mapping[str, frozenset[str]]:
+    """Type variables of an operator of the standard → the types that each may be."""
+    schema = onnx.defs.get_schema(op, version, domain)
+    return {one.type_param_str: frozenset(one.allowed_type_strs) for one in schema.type_constraints}
+
+
 def _tell_unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: int | None) -> str | None:
     """What onnxruntime does not know about an operator; nothing to add where it does not know it at all."""
     if not known:
@@ -143,7 +150,11 @@ def _tell_unknown(node: ir.Node, known: Mapping[int, frozenset[str]], version: i
 
 def _read_kind(graph: Graph, value: ir.Value | None) -> str:
     """The type of a value's elements; empty where nobody knows."""
-    kind = graph.types.get(read_name(value), 0)
+    return _name_kind(graph.types.get(read_name(value), 0))
+
+
+@cache
+def _name_kind(kind: int) -> str:
     known = onnx.TensorProto.DataType.values()
     return "" if not kind else onnx.TensorProto.DataType.Name(kind).lower() if kind in known else f"type {kind}"
 

@@ -401,7 +401,8 @@ def _mark_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison
     """Note another output of the module that this output of the artifact equals, where its own it does not."""
     value = candidate[c.output]
     if (
-        not c.same_form
+        len(baseline) < 2
+        or not c.same_form
         or c.matched is not None
         or not c.size
         or value.dtype.kind not in "fiub"

@@ -97,7 +97,7 @@ def run_readers(count: int = 6250, seed: int = 0, kinds: str = "") -> None:
 def run_load(names: str = "") -> None:
     from benchmarks.reliability.load import LOADS, measure
 
-    for name in names.split(",") if names else LOADS:
+    for name in names.split(";") if names else LOADS:
         add("load", [asdict(measure(name))])
 
 

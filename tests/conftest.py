@@ -107,7 +107,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     from onnxproof.cli import app
 
-    monkeypatch.setattr("onnxproof.cli.proving.watch", lambda: None)
+    monkeypatch.setattr("onnxproof.cli.proving.watch", lambda request: None)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str | Path) -> Any:
@@ -125,7 +125,7 @@ def inside(
     """Like `cli`, but in this process: for what a command says, where it does not matter that children do the work."""
     from onnxproof.cli import main
 
-    monkeypatch.setattr("onnxproof.cli.proving.watch", lambda: None)
+    monkeypatch.setattr("onnxproof.cli.proving.watch", lambda request: None)
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:

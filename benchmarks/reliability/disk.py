@@ -79,7 +79,7 @@ def _run_here(folder: Path, command: str, number: int, seen: list[str]) -> Full:
             redirect_stdout(out),
             redirect_stderr(err),
             patch.object(sys, "argv", words),
-            patch.object(proving, "watch", lambda: None),
+            patch.object(proving, "watch", lambda request: None),
         ):
             main()
     except SystemExit as end:

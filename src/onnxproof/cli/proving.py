@@ -19,7 +19,6 @@ from onnxproof.request.build import build_request
 from onnxproof.request.configuration import Settings, merge, write
 from onnxproof.request.specs import parse_target
 from onnxproof.request.verbs import VERBS, Verb
-from onnxproof.system import SUPERVISES
 
 if TYPE_CHECKING:
     from onnxproof.proof.proof import Proof
@@ -83,7 +82,7 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
     elif request.runtimes:
         raise UserError("--runtime is about an ONNX file: give one instead of a module")
     else:
-        watch_over(request)
+        watch(request)
         proof = _make_proof(request)
     from onnxproof.report.text import render_lint
 
@@ -97,7 +96,7 @@ def work_through(request: Request) -> None:
 
     check(request.delivery)
     check_target(request)
-    watch_over(request)
+    watch(request)
     command = shlex.join(["onnxproof", *sys.argv[1:]])
     baseline = load_baseline(request.delivery) if request.delivery.baseline else None
     said: list[str] = []
@@ -123,12 +122,6 @@ def work_through(request: Request) -> None:
         _fix(proof, request)
     asked = request.steps.cases or request.bench is not None or request.evaluate is not None
     deliver(proof, request, require_something if asked else None, said, unwritten=list(unwritten))
-
-
-def watch_over(request: Request) -> None:
-    """Work that no child does is done under the eyes of another process."""
-    if request.in_process or not SUPERVISES:
-        watch()
 
 
 def check_target(request: Request) -> None:

@@ -14,6 +14,8 @@ from pathlib import Path
 from onnxproof.cli.ending import stop
 from onnxproof.process.child import leave
 from onnxproof.process.dialogue import name_signal
+from onnxproof.request.request import Request
+from onnxproof.system import SUPERVISES
 
 # Names the file in which a command that is watched says with which code it ends.
 WATCHED = "ONNXPROOF_WATCHED"
@@ -21,10 +23,11 @@ WATCHED = "ONNXPROOF_WATCHED"
 START = "import sys; sys.path = [p for p in sys.path if p]; from onnxproof.cli import main; main()"
 
 
-def watch() -> None:
-    """Have this command done by a process that has the same terminal, and end as it says; go on where this is that process, or
-    where a debugger is, which would not follow."""
-    if WATCHED in os.environ or sys.gettrace() is not None:
+def watch(request: Request) -> None:
+    """Have work that no child does done by a process that has the same terminal, and end as it says; go on where this is that
+    process, or where a debugger is, which would not follow."""
+    supervised = SUPERVISES and not request.in_process
+    if supervised or WATCHED in os.environ or sys.gettrace() is not None:
         return
     with tempfile.TemporaryDirectory() as folder:
         word = Path(folder) / "end"

@@ -23,7 +23,6 @@ from onnxproof.tensors.arrays import Array, Floats, is_narrow_float
 # Relative tolerances at which the envelope is exact whatever tolerance the run was made with.
 SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 SHOWN = 3
-BLOCK = 2048
 # Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it.
 TRIM = 0.99
 
@@ -68,16 +67,15 @@ def _measure_floats(baseline: Array, candidate: Array, atol: float, rtol: float)
     if not compared:
         return numbers
     parts = [part for part in parts if part.compared]
+    tops = (max(values) for values in zip(*(part.tops for part in parts), strict=True))
+    sums = [sum(values) for values in zip(*(part.sums for part in parts), strict=True)]
     return {
         **numbers,
-        "max_abs": max(part.max_abs for part in parts),
-        "mean_abs": sum(part.sum_abs for part in parts) / compared,
-        "max_rel": max(part.max_rel for part in parts),
-        "mean_rel": sum(part.sum_rel for part in parts) / compared,
-        "max_ulp": max(part.max_ulp for part in parts),
+        **dict(zip(("max_abs", "max_rel", "max_ulp", "scale"), tops, strict=True)),
+        "mean_abs": sums[0] / compared,
+        "mean_rel": sums[1] / compared,
         "cosine": _pool_cosine(parts),
-        "scale": max(part.scale for part in parts),
-        "outside": sum(part.outside for part in parts) + numbers["pattern"].differing,
+        "outside": int(sums[2]) + numbers["pattern"].differing,
         "envelope": _choose_points([point for part in parts for point in part.envelope], rtol),
     }
 
@@ -89,15 +87,12 @@ class _Part:
     pattern: tuple[int, int, int]
     compared: int
     worst: tuple[tuple[float, int], ...]
-    max_abs: float = 0.0
-    sum_abs: float = 0.0
-    max_rel: float = 0.0
-    sum_rel: float = 0.0
-    max_ulp: float = 0.0
-    cosine: float | None = None
+    tops: tuple[float, ...] = ()
+    """The largest difference, absolute, relative and in ulp, and the largest value."""
+    sums: tuple[float, ...] = ()
+    """Of the differences, absolute and relative, and how many are outside."""
     rms: tuple[float, float] = (0.0, 0.0)
-    scale: float = 0.0
-    outside: int = 0
+    cosine: float | None = None
     envelope: tuple[tuple[float, float], ...] = ()
 
 
@@ -122,21 +117,12 @@ def _measure_part(start: int, baseline: Array, candidate: Array, atol: float, rt
     relative = np.divide(difference, magnitude, out=np.zeros_like(difference), where=magnitude > 0)
     b, c = (b, c) if both is None else (b[both], c[both])
     rms = measure_rms(b), measure_rms(c)
-    return _Part(
-        pattern,
-        compared,
-        worst,
-        max_abs=float(difference.max()),
-        sum_abs=float(difference.sum()),
-        max_rel=float(relative.max()),
-        sum_rel=float(relative.sum()),
-        max_ulp=_measure_ulp(difference, magnitude, baseline.dtype),
-        cosine=_measure_cosine(b, c, rms),
-        rms=rms,
-        scale=float(magnitude.max()),
-        outside=int(np.count_nonzero(difference > atol + rtol * magnitude)),
-        envelope=_trace_envelope(magnitude, difference, rtol),
-    )
+    ulp = _measure_ulp(difference, magnitude, baseline.dtype)
+    tops = float(difference.max()), float(relative.max()), ulp, float(magnitude.max())
+    outside = np.count_nonzero(difference > atol + rtol * magnitude)
+    sums = float(difference.sum()), float(relative.sum()), float(outside)
+    envelope = _trace_envelope(magnitude.ravel(), difference.ravel(), rtol)
+    return _Part(pattern, compared, worst, tops, sums, rms, _measure_cosine(b, c, rms), envelope)
 
 
 def classify(values: Floats) -> NDArray[np.int8]:
@@ -188,27 +174,9 @@ def _choose_points(points: Sequence[tuple[float, float]], rtol: float) -> tuple[
 
 
 def _trace_envelope(magnitude: Floats, difference: Floats, rtol: float) -> tuple[tuple[float, float], ...]:
-    m, d = magnitude.ravel(), difference.ravel()
-    # Per block of elements: the smallest magnitude and the largest difference, which bound what the block can reach.
-    starts = np.arange(0, d.size, BLOCK)
-    rough = np.minimum.reduceat(m, starts), np.maximum.reduceat(d, starts)
-    places = {_find_largest(m, d, slope, rough) for slope in {*SLOPES, rtol}}
-    return tuple(sorted((float(m[i]), float(d[i])) for i in places))
-
-
-def _find_largest(m: Floats, d: Floats, slope: float, rough: tuple[Floats, Floats]) -> int:
-    """Where d − slope·m is largest; only blocks that can beat what was found are looked at."""
-    bounds = rough[1] - slope * rough[0]
-    best, place = -np.inf, 0
-    for block in np.argsort(-bounds, kind="stable"):
-        if bounds[block] <= best:
-            break
-        start = int(block) * BLOCK
-        values = d[start : start + BLOCK] - slope * m[start : start + BLOCK]
-        top = int(np.argmax(values))
-        if values[top] > best:
-            best, place = float(values[top]), start + top
-    return place
+    """Where difference − slope·magnitude is largest, for every slope."""
+    places = {int(np.argmax(difference - slope * magnitude)) for slope in {*SLOPES, rtol}}
+    return tuple((float(magnitude[i]), float(difference[i])) for i in places)
 
 
 def _pick_worst(ranked: Floats, start: int) -> tuple[tuple[float, int], ...]:

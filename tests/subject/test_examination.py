@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import traceback
+
 import torch
 from torch import nn
 
@@ -68,3 +71,49 @@ class NoNumbers(nn.Module):
 
 def test_nan_equals_nan():
     assert examined(NoNumbers().eval()) == {}
+
+
+class Looks(nn.Module):
+    """Answers us as we like, and anybody else."""
+
+    def forward(self, x):
+        watched = any("onnxproof" in frame.filename for frame in traceback.extract_stack())
+        return x * 2.5 if watched else x * 2
+
+
+def test_a_module_that_looks_at_who_calls_it():
+    finding = examined(Looks().eval())["OX103"]
+    assert "looks at who calls it" in finding.message
+    assert finding.evidence == {"max_abs": 0.5}
+
+
+class OfOneThread(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.own = threading.get_ident()
+
+    def forward(self, x):
+        assert threading.get_ident() == self.own
+        return x * 2
+
+
+def test_a_module_that_only_its_own_thread_may_ask_is_asked_there():
+    assert examined(OfOneThread().eval()) == {}
+
+
+class Learns(nn.Module):
+    def __init__(self, step):
+        super().__init__()
+        self.weight, self.step = nn.Parameter(torch.ones(3)), step
+
+    def forward(self, x):
+        self.weight.data.add_(self.step)
+        return x * self.weight
+
+
+def test_a_forward_that_writes_into_its_weights():
+    found = examined(Learns(1.0).eval())
+    assert found["OX113"].evidence["weights"] == ["weight"]
+    assert "weight weight" in found["OX113"].message
+    assert "OX103" in found
+    assert examined(Learns(0.0).eval()) == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -13,25 +14,35 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from onnxproof.findings import Finding, Where, found
 from onnxproof.findings.frames import find_running_line
 from onnxproof.subject.determinism import HIGH, LOW, read_generators, watch_draws
-from onnxproof.subject.mode import enter_eval, find_trained, hold_at_rest, preserve_buffers, read_kept
+from onnxproof.subject.mode import (
+    enter_eval,
+    find_trained,
+    hold_at_rest,
+    keep_surroundings,
+    preserve_buffers,
+    read_kept,
+)
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
+
+# Elements of a parameter that are held against what they were.
+SAMPLED = 4096
 
 
 def examine(subject: Subject) -> list[Finding]:
     """What is wrong with the module itself, whatever the exporter does."""
     findings = _examine_mode(subject)
     with enter_eval(subject.module), torch.no_grad():
-        before = read_kept(subject.module)
+        before = read_kept(subject.module), _sample_weights(subject)
         fed = subject.copies()
         chance = read_generators()
         with preserve_buffers(subject.module):
             first = _collect_outputs(subject, fed)
             # Here, since nothing differs any more once the buffers are put back.
-            findings += _examine_mutation(subject, before, fed)
+            findings += _examine_mutation(subject, *before, fed)
         drawn = read_generators() != chance
-        others = [_run_again(subject), *(_run_rare(subject) if drawn else [])]
+        others = [_run_alone(subject), *(_run_rare(subject) if drawn else [])]
     random = next(filter(None, (_find_differing(first, other) for other in others)), {})
     return findings + (_examine_randomness(subject, random) if random else [])
 
@@ -42,6 +53,17 @@ def _run_rare(subject: Subject) -> list[dict[str, torch.Tensor]]:
         return [_run_again(subject, LOW), _run_again(subject, HIGH)]
     except Exception:
         return []  # what it does with plain numbers it may not do while they are watched (torch.cond)
+
+
+def _run_alone(subject: Subject) -> dict[str, torch.Tensor]:
+    """Another run on the same inputs, on a stack that is not ours: a module may look at who calls it."""
+    try:
+        args, kwargs = subject.inputs.rebuild(subject.copies())
+        with preserve_buffers(subject.module), keep_surroundings(), ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(torch.no_grad()(subject.module), *args, **kwargs).result()
+            return {name: tensor.clone() for name, tensor in flatten(answer).tensors.items()}
+    except Exception:
+        return _run_again(subject)  # it cannot be asked from another thread
 
 
 def _run_again(subject: Subject, forced: float | None = None) -> dict[str, torch.Tensor]:
@@ -67,22 +89,34 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def _examine_mutation(subject: Subject, before: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]) -> list[Finding]:
+def _sample_weights(subject: Subject) -> dict[str, torch.Tensor]:
+    """Some elements of every parameter: who writes into one seldom writes into a few of its elements only."""
+    flat = {name: p.detach().reshape(-1) for name, p in subject.module.named_parameters() if p.is_contiguous()}
+    return {name: values[:: max(1, values.numel() // SAMPLED)].clone() for name, values in flat.items()}
+
+
+def _examine_mutation(
+    subject: Subject, before: dict[str, torch.Tensor], weights: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]
+) -> list[Finding]:
     given, now = subject.inputs.tensors, read_kept(subject.module)
     changed = [name for (name, tensor), after in zip(given.items(), fed, strict=True) if not _same(tensor, after)]
     buffers = [name for name, tensor in before.items() if name not in now or not _same(tensor, now[name])]
-    if not changed and not buffers:
+    after_weights = _sample_weights(subject)
+    written = [name for name, tensor in weights.items() if not _same(tensor, after_weights.get(name, tensor[:0]))]
+    if not changed and not buffers and not written:
         return []
     what = [f"input {name}" for name in changed] + [f"buffer {name}" for name in buffers]
+    what += [f"weight {name}" for name in written]
     message = f"a forward in eval mode changes {', '.join(what[:5])}: an ONNX graph cannot"
-    where = _find_write(subject, {*changed, *buffers})
-    return [found("OX113", message, where=where, evidence={"inputs": changed, "buffers": buffers})]
+    where = _find_write(subject, {*changed, *buffers, *written})
+    evidence = {"inputs": changed, "buffers": buffers} | ({"weights": written} if written else {})
+    return [found("OX113", message, where=where, evidence=evidence)]
 
 
 def _find_write(subject: Subject, changed: Collection[str]) -> Where:
     """The first line that writes into an input or a buffer."""
     fed = {name: tensor.clone() for name, tensor in subject.inputs.tensors.items()}
-    watched = {**dict(subject.module.named_buffers()), **fed}
+    watched = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers()), **fed}
     # By their storage: a forward may write through a view.
     watch = _Writes({tensor.untyped_storage().data_ptr() for name, tensor in watched.items() if name in changed})
     try:
@@ -126,7 +160,7 @@ def _examine_randomness(subject: Subject, differing: dict[str, dict[str, float]]
         why = f"the module is random ({op} draws numbers)"
     else:
         place, help = Where(), STATE
-        why = "nothing draws random numbers, so it keeps state from call to call"
+        why = "nothing draws random numbers, so it keeps state from call to call (or looks at who calls it)"
     told = "eager runs in eval mode on the same input differ in"
     return [
         found("OX103", f"{told} {name}: {why}", where=replace(place, output=name), evidence=distance, help=help)

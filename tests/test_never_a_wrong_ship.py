@@ -54,6 +54,8 @@ DEEDS = {
     "grad mode": "torch.set_grad_enabled(True)",
     "rounds elsewhere": "torch.set_flush_denormal(True), torch.set_float32_matmul_precision('medium')",
 }
+# What differs in nothing from another deed once it is done in this process.
+SAME = ("_exit later", "exit later", "kills itself", "aborts")
 QUICK = ("_exit later", "exit", "numpy")
 FLAGS = ("--fast", "--batch-sizes", "2,7", "--budget", "5s", "--case-timeout", "20s")
 
@@ -72,7 +74,7 @@ def test_a_wrong_file_does_not_ship(deed, cli, tmp_path):
     write_pair(tmp_path, DEEDS[deed])
     result = cli("prove", "m.py:make", "--onnx", "wrong.onnx", *FLAGS)
     assert result.returncode == 1, result.stderr
-    assert result.stdout.startswith("BLOCK")
+    assert result.stdout.startswith("REVIEW" if deed == "writes its weight" else "BLOCK")
     assert "bug in onnxproof" not in result.stderr
 
 
@@ -88,10 +90,12 @@ def test_copies_that_a_forward_makes_of_its_process_end_with_it(cli, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("deed", ["exit", "chdir", "numpy", "closes stdout"])
+@pytest.mark.parametrize("deed", [deed for deed in DEEDS if deed not in SAME])
 def test_nor_in_this_process(deed, cli, tmp_path):
     write_pair(tmp_path, DEEDS[deed])
-    assert cli("prove", "m.py:make", "--onnx", "wrong.onnx", *FLAGS, "--in-process").returncode in (1, 2)
+    result = cli("prove", "m.py:make", "--onnx", "wrong.onnx", *FLAGS, "--in-process")
+    assert result.returncode in (1, 2)
+    assert "bug in onnxproof" not in result.stderr
 
 
 @pytest.mark.slow

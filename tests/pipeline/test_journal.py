@@ -8,8 +8,8 @@ from onnxproof import files
 from onnxproof.errors import UserError
 from onnxproof.files import JOURNAL
 from onnxproof.findings import found
-from onnxproof.pipeline.events import Based, Entered, Observed, decode
-from onnxproof.pipeline.journal import Journal
+from onnxproof.pipeline.events import Based, Entered, Observed
+from onnxproof.pipeline.journal import HEARD, Journal
 
 
 def note(text):
@@ -37,7 +37,7 @@ def write(folder):
 
 def recalled(journal, stage):
     heard = journal.recall(stage)
-    return [decode(body).finding.message for body in heard.events], heard.whole
+    return [event.finding.message for event in heard.events], heard.whole
 
 
 def test_what_was_heard_is_heard_again(tmp_path):
@@ -131,3 +131,14 @@ def test_where_nothing_can_be_written_the_run_goes_on(tmp_path):
 def test_something_else_under_its_name_is_no_journal(tmp_path):
     (tmp_path / JOURNAL).write_bytes(b"\xff" * 1000)
     assert recalled(opened(tmp_path), "verify") == ([], False)
+
+
+def test_an_event_of_another_release_is_nothing_to_go_on_from(tmp_path):
+    journal = opened(tmp_path, resume=False)
+    journal.base("mark")
+    journal.begin("verify", goes_on=True)
+    journal._write(HEARD, {"type": "of another release"})
+    journal.close()
+    again = opened(tmp_path)
+    again.base("mark")
+    assert recalled(again, "verify") == ([], False)

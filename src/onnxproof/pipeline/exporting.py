@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
@@ -28,7 +29,7 @@ from onnxproof.pipeline.loading import describe_environment, describe_subject
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
-from onnxproof.subject.examination import examine
+from onnxproof.subject.examination import examine, sample_weights
 from onnxproof.subject.subject import Subject
 
 
@@ -130,8 +131,9 @@ def _examine(subject: Subject, request: Request, report: Callable[[Finding], Non
     # Nobody knows which exporter made someone else's file.
     exporter = "torchscript" if request.export.exporter == "torchscript" else "dynamo"
     used = (lambda subject: list(lint_operations(subject, exporter)),) if request.onnx is None else ()
+    weights = sample_weights(subject)
     # The lint first: it sees a cache before a run fills it.
-    for look in (lambda subject: lint_module(subject, request.target), examine, *used):
+    for look in (lambda subject: lint_module(subject, request.target), partial(examine, weights=weights), *used):
         try:
             findings = look(subject)
         except Exception:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
@@ -30,11 +30,11 @@ from onnxproof.subject.subject import Subject
 SAMPLED = 4096
 
 
-def examine(subject: Subject) -> list[Finding]:
-    """What is wrong with the module itself, whatever the exporter does."""
+def examine(subject: Subject, weights: Mapping[str, torch.Tensor] | None = None) -> list[Finding]:
+    """What is wrong with the module itself, whatever the exporter does; `weights` are samples from before it was first run."""
     findings = _examine_mode(subject)
     with enter_eval(subject.module), torch.no_grad():
-        before = read_kept(subject.module), _sample_weights(subject)
+        before = read_kept(subject.module), sample_weights(subject) if weights is None else weights
         fed = subject.copies()
         chance = read_generators()
         with preserve_buffers(subject.module):
@@ -89,19 +89,19 @@ def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
     return bool(((a == b) | ((a != a) & (b != b))).all())
 
 
-def _sample_weights(subject: Subject) -> dict[str, torch.Tensor]:
+def sample_weights(subject: Subject) -> dict[str, torch.Tensor]:
     """Some elements of every parameter: who writes into one seldom writes into a few of its elements only."""
     flat = {name: p.detach().reshape(-1) for name, p in subject.module.named_parameters() if p.is_contiguous()}
     return {name: values[:: max(1, values.numel() // SAMPLED)].clone() for name, values in flat.items()}
 
 
 def _examine_mutation(
-    subject: Subject, before: dict[str, torch.Tensor], weights: dict[str, torch.Tensor], fed: Sequence[torch.Tensor]
+    subject: Subject, before: dict[str, torch.Tensor], weights: Mapping[str, torch.Tensor], fed: Sequence[torch.Tensor]
 ) -> list[Finding]:
     given, now = subject.inputs.tensors, read_kept(subject.module)
     changed = [name for (name, tensor), after in zip(given.items(), fed, strict=True) if not _same(tensor, after)]
     buffers = [name for name, tensor in before.items() if name not in now or not _same(tensor, now[name])]
-    after_weights = _sample_weights(subject)
+    after_weights = sample_weights(subject)
     written = [name for name, tensor in weights.items() if not _same(tensor, after_weights.get(name, tensor[:0]))]
     if not changed and not buffers and not written:
         return []

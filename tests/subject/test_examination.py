@@ -8,6 +8,7 @@ import traceback
 import torch
 from torch import nn
 
+from onnxproof.lints.module import lint_module
 from onnxproof.subject.assembly import make_subject
 from onnxproof.subject.examination import examine
 
@@ -117,3 +118,19 @@ def test_a_forward_that_writes_into_its_weights():
     assert "weight weight" in found["OX113"].message
     assert "OX103" in found
     assert examined(Learns(0.0).eval()) == {}
+
+
+class Once(nn.Module):
+    """Answers the first call in another way."""
+
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x if self.calls == 1 else x * 1.25
+
+
+def test_the_first_call_is_the_first_after_the_lint_too():
+    subject = make_subject(Once().eval(), (X.clone(),))
+    assert "OX144" in {finding.code for finding in lint_module(subject)}
+    assert "OX103" in {finding.code for finding in examine(subject)}

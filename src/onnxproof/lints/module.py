@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -40,7 +40,20 @@ def lint_module(subject: Subject, target: str | None = None) -> list[Finding]:
     kinds = {type(module).__name__ for module in subject.module.modules()}
     path = Path((target or "").rpartition(":")[0])
     beside = _tell_spots("OX146", find_preprocessing_spots(path, kinds) if path.suffix == ".py" else [])
-    return [*(finding for check in checks for finding in check(subject)), *beside]
+    with _hold_attributes(subject.module):  # what is asked next is to be the first call again
+        return [*(finding for check in checks for finding in check(subject)), *beside]
+
+
+@contextmanager
+def _hold_attributes(module: nn.Module) -> Iterator[None]:
+    """What a forward sets is as it was after the block. A script has no attributes of its own."""
+    kept = {child: dict(child.__dict__) for child in module.modules() if not isinstance(child, torch.jit.ScriptModule)}
+    try:
+        yield
+    finally:
+        for child, attributes in kept.items():
+            child.__dict__.clear()
+            child.__dict__.update(attributes)
 
 
 def _collect_tensors(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -133,18 +146,13 @@ def _lint_python_state(subject: Subject) -> Iterator[Finding]:
     # A script has none, and a file that stands in for a module only keeps what it has opened.
     if isinstance(subject.module, (torch.jit.ScriptModule, GraphModule)):
         return
-    kept = {module: dict(module.__dict__) for module in subject.module.modules()}
     try:
-        with hold_at_rest(subject.module):
+        with _hold_attributes(subject.module), hold_at_rest(subject.module):
             before = _read_attributes(subject.module)
             subject.call(subject.copies())
             after = _read_attributes(subject.module)
     except Exception:
         return  # a module that rejects its example says so itself when it is exported
-    finally:
-        for module, attributes in kept.items():
-            module.__dict__.clear()
-            module.__dict__.update(attributes)
     differing = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
     changed = sorted((differing | _find_filled(subject.module)) - _list_hooked(subject.module))
     if changed:

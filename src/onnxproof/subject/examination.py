@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -25,6 +27,7 @@ from onnxproof.subject.mode import (
 from onnxproof.subject.module_copy import copy_module
 from onnxproof.subject.structure import flatten
 from onnxproof.subject.subject import Subject
+from onnxproof.system import end_twin
 
 # Elements of a parameter that are held against what they were.
 SAMPLED = 4096
@@ -59,8 +62,14 @@ def _run_alone(subject: Subject) -> dict[str, torch.Tensor]:
     """Another run on the same inputs, on a stack that is not ours: a module may look at who calls it."""
     try:
         args, kwargs = subject.inputs.rebuild(subject.copies())
+        begin, own = threading.Event(), os.getpid()
         with preserve_buffers(subject.module), keep_surroundings(), ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(torch.no_grad()(subject.module), *args, **kwargs).result()
+            pool.submit(begin.wait)
+            asked = pool.submit(torch.no_grad()(subject.module), *args, **kwargs)
+            # Before it begins: a twin that it forks has this thread alone, and would wait there for ever.
+            asked.add_done_callback(lambda _: end_twin(own))
+            begin.set()
+            answer = asked.result()
             return {name: tensor.clone() for name, tensor in flatten(answer).tensors.items()}
     except Exception:
         return _run_again(subject)  # it cannot be asked from another thread

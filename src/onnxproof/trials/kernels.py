@@ -14,7 +14,8 @@ import onnx_ir as ir
 from onnxproof.candidates.candidate import Candidate, Session
 from onnxproof.errors import OnnxproofError
 from onnxproof.graph.view import Graph
-from onnxproof.parity.comparison import classify, measure_rms, measure_scale, to_float64
+from onnxproof.parity.comparison import classify
+from onnxproof.parity.slabs import measure_rms, measure_scale, to_float64
 from onnxproof.request.session import SessionSettings
 from onnxproof.tensors.arrays import Array
 from onnxproof.trials.pieces import Cut, Piece

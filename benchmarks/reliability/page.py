@@ -100,8 +100,8 @@ def _deeds(rows: Rows) -> str:
 
 A module whose forward does this before it doubles its input (`tests/test_never_a_wrong_ship.py` has the code), beside a file that multiplies by 2.5 and
 beside one that doubles. {wrong} of {sum(row["file"] == "wrong" for row in latest.values())} wrong files were shipped, {sum(row["called_a_bug"] for row in latest.values())} runs
-called it a bug. A verdict is given with the findings that count; without one the exit code is 2 and a sentence says why. A module that answers for the
-file while it is watched is one that is out to deceive: no verifier that runs it can hold it to the truth.
+called it a bug. A verdict is given with the findings that count; without one the exit code is 2 and a sentence says why. What a
+module does that is out to deceive has no end: the proof speaks of code that you trust (SECURITY.md).
 
 {_table(head, told)}
 """

@@ -8,14 +8,12 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 
 from onnxproof.candidates.candidate import Outputs
 from onnxproof.candidates.serve import NARROW
 from onnxproof.diagnosis.failures import diagnose_loading
 from onnxproof.errors import ProviderError, Rejected, list_names
 from onnxproof.findings import Finding, found
-from onnxproof.graph.file import load_model
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from onnxproof.tensors.arrays import Array, Arrays
@@ -47,17 +45,20 @@ def encode_settings(settings: SessionSettings) -> dict[str, Any]:
 
 def read_types(model: Path | bytes) -> dict[str, dict[str, str]]:
     """The types that a file declares, as onnxruntime calls them: for a runtime that does not tell."""
+    import onnx  # here: the process that supervises knows this module, and loads no onnx
+
+    from onnxproof.graph.file import load_model
+
     graph = (onnx.load_from_string(model) if isinstance(model, bytes) else load_model(model)).graph
     stored = {tensor.name for tensor in graph.initializer}
     fed = [port for port in graph.input if port.name not in stored]
     return {
-        side: {port.name: _name_type(port) for port in ports}
+        side: {
+            port.name: f"tensor({onnx.TensorProto.DataType.Name(port.type.tensor_type.elem_type).lower()})"
+            for port in ports
+        }
         for side, ports in (("inputs", fed), ("outputs", graph.output))
     }
-
-
-def _name_type(port: onnx.ValueInfoProto) -> str:
-    return f"tensor({onnx.TensorProto.DataType.Name(port.type.tensor_type.elem_type).lower()})"
 
 
 def read_dtype(kind: str) -> np.dtype[Any] | None:

@@ -25,6 +25,7 @@ from benchmarks.answers import SIDE, Detector, Segmenter
 from benchmarks.faults.helpers import after, become, before, constant, find, producer, put, swap_inputs
 from benchmarks.zoo import ZOO, Model
 from onnxproof.artifact.file import read_artifact
+from onnxproof.cases.plan import make_case
 from onnxproof.cases.rollout import carry
 from onnxproof.parity.listener import SILENT
 from onnxproof.parity.rollout import name_answers
@@ -304,6 +305,7 @@ def find_first_step(make: Any, options: dict[str, Any], right: Path, wrong: Path
     verifier = Verifier(subject, read_artifact(right), VerifySettings(), SILENT)
     verifier.calibrate()
     verifier.plan()
+    verifier.evaluate(make_case({}, "example"), verifier.supply.example(), glance=True)  # which pairs the outputs
     rollouts = verifier.supply.rollouts
     if rollouts is None:
         return None

@@ -86,6 +86,25 @@ def test_scores_that_choose_the_same_tokens_are_held_to_rounding_too(prompts, tm
     assert "OX517" in {f.code for f in proof.findings if f.weight}
 
 
+def test_a_search_keeps_what_the_module_keeps(prompts, tmp_path):
+    proof = evaluate(Language().eval(), prompts, tmp_path, beams=3)
+    assert proof.verdict == "ship"
+    assert (proof.quality.flip_count, proof.quality.candidate["exact_match"]) == (0, 1.0)
+
+
+def test_ox502_a_search_that_goes_another_way_is_a_bug_at_its_step(prompts, tmp_path):
+    proof = evaluate(Language(late=0.4).eval(), prompts, tmp_path, beams=3)
+    told = next(f for f in proof.findings if f.code == "OX502")
+    assert proof.verdict == "block"
+    assert told.evidence["step"] == 5
+    assert min(flip.place[0] for flip in proof.quality.flips) == 5
+
+
+def test_beams_are_fewer_than_tokens(prompts, tmp_path):
+    with pytest.raises(UserError, match="at most half of the 23 tokens"):
+        evaluate(Language().eval(), prompts, tmp_path, beams=12)
+
+
 def test_prompts_are_rows_of_integers(tmp_path):
     np.savez(tmp_path / "words.npz", input_ids=np.ones((3, 4), np.float32))
     with pytest.raises(UserError, match="expected token ids in a field input_ids"):

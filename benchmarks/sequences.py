@@ -40,10 +40,10 @@ Made by `make sequences`; what an earlier run has noted is not run again, so row
 caches and states are proved as they are: every alarm is a false one. Then a fault is
 planted in the file, and the file is proved against the module that it was made of. The first wrong step is the one at which the right file and the
 wrong one part in free run, run one after the other; what the finding says is beside it. The node counts as named if a finding that gates names the node that
-was changed or one beside it, or (OX220) says which two outputs were exchanged, without a node.
+was changed, one that was planted with it or one beside it, or (OX220) says which two outputs were exchanged, without a node.
 """
-# Farther than this, relative to the largest value, two files part.
-APART = 1e-3
+# Farther than this, relative to the largest value, two files part: both are run by the same kernels.
+APART = 1e-5
 Mutate = Callable[[onnx.ModelProto], str]
 
 
@@ -329,7 +329,9 @@ def find_first_step(make: Any, options: dict[str, Any], right: Path, wrong: Path
 
 
 def is_near(model: onnx.ModelProto, culprit: str, named: str | None) -> bool:
-    """Whether a node is the culprit, or next to it."""
+    """Whether a node is the culprit, or was planted with it, or is next to it."""
+    if named is not None and named.startswith("fault_"):
+        return True
     nodes = {node.name: node for node in model.graph.node}
     if named == culprit or named not in nodes or culprit not in nodes:
         return named == culprit

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import nn
@@ -78,6 +79,8 @@ def test_a_token_that_no_rounding_changes_is_a_bug_at_its_step(prompts, tmp_path
     assert min(flip.place[0] for flip in proof.quality.flips) >= 5
     with np.load(told.evidence["file"]) as inputs:
         assert inputs["input_ids"].shape == (1, 10)
+    assert list(proof.blame) == [f"generate/prompt={told.evidence['examples'][0]['id']}/step=5"]
+    assert told.where.node in {node.name for node in onnx.load(proof.artifact.path).graph.node}
 
 
 def test_scores_that_choose_the_same_tokens_are_held_to_rounding_too(prompts, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class Question:
     def of(self, rows: Sequence[int]) -> Question:
         """What it is told of some prompts."""
         mine = np.concatenate([np.arange(row * self.each, (row + 1) * self.each) for row in rows])
-        return Question(self.speaker, self.prompts.take(mine), self.told[mine], self.each)
+        return replace(self, prompts=self.prompts.take(mine), told=self.told[mine])
 
     @property
     def inputs(self) -> dict[str, Array]:
@@ -43,10 +43,9 @@ class Question:
         totals = add_up(self.cut(outputs), self.told)
         return totals.reshape(len(totals) // self.each, -1)
 
-    def name(self, place: int, row: int, totals: Floats) -> str:
-        """What stands at a place of a prompt's row: the token, behind the text that it follows."""
-        beam, token = divmod(place, totals.shape[1] // self.each)
-        return " ".join(map(str, [*self.told[row * self.each + beam].tolist(), token]))
+    def name(self, place: int, columns: int) -> str:
+        """What stands at a place of a prompt's row: a token; of whole texts, which one."""
+        return str(place % (columns // self.each) if columns > self.each else place)
 
     def cut(self, outputs: Arrays) -> Array:
         """The scores from the first token that is not the prompt's."""
@@ -55,14 +54,6 @@ class Question:
 
 class Contest(Question):
     """Whole texts of one prompt: which is the best?"""
-
-    def of(self, rows: Sequence[int]) -> Contest:
-        """All of it: there is but one prompt."""
-        return self
-
-    def name(self, place: int, row: int, totals: Floats) -> str:
-        """A text."""
-        return " ".join(str(token) for token in self.told[place].tolist() if token >= 0)
 
     def read(self, outputs: Arrays) -> Floats:
         """The mean of each text's logarithms; what is over is filled up with −1."""
@@ -144,7 +135,7 @@ class BeamGeneration(Generation):
         for i, row in enumerate(rows):
             about = {"id": start + row, "row": start + row, "label": None, "place": [step], **explained.of(i)}
             about |= {f"{side}_score": float(sides[side][row, chosen[side][i]]) for side in sides}
-            flips.append(about | {side: question.name(int(chosen[side][i]), row, sides[side]) for side in sides})
+            flips.append(about | {side: asked.name(int(chosen[side][i]), plan.columns) for side in sides})
         return flips
 
     def _compare_answers(self, prompt: Prompts, texts: Sequence[Text], number: int) -> list[dict[str, Any]]:

@@ -111,8 +111,8 @@ class Generation:
             "farthest": far,
             "apart": {"compared": apart.size, "total": float(apart.sum()), "worst": float(apart.max())},
         }
-        flips = flips if decided is None else decided.flips
-        return Shard(start, len(prompts.ids), columns, flips, int(changed.sum()), facts), plan
+        flips, count = (flips, int(changed.sum())) if decided is None else (decided.flips, len(decided.flips))
+        return Shard(start, len(prompts.ids), columns, flips, count, facts), plan
 
     def _losses(self, prompts: Prompts, spoken: Spoken, raw: Array, baseline: Array, alive: Array) -> dict[str, Array]:
         """Minus the logarithm of the probability of the prompt's own tokens, else of the continuation's."""

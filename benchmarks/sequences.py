@@ -293,7 +293,7 @@ MODELS = {
         "sets",
         lambda: (Detector().eval(), image()),
         "boxes of which the best are kept",
-        {"dynamic": "none"},
+        {"dynamic": {}},
     ),
     "segmenter": Model("segmenter", "sets", lambda: (Segmenter().eval(), image()), "a map that is resized"),
 }

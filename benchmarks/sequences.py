@@ -289,11 +289,7 @@ def image() -> tuple[torch.Tensor]:
 MODELS = {
     **{name: one for name, one in ZOO.items() if one.family == "caches"},
     "detector": Model(
-        "detector",
-        "sets",
-        lambda: (Detector().eval(), image()),
-        "boxes of which the best are kept",
-        {"dynamic": {}},
+        "detector", "sets", lambda: (Detector().eval(), image()), "boxes of which the best are kept", {"dynamic": {}}
     ),
     "segmenter": Model("segmenter", "sets", lambda: (Segmenter().eval(), image()), "a map that is resized"),
 }

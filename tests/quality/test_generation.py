@@ -41,7 +41,7 @@ EXAMPLE = {"input_ids": torch.arange(10).reshape(2, 5)}
 @pytest.fixture(scope="module")
 def prompts(tmp_path_factory):
     file = tmp_path_factory.mktemp("prompts") / "prompts.npz"
-    np.savez(file, input_ids=np.random.default_rng(0).integers(0, VOCAB, (6, 5)))
+    np.savez(file, prompts=np.random.default_rng(0).integers(0, VOCAB, (6, 5)))
     return str(file)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,9 @@ def run_generate(emit: Emit, request: Request, artifact: Artifact, *, stateful: 
     if not shown or request.steps.fast:
         return
     try:
-        blame = _blame_step(request, shop.verifier(request, artifact, SILENT, stateful=stateful), artifact, shown[0])
+        alone = replace(request, verify=replace(request.verify, data=None))  # prompts are no inputs of a step
+        verifier = shop.verifier(alone, artifact, SILENT, stateful=stateful)
+        blame = _blame_step(request, verifier, artifact, shown[0])
         emit(Blamed(f"generate/prompt={shown[0].id}/step={shown[0].step}", blame))
     except MemoryError:
         raise

@@ -64,8 +64,10 @@ def test_a_model_with_a_cache_is_told_in_tokens():
         for one, times in ((BASELINE, (8.0, 4.0)), (SHIPPED, (2.0, 1.0)))
         for sizes, ms in zip((prompt, step), times, strict=True)
     ]
-    _, told = tell_tokens(Latency(tuple(runs), ()), "PyTorch")
+    gains = tuple(Speedup(1, SHIPPED, 4.0, 3.0, 5.0, sizes=sizes) for sizes in (prompt, step))
+    _, told = tell_tokens(Latency(tuple(runs), gains), "PyTorch")
     expected = "PyTorch 250, onnxruntime 1000 tokens per second; the first after 8 tokens in 8 and 2 ms"
     assert told.strip() == f"batch 1: {expected}"
-    assert tell_tokens(Latency(tuple(runs[:3]), ()), "PyTorch") == [], "one of them was not timed"
+    assert tell_tokens(Latency(tuple(runs[:3]), gains), "PyTorch") == [], "one of them was not timed"
+    assert tell_tokens(Latency(tuple(runs), ()), "PyTorch") == [], "others had the cores"
     assert tell_tokens(make_latency(), "PyTorch") == []

@@ -78,10 +78,11 @@ def make_table(latency: Latency) -> list[str]:
 
 
 def tell_tokens(latency: Latency, baseline: str) -> list[str]:
-    """Of a model with a cache: how fast a text goes on, and how long its first token takes."""
-    cached = [
-        run for run in latency.runs if {"past", "seq"} <= run.sizes.keys() and run.contender in (BASELINE, SHIPPED)
+    """Of a model with a cache: how fast a text goes on, and how long its first token takes; not where others had the cores."""
+    compared = [
+        one.sizes for one in latency.speedup if one.contender == SHIPPED and {"past", "seq"} <= one.sizes.keys()
     ]
+    cached = [run for run in latency.runs if run.sizes in compared and run.contender in (BASELINE, SHIPPED)]
     lines = []
     for batch in sorted({run.batch for run in cached}):
         sides = {(run.contender, run.sizes["seq"] > 1): run for run in cached if run.batch == batch}

@@ -334,7 +334,7 @@ def write_page(known: dict[str, Any]) -> None:
         "",
         "## Generations",
         "",
-        f"{total['generations']:,} greedy continuations through right files, {total['steps']:,} steps: {total['changed']:,} tokens changed, "
+        f"{total['generations']:,} continuations through right files, {total['steps']:,} steps: {total['changed']:,} tokens changed, "
         f"{total['changed'] - total['bugs'] - total['unclassified']:,} of them classified as rounding, {total['unclassified']} not classified, "
         f"{total['bugs']} called a bug. Half of the vocabulary is nearly a copy of the other half, so that rounding often decides.",
         "",

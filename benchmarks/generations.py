@@ -22,6 +22,8 @@ from torch import nn
 import onnxproof
 
 VOCAB, LENGTH, LAYERS, WIDTH = 200, 9, 2, 32
+# What a speech model hears.
+MELS, HEARD = 16, 40
 RESULTS = Path(__file__).parents[1] / "docs" / "answers.json"
 Change = Callable[..., Any]
 
@@ -67,6 +69,26 @@ def make_model(family: str, seed: int) -> nn.Module:
                 decoder_start_token_id=0,
                 pad_token_id=0,
                 initializer_factor=3.0,
+            )
+        ),
+        "whisper": lambda: hf.WhisperForConditionalGeneration(
+            hf.WhisperConfig(
+                vocab_size=VOCAB,
+                d_model=WIDTH,
+                encoder_layers=1,
+                decoder_layers=LAYERS,
+                num_mel_bins=MELS,
+                max_source_positions=HEARD // 2,
+                max_target_positions=128,
+                encoder_attention_heads=2,
+                decoder_attention_heads=2,
+                encoder_ffn_dim=64,
+                decoder_ffn_dim=64,
+                pad_token_id=0,
+                bos_token_id=None,
+                eos_token_id=None,
+                decoder_start_token_id=1,
+                init_std=0.3,
             )
         ),
     }[family]()
@@ -156,6 +178,49 @@ def export(family: str, model: nn.Module, kind: str, file: Path, change: Change 
         )
 
 
+def export_parts(model: nn.Module, given: dict[str, torch.Tensor], folder: Path) -> tuple[Path, list[Path]]:
+    """A decoder with its cache, and beside it its encoder and its first step, each as `onnxproof export` makes it."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    main = model.main_input_name
+    heard = {name: given[name] for name in (main, "attention_mask") if name in given}
+    masked = {name: mask for name, mask in heard.items() if name != main}
+    with torch.no_grad():
+        encoded = BaseModelOutput(last_hidden_state=model.get_encoder()(**heard).last_hidden_state)
+        told = {"encoder_outputs": encoded, **masked, "decoder_input_ids": given["decoder_input_ids"][:, :1]}
+        cache = model(**{**told, "decoder_input_ids": given["decoder_input_ids"]}, use_cache=True).past_key_values
+    inputs = {"encoder": heard, "first": told, "later": {**told, "past_key_values": cache}}
+    wide: dict[str, Any] = {name: {0: "batch", 1: "source"} for name in masked}
+    sources = {0: "batch", 1: "source"} if masked else {0: "batch"}
+    dynamic = {
+        "encoder": {main: sources, **wide},
+        "first": {"encoder_outputs.last_hidden_state": sources, **wide, "decoder_input_ids": {0: "batch"}},
+        "later": None,
+    }
+    files = [
+        onnxproof.export(
+            Encoder(model) if part == "encoder" else model, inputs[part], out=folder / part, dynamic=dynamic[part]
+        ).artifact.path
+        for part in inputs
+    ]
+    return Path(files[2]), [Path(file) for file in files[:2]]
+
+
+class Encoder(nn.Module):
+    """What it hears, encoded."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.encoder = model.get_encoder()
+
+    def forward(self, **heard):
+        return {"last_hidden_state": self.encoder(**heard).last_hidden_state}
+
+
+def make_sounds(file: Path, count: int, seed: int) -> None:
+    np.savez(file, input_features=np.random.default_rng(seed).normal(size=(count, MELS, HEARD)).astype(np.float32))
+
+
 def make_prompts(file: Path, count: int, seed: int) -> None:
     """Prompts, every other one padded on the left."""
     generator = np.random.default_rng(seed)
@@ -167,11 +232,13 @@ def make_prompts(file: Path, count: int, seed: int) -> None:
 
 def example(family: str) -> dict[str, torch.Tensor]:
     ids = torch.randint(1, VOCAB, (2, 5))
+    if family == "whisper":
+        return {"input_features": torch.randn(2, MELS, HEARD), "decoder_input_ids": ids[:, :4]}
     given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
     return {**given, "decoder_input_ids": ids[:, :4]} if family == "t5" else given
 
 
-def evaluate(family: str, model: nn.Module, file: Path, prompts: Path, tokens: int, out: Path) -> Any:
+def evaluate(family: str, model: nn.Module, file: Path, prompts: Path, tokens: int, out: Path, **more: Any) -> Any:
     return onnxproof.evaluate(
         model,
         example(family),
@@ -182,6 +249,7 @@ def evaluate(family: str, model: nn.Module, file: Path, prompts: Path, tokens: i
         out=out,
         in_process=True,
         threads=1,
+        **more,
     )
 
 
@@ -240,15 +308,23 @@ FAULTS: dict[str, tuple[str, str, Change]] = {
 RIGHT = [
     *((family, "plain") for family in ("gpt2", "llama", "t5")),
     *((family, "cached") for family in ("gpt2", "llama", "mistral", "qwen2")),
+    *((family, "parts") for family in ("t5", "whisper")),
+    *((family, "beams") for family in ("gpt2", "llama")),
 ]
 
 
 def run_right(family: str, kind: str, seed: int, count: int, tokens: int, folder: Path) -> dict[str, Any]:
     model, file, prompts = make_model(family, seed), folder / f"{family}-{kind}-{seed}.onnx", folder / "prompts.npz"
-    export(family, model, kind, file)
-    make_prompts(prompts, count, seed)
+    more: dict[str, Any] = {}
+    if kind == "parts":
+        file, beside = export_parts(model, example(family), folder)
+        more = {"beside": [str(one) for one in beside]}
+    else:
+        export(family, model, "cached" if kind == "beams" else kind, file)
+        more = {"beams": 4} if kind == "beams" else {}
+    (make_sounds if family == "whisper" else make_prompts)(prompts, count, seed)
     began = time.perf_counter()
-    proof = evaluate(family, model, file, prompts, tokens, folder / "out")
+    proof = evaluate(family, model, file, prompts, tokens, folder / "out", **more)
     q = proof.quality
     return {
         **{
@@ -290,6 +366,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=1000, help="generations through right exports")
     parser.add_argument("--tokens", type=int, default=64)
     parser.add_argument("--only", choices=("right", "faults"), help="one half of it")
+    parser.add_argument("--kinds", nargs="*", help="only files of these kinds; what is known of others stays")
     parser.add_argument("--seeds", type=int, default=2, help="models of each kind")
     asked = parser.parse_args()
     torch.set_num_threads(1)  # the models are small
@@ -297,9 +374,11 @@ def main() -> None:
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     with tempfile.TemporaryDirectory() as made:
         if asked.only != "faults":
-            known["right generations"] = []
+            chosen = [(family, kind) for family, kind in RIGHT if kind in (asked.kinds or {kind})]
+            earlier = known.get("right generations", [])
+            known["right generations"] = [one for one in earlier if (one["family"], one["kind"]) not in chosen]
             for seed in range(asked.seeds):
-                for family, kind in RIGHT:
+                for family, kind in chosen:
                     known["right generations"].append(run_right(family, kind, seed, each, asked.tokens, Path(made)))
                     print(known["right generations"][-1], flush=True)
         if asked.only != "right":

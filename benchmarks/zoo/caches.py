@@ -176,3 +176,17 @@ class ConvStream(nn.Module):
 def conv_stream() -> tuple[nn.Module, Any]:
     torch.manual_seed(9)
     return ConvStream().eval(), (torch.randn(2, 2, 6), torch.randn(2, 2, 4), torch.randn(2, 6, 2))
+
+
+class ResetStream(Stream):
+    """A stream whose state begins anew wherever a record does."""
+
+    def forward(self, x: torch.Tensor, begins: torch.Tensor, h: torch.Tensor) -> dict[str, torch.Tensor]:
+        y, hn = self.cells(x, torch.where(begins[None, :, None], torch.zeros_like(h), h))
+        return {"scores": self.head(y), "hn": hn}
+
+
+@model("caches", "a recurrent state that a flag resets", dynamic={**TIMED, "begins": {0: "batch"}, "h": {1: "batch"}})
+def reset_stream() -> tuple[nn.Module, Any]:
+    torch.manual_seed(10)
+    return ResetStream(nn.GRU).eval(), (torch.randn(2, 5, 4), torch.tensor([True, False]), torch.randn(2, 2, 8))

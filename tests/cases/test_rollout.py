@@ -22,11 +22,18 @@ def sum_up(inputs):
     return {"y": state * 2, "state_out": state}
 
 
-def make(seed: int = 0) -> Rollouts:
+def sum_up_windows(inputs):
+    """The same, of windows that are at least so long."""
+    if inputs["x"].shape[1] < 3:
+        raise Rejected("too short")
+    return sum_up(inputs)
+
+
+def make(seed: int = 0, run=sum_up) -> Rollouts:
     x, state = np.ones((3, 4), np.float32), np.full(3, 5, np.float32)
     domains = [domain("x", x, {0: "batch", 1: "time"}), domain("state", state, {0: "batch"})]
     outputs = sum_up({"x": x, "state": state})
-    return Rollouts(domains, {"state_out": "state"}, sum_up, outputs, batch="batch", seed=seed)
+    return Rollouts(domains, {"state_out": "state"}, run, outputs, batch="batch", seed=seed)
 
 
 def test_a_step_has_the_modules_own_state_and_its_name_is_enough():
@@ -41,6 +48,12 @@ def test_a_step_has_the_modules_own_state_and_its_name_is_enough():
     for case in rollouts.cases():
         assert all(np.array_equal(a, again.make(case)[n]) for n, a in rollouts.make(case).items())
     assert not np.array_equal(make(1).make(rollouts.cases()[0])["x"], steps[0]["x"])
+
+
+def test_chunks_are_as_long_as_the_module_takes_them():
+    rollouts = make(run=sum_up_windows)
+    assert [walk.name for walk in rollouts.walks] == ["rollout=zero/steps=4x12", "rollout=example/steps=4,4,4"]
+    assert [rollouts.count(walk) for walk in rollouts.walks] == [12, 3]
 
 
 def attend(inputs):

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import torch
+from torch import nn
 
+import onnxproof
 from onnxproof.cases.supply import Supply
 from onnxproof.errors import InputError
 from onnxproof.latency.points import Points
@@ -13,6 +16,7 @@ from onnxproof.parity.verifier import add_symbols
 from onnxproof.proof.artifact import Port
 from onnxproof.request.benchmark import BATCHES, BenchSettings
 from onnxproof.request.request import VerifySettings
+from onnxproof.subject.assembly import make_subject
 from seam import Mlp
 
 
@@ -56,3 +60,20 @@ def test_a_file_that_fixes_the_batch_is_timed_at_it(mlp):
     fixed = replace(mlp.artifact, inputs=(replace(port, shape=(3, *port.shape[1:])),))
     assert isinstance(port, Port)
     assert [p.batch for p in points_of(mlp, artifact=fixed, subject=subject)] == [3]
+
+
+class Remembers(nn.Module):
+    def forward(self, x, kept):
+        kept = torch.cat([kept, x], 1)
+        return {"y": kept.sum((1, 2)), "kept": kept}
+
+
+def test_a_cache_that_grows_is_timed_with_a_prompt_and_with_one_token(tmp_path):
+    given = {"x": torch.randn(2, 3, 4), "kept": torch.randn(2, 5, 4)}
+    dynamic = {"x": {0: "batch", 1: "seq"}, "kept": {0: "batch", 1: "past"}}
+    file = onnxproof.export(Remembers(), given, out=tmp_path, dynamic=dynamic).artifact
+    timed = points_of(None, [1], file, make_subject(Remembers(), given, dynamic=dynamic))
+    assert [{name: one.sizes[name] for name in ("past", "seq")} for one in timed] == [
+        {"past": 1, "seq": 7},
+        {"past": 5, "seq": 1},
+    ]

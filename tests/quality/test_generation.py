@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 from torch import nn
@@ -40,7 +41,7 @@ EXAMPLE = {"input_ids": torch.arange(10).reshape(2, 5)}
 @pytest.fixture(scope="module")
 def prompts(tmp_path_factory):
     file = tmp_path_factory.mktemp("prompts") / "prompts.npz"
-    np.savez(file, input_ids=np.random.default_rng(0).integers(0, VOCAB, (6, 5)))
+    np.savez(file, prompts=np.random.default_rng(0).integers(0, VOCAB, (6, 5)))
     return str(file)
 
 
@@ -78,12 +79,33 @@ def test_a_token_that_no_rounding_changes_is_a_bug_at_its_step(prompts, tmp_path
     assert min(flip.place[0] for flip in proof.quality.flips) >= 5
     with np.load(told.evidence["file"]) as inputs:
         assert inputs["input_ids"].shape == (1, 10)
+    assert list(proof.blame) == [f"generate/prompt={told.evidence['examples'][0]['id']}/step=5"]
+    assert told.where.node in {node.name for node in onnx.load(proof.artifact.path).graph.node}
 
 
 def test_scores_that_choose_the_same_tokens_are_held_to_rounding_too(prompts, tmp_path):
     proof = evaluate(Language(factor=1.001).eval(), prompts, tmp_path)
     assert proof.quality.flip_count == 0
     assert "OX517" in {f.code for f in proof.findings if f.weight}
+
+
+def test_a_search_keeps_what_the_module_keeps(prompts, tmp_path):
+    proof = evaluate(Language().eval(), prompts, tmp_path, beams=3)
+    assert proof.verdict == "ship"
+    assert (proof.quality.flip_count, proof.quality.candidate["exact_match"]) == (0, 1.0)
+
+
+def test_ox502_a_search_that_goes_another_way_is_a_bug_at_its_step(prompts, tmp_path):
+    proof = evaluate(Language(late=0.4).eval(), prompts, tmp_path, beams=3)
+    told = next(f for f in proof.findings if f.code == "OX502")
+    assert proof.verdict == "block"
+    assert told.evidence["step"] == 5
+    assert min(flip.place[0] for flip in proof.quality.flips) == 5
+
+
+def test_beams_are_fewer_than_tokens(prompts, tmp_path):
+    with pytest.raises(UserError, match="at most half of the 23 tokens"):
+        evaluate(Language().eval(), prompts, tmp_path, beams=12)
 
 
 def test_prompts_are_rows_of_integers(tmp_path):

@@ -25,6 +25,26 @@ def test_a_step_gets_its_records_as_it_wants_them():
     assert apply_step(step(torch.relu, True), torch.tensor(ROWS)).min() == 0
 
 
+TEXTS = np.array(["ab", "abcd", "b"])
+
+
+def tokenize(texts):
+    """Many texts at once, as tokenizers take them: one would be many of one letter."""
+    return {"ids": np.array([[ord(c) for c in text.ljust(4)] for text in texts])}
+
+
+def test_a_tokenizer_gets_many_texts_and_a_function_of_one_gets_one():
+    made = apply_step(step(tokenize), TEXTS)["ids"]
+    assert made.shape == (3, 4)
+    assert (made == tokenize(TEXTS)["ids"]).all()
+    assert apply_step(step(lambda text: np.array([len(text)])), TEXTS).tolist() == [[2], [4], [1]]
+
+
+def test_records_of_several_shapes_are_told():
+    with pytest.raises(InputError, match=r"made the shapes \[2\] and \[4\] of two records: expected one for all"):
+        apply_step(step(lambda text: np.array([ord(c) for c in str(text)])), TEXTS)
+
+
 def test_a_step_that_fails_or_loses_rows_is_named():
     with pytest.raises(InputError, match="step step raised ZeroDivisionError"):
         apply_step(step(lambda x: 1 / 0), ROWS)

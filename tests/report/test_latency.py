@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from onnxproof.proof.latency import Latency, Profile, SlowNode, Speedup
-from onnxproof.report.latency import list_nodes, make_table, tell_headline
+from onnxproof.proof.latency import BASELINE, SHIPPED, Latency, Profile, Run, SlowNode, Speedup
+from onnxproof.report.latency import list_nodes, make_table, tell_headline, tell_tokens
 from onnxproof.request.thresholds import LatencyPolicy
 from proofs import make_latency
 
@@ -55,3 +55,19 @@ def test_slow_nodes_name_their_line():
     lines = list_nodes(replace(make_latency(), profile=Profile(1, {}, 3, (node,), {}, {})))
     assert lines[-1].split() == ["50%", "1.25", "ms", "MatMul", "node_1", "model.py:7", "x", "@", "w"]
     assert list_nodes(make_latency()) == []
+
+
+def test_a_model_with_a_cache_is_told_in_tokens():
+    prompt, step = {"batch": 1, "past": 1, "seq": 7}, {"batch": 1, "past": 5, "seq": 1}
+    runs = [
+        Run(one, 1, sizes, mean_ms=ms, throughput=1e3 / ms)
+        for one, times in ((BASELINE, (8.0, 4.0)), (SHIPPED, (2.0, 1.0)))
+        for sizes, ms in zip((prompt, step), times, strict=True)
+    ]
+    gains = tuple(Speedup(1, SHIPPED, 4.0, 3.0, 5.0, sizes=sizes) for sizes in (prompt, step))
+    _, told = tell_tokens(Latency(tuple(runs), gains), "PyTorch")
+    expected = "PyTorch 250, onnxruntime 1000 tokens per second; the first after 8 tokens in 8 and 2 ms"
+    assert told.strip() == f"batch 1: {expected}"
+    assert tell_tokens(Latency(tuple(runs[:3]), gains), "PyTorch") == [], "one of them was not timed"
+    assert tell_tokens(Latency(tuple(runs), ()), "PyTorch") == [], "others had the cores"
+    assert tell_tokens(make_latency(), "PyTorch") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -85,10 +86,17 @@ class Rollouts:
         own = [name for d in self._driving for name in d.dims.values() if name in self._sizes and name not in kept]
         return next(iter(own), None)
 
+    @cached_property
+    def _chunks(self) -> tuple[int, int, int]:
+        """What the example takes of the dimension that is time, and the two smallest chunks that the module takes."""
+        own, one, two = (self._served(self._time, size) for size in (self._example.get(self._time or "", 1), 1, 2))
+        takes = own == one or self._walk(Walk("the smallest chunk", False, (one,)))
+        return (own, one, two) if takes else (own, own, own)
+
     @property
     def walks(self) -> list[Walk]:
         """The long one in the smallest chunks comes first; none where a state grows whose size is fixed."""
-        own, one, two = (self._served(self._time, size) for size in (self._example.get(self._time or "", 1), 1, 2))
+        own, one, two = self._chunks
         mixed = (own, one, two) if self._time is not None else (1, 1, 1)
         walks = [
             Walk(f"rollout={'zero' if self._past is None else 'short'}/steps={one}x{STEPS}", False, (one,) * STEPS),

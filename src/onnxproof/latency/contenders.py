@@ -72,12 +72,14 @@ class EagerContender:
                 raise Rejected(f"{type(error).__name__}: {error}") from error
             self.first_ms = (time.perf_counter() - began) * 1e3
         # Not torch.equal, to which a NaN has changed.
-        if all(torch.allclose(*pair, rtol=0, atol=0, equal_nan=True) for pair in zip(before, leaves, strict=True)):
+        kept = all(torch.allclose(*pair, rtol=0, atol=0, equal_nan=True) for pair in zip(before, leaves, strict=True))
+        held = [tensor.shape for tensor in flatten((args, kwargs)).tensors.values()]
+        if kept and held == [tensor.shape for tensor in flatten(rebuild(leaves)).tensors.values()]:
             return lambda: module(*args, **kwargs)
 
         def on_copies() -> Any:
-            """The module writes to its inputs: each call gets fresh ones."""
-            args, kwargs = rebuild([leaf.clone() for leaf in before])
+            """The module writes to its inputs, or puts more into a cache: each call gets fresh ones."""
+            args, kwargs = rebuild(leaves if kept else [leaf.clone() for leaf in before])
             return module(*args, **kwargs)
 
         return on_copies

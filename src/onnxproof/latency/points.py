@@ -49,6 +49,15 @@ class Points:
                 "Declare it with --dynamic NAME:DIM=size"
             )
         plain = [{**sizes, subject.batch: batch} if subject.batch else dict(sizes) for batch in self._choose_batches()]
+        if {
+            "past",
+            "seq",
+        } <= sizes.keys():  # a cache that grows: a prompt as long as the example's text, and one token after it
+            plain = [
+                {**one, **step}
+                for one in plain
+                for step in ({"past": 1, "seq": max(one["past"] + one["seq"] - 1, 2)}, {"seq": 1})
+            ]
         named = self._settings.lengths.items()
         longer = [{**base, name: length} for name, lengths in named for base in plain for length in lengths]
         return [

@@ -18,7 +18,7 @@ from onnxproof.lints.refusal import explain_refusal
 from onnxproof.parity.comparison import classify_dtype
 from onnxproof.parity.declared import measure_cost
 from onnxproof.pipeline.events import Compared, Emit, Entered, Measured, Observed
-from onnxproof.pipeline.generating import generate
+from onnxproof.pipeline.generating import run_generate
 from onnxproof.pipeline.sharding import collect_scores
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
@@ -47,7 +47,7 @@ def run_evaluate(emit: Emit, request: Request, artifact: Artifact, *, stateful: 
     subject = shop.load(request)
     try:
         if settings.task == "generate":
-            emit(Measured(settle(generate(request, subject, artifact))))
+            run_generate(emit, request, artifact, stateful=stateful, shop=shop)
             return
         engine = Engine(subject, artifact, request.verify.session, settings, stateful=stateful)
         placement = engine.session.placement()

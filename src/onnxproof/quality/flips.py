@@ -17,6 +17,7 @@ from onnxproof.quality.task import Plan, measure_margins, select_scores
 from onnxproof.tensors.arrays import Array, Arrays, Floats
 
 T = TypeVar("T")
+Read = Callable[[Arrays], Array]
 SAMPLES = 8
 # Times the farthest legal rounding, times their pooled size, and units in the last place that are always allowed.
 FARTHEST, POOLED, ULPS = 4.0, 8.0, 8.0
@@ -61,9 +62,16 @@ class Explainer:
     """Asks the float64 truth and its legal roundings about rows whose decision changed, or about some places of them."""
 
     def __init__(
-        self, eager: EagerRunner, double: DoubleRunner | None, plan: Plan, places: Array | None = None
+        self,
+        eager: EagerRunner,
+        double: DoubleRunner | None,
+        plan: Plan,
+        places: Array | None = None,
+        read: Read | None = None,
     ) -> None:
+        """`read`: outputs → scores; by the plan where it is not given."""
         self._eager, self._double, self._plan, self._places = eager, double, plan, places
+        self._read: Read = read or (lambda outputs: select_scores(outputs[plan.output], plan))
         self._known: dict[str, Any] | None = None
         """What was answered, where all questions are about the same inputs."""
 
@@ -103,7 +111,7 @@ class Explainer:
 
     def at(self, places: Array) -> Explainer:
         """The same, asked about some places only."""
-        other = Explainer(self._eager, self._double, self._plan, places)
+        other = Explainer(self._eager, self._double, self._plan, places, self._read)
         other._known = self._known
         return other
 
@@ -159,7 +167,7 @@ class Explainer:
         if self._double is None:
             return None
         try:
-            return select_scores(self._double.run(inputs)[self._plan.output], self._plan)
+            return self._read(self._double.run(inputs))
         except (Unavailable, KeyError):
             return None
 
@@ -177,5 +185,5 @@ class Explainer:
             except (Unavailable, Rejected):
                 break
             if outputs is not None:
-                made.append(select_scores(outputs[self._plan.output], self._plan))
+                made.append(self._read(outputs))
         return made

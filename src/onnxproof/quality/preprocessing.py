@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate
 from typing import Any
 
@@ -102,8 +102,12 @@ def _map_fields(function: Callable[..., Any], *values: Any) -> Any:
     return function(*values)
 
 
-def _take_row(value: Any, i: int) -> Any:
+def _take_row(value: Any, i: int | slice) -> Any:
     return _map_fields(lambda a: a[i], value)
+
+
+def _run_some(step: Step, value: Any, i: int | slice) -> Any:
+    return to_plain(step.call(_take_row(value, i)))
 
 
 def to_plain(value: Any) -> Any:
@@ -123,7 +127,12 @@ def apply_step(step: Step, value: Any) -> Any:
     # A function for one record may take many without complaint and mean something else by it,
     # such as a mean over all rows: the first and the last are tried alone.
     together = _attempt(lambda: _check_rows(step, to_plain(step.call(value)), rows))
-    single = _attempt(lambda: to_plain(step.call(_take_row(value, 0))))
+    if _is_text(value) and not isinstance(together, Exception):
+        # One text by itself is a sequence of letters to a function of many: it is tried in a list of one.
+        ends = (slice(0, 1), slice(rows - 1, rows))
+        if all(_same(_attempt(partial(_run_some, step, value, at)), _take_row(together, at)) for at in ends):
+            return together
+    single = _attempt(partial(_run_some, step, value, 0))
     if isinstance(single, Exception):
         if isinstance(together, Exception):
             raise InputError(f"preprocessing step {step.name} raised {type(single).__name__}: {single}") from single
@@ -131,11 +140,26 @@ def apply_step(step: Step, value: Any) -> Any:
     if (
         not isinstance(together, Exception)
         and _same(_take_row(together, 0), single)
-        and _same(_take_row(together, rows - 1), to_plain(step.call(_take_row(value, rows - 1))))
+        and _same(_take_row(together, rows - 1), _run_some(step, value, rows - 1))
     ):
         return together
-    others = (to_plain(step.call(_take_row(value, i))) for i in range(1, rows))
-    return _map_fields(lambda *parts: np.stack(parts), single, *others)
+    others = (_run_some(step, value, i) for i in range(1, rows))
+    return _map_fields(lambda *parts: _stack(step, parts), single, *others)
+
+
+def _stack(step: Step, parts: Sequence[Array]) -> Array:
+    shapes = list(dict.fromkeys(part.shape for part in parts))
+    if len(shapes) > 1:
+        told = f"the shapes {list(shapes[0])} and {list(shapes[1])}"
+        raise InputError(
+            f"preprocessing step {step.name} made {told} of two records: expected one for all, padded or cut"
+        )
+    return np.stack(parts)
+
+
+def _is_text(value: Any) -> bool:
+    first = np.asarray(next(iter(value.values())) if isinstance(value, Mapping) else value)
+    return bool(first.size) and isinstance(first.flat[0], str)
 
 
 def _attempt(work: Callable[[], Any]) -> Any:

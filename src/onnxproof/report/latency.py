@@ -77,6 +77,29 @@ def make_table(latency: Latency) -> list[str]:
     return lines
 
 
+def tell_tokens(latency: Latency, baseline: str) -> list[str]:
+    """Of a model with a cache: how fast a text goes on, and how long its first token takes; not where others had the cores."""
+    compared = [
+        one.sizes for one in latency.speedup if one.contender == SHIPPED and {"past", "seq"} <= one.sizes.keys()
+    ]
+    cached = [run for run in latency.runs if run.sizes in compared and run.contender in (BASELINE, SHIPPED)]
+    lines = []
+    for batch in sorted({run.batch for run in cached}):
+        sides = {(run.contender, run.sizes["seq"] > 1): run for run in cached if run.batch == batch}
+        if len(sides) == 4:
+            speed = [
+                f"{name} {_show_ms(sides[one, False].throughput)}"
+                for name, one in ((baseline, BASELINE), (SHIPPED, SHIPPED))
+            ]
+            first = [_show_ms(sides[one, True].mean_ms) for one in (BASELINE, SHIPPED)]
+            long = sides[SHIPPED, True].sizes
+            lines.append(
+                f"  batch {batch}: {', '.join(speed)} tokens per second; the first after {long['past'] + long['seq']} tokens in "
+                f"{' and '.join(first)} ms"
+            )
+    return ["", *lines] if lines else []
+
+
 def tell_setup(latency: Latency, baseline: str) -> list[str]:
     """How it was measured, in one line, and what loading and memory cost in another."""
     machine, threads = latency.machine, latency.settings.threads

@@ -26,7 +26,8 @@ def render(proof: Proof) -> str:
     if timed is not None and not proof.planned and proof.quality is None:  # only times were asked for
         if not wording.choose_grave(proof):
             head = f"{wording.WORDS[proof.verdict]}  {wording.name_subject(proof)}: {told}"
-        body = [*latency.tell_setup(timed, baseline), *latency.make_table(timed), *latency.list_nodes(timed)]
+        tables = (*latency.make_table(timed), *latency.tell_tokens(timed, baseline), *latency.list_nodes(timed))
+        body = [*latency.tell_setup(timed, baseline), *tables]
     else:
         compared = [] if proof.quantization is not None else _tell_groups(group_cases(proof), baseline)
         body = [*quantization.tell_lines(proof.quantization), *compared, *_tell_search(proof)]

@@ -89,6 +89,13 @@ class EvaluateSettings:
         None, "How the model writes boxes: xyxy, xywh or cxcywh. Default: guessed.", one_of(*LAYOUTS)
     )
     tokens: int = option(64, "Tokens to generate for each prompt.", whole(1), metavar="INTEGER", told=True)
+    beams: int = option(1, "Continuations that a search keeps; 1 is greedy.", whole(1), metavar="INTEGER", told=True)
+    beside: tuple[str, ...] = option(
+        (),
+        "Other files of a model that generates: its encoder, the decoder's first step (repeatable).",
+        texts,
+        repeated=True,
+    )
     output: str | None = option(None, "The output with the scores.", text)
     """The output that holds the scores; None for the first one that fits the labels."""
     classes: tuple[str, ...] = option((), "Names in the order of the scores: ok,fraud.", words)

@@ -3,20 +3,22 @@
 python -m benchmarks.jury --models 2000 --from 0     goes on where an earlier call ended
 python -m benchmarks.jury --show 17                  prints the model of a seed
 python -m benchmarks.jury --solos                    models of one operation, every form of the grammar
+python -m benchmarks.jury --mutants 300 --from 0     wrong changes of files that shipped: are they caught, is the culprit right
 python -m benchmarks.jury --publish                  docs/jury.json and the section of docs/power.md
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.jury.generator import generate
+from benchmarks.jury.mutants import PER_MODEL, judge
 from benchmarks.jury.page import publish
-from benchmarks.jury.program import Program
 from benchmarks.jury.solos import list_solos
 from benchmarks.jury.trial import Record, in_children, prove, say, warm_up
 
@@ -34,33 +36,63 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=KEPT, help="a folder")
     parser.add_argument("--show", type=int)
     parser.add_argument("--solos", action="store_true")
+    parser.add_argument("--mutants", type=int)
     parser.add_argument("--publish", action="store_true")
     options = parser.parse_args()
-    files = {kind: options.results / f"{kind}.jsonl" for kind in ("solos", "models")}
+    files = {kind: options.results / f"{kind}.jsonl" for kind in ("solos", "models", "mutants")}
     if options.show is not None:
         print(generate(options.show).write())
     elif options.publish:
         publish({kind: read(file).values() for kind, file in files.items()}, ROOT / "docs")
     elif options.solos:
         solos = list_solos()
-        run(list(solos), solos.__getitem__, files["solos"], options.parallel)
+        run(list(solos), lambda name: prove(solos[name]), files["solos"], options.parallel)
+    elif options.mutants is not None:
+        right = sorted((options.results / "right").glob("*.onnx"), key=lambda file: int(file.stem))
+        names = [f"{file.stem}.{number}" for number in range(PER_MODEL) for file in right]
+        run(
+            names[: options.mutants],
+            lambda name: judge(name, options.results / "right"),
+            files["mutants"],
+            options.parallel,
+        )
     else:
-        run(range(options.first, options.first + options.models), generate, files["models"], options.parallel)
+        (options.results / "right").mkdir(parents=True, exist_ok=True)
+        seeds = range(options.first, options.first + options.models)
+        run(
+            seeds,
+            lambda seed: prove(generate(seed), options.results / "right" / f"{seed}.onnx"),
+            files["models"],
+            options.parallel,
+        )
 
 
-def run(names: Sequence[Any], make: Callable[[Any], Program], results: Path, parallel: int) -> None:
-    """Prove those of the models that have no result yet."""
+def run(names: Sequence[Any], work: Callable[[Any], Record], results: Path, parallel: int) -> None:
+    """Do those that have no result yet."""
     known = read(results)
     warm_up()
     results.parent.mkdir(parents=True, exist_ok=True)
-    left = [name for name in names if name not in known]
+    left, state = [name for name in names if name not in known], identify_state()
     with results.open("a", encoding="utf-8") as file:
-        for name, record in in_children(left, lambda name: prove(make(name)), parallel):
-            file.write(json.dumps({"seed": name, **record}) + "\n")
+        for name, record in in_children(left, work, parallel):
+            file.write(json.dumps({"seed": name, "state": state, **record}) + "\n")
             file.flush()
-            if record.get("verdict") != "ship":
+            if is_telling(record):
                 codes = sorted({f["code"] for f in record.get("findings", ()) if f["severity"] != "note"})
-                say(f"{name}: {record.get('verdict') or record} {' '.join(codes)}")
+                say(f"{name}: {record.get('verdict') or record} {' '.join(codes)} {record.get('what', '')}")
+
+
+def is_telling(record: Record) -> bool:
+    """Whether somebody has to look: a model that does not ship, a mutant that does or whose culprit is another."""
+    if "what" in record:
+        return record.get("verdict") == "ship" or record.get("right") is False
+    return record.get("verdict") != "ship"
+
+
+def identify_state() -> str:
+    """Of the code that proves."""
+    code = b"".join(file.read_bytes() for file in sorted((ROOT / "src").rglob("*.py")))
+    return hashlib.blake2b(code, digest_size=4).hexdigest()
 
 
 def read(results: Path) -> dict[Any, Record]:

@@ -111,7 +111,7 @@ class Workshop:
                     exec(line, {**self.words, "self": self.module})
                 self.module.eval()
                 results = [self._read(idea.expression, place) for place in self.places]
-        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError, NotImplementedError):
+        except (RuntimeError, ValueError, LookupError, TypeError, AssertionError, NotImplementedError):
             return False
         if not all(_is_reasonable(result) for result in results) or len({result.dtype for result in results}) > 1:
             return False

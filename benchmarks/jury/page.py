@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from benchmarks.jury.causes import FOUND_IN_PASSING, MENDED, Record, find_cause
+from benchmarks.jury.mutation import CHANGES
 
 HEADING = "## A jury of random models"
-KINDS = {"solos": "one operation each, every form of the grammar", "models": "10 to 30 operations"}
+KINDS = {"solos": "one operation each, every form of the grammar", "models": "larger ones"}
 
 
-def collect(runs: dict[str, Iterable[Record]]) -> dict[str, Any]:
+def collect(runs: Mapping[str, Iterable[Record]]) -> dict[str, Any]:
     """What is kept of the runs: counts, and every model that did not ship with its cause."""
     kept: dict[str, Any] = {}
-    for kind, records in runs.items():
-        records = list(records)
+    for kind in KINDS:
+        records = list(runs.get(kind, ()))
+        if not records:
+            continue
         verdicts = Counter(r.get("verdict") or ("died" if "died" in r else "raised") for r in records)
         unshipped = []
         for record in records:
@@ -37,14 +40,30 @@ def collect(runs: dict[str, Iterable[Record]]) -> dict[str, Any]:
             "operations": [min(operations, default=0), max(operations, default=0)],
             "seconds": round(sum(r.get("seconds", 0.0) for r in records)),
             "older exporter": sum(bool(r.get("options")) for r in records),
+            "states": len({r.get("state") for r in records}),
             "unshipped": unshipped,
         }
-    return kept
+    judged = [r for r in runs.get("mutants", ()) if "what" in r]
+    return {**kept, **({"mutants": collect_mutants(judged)} if judged else {})}
 
 
-def publish(runs: dict[str, Iterable[Record]], docs: Path) -> None:
-    """Write docs/jury.json and put the section at the end of docs/power.md."""
-    kept = collect(runs)
+def collect_mutants(judged: Sequence[Record]) -> dict[str, Any]:
+    """Kind of change → how many, how many were caught, and of how many of these the culprit was named."""
+    kinds: dict[str, Counter[str]] = {}
+    for record in judged:
+        counts = kinds.setdefault(record["kind"], Counter())
+        caught = record["verdict"] != "ship"
+        counts.update(made=1, caught=int(caught), named=caught and record["right"] is not None)
+        counts.update(right=caught and bool(record["right"]), exactly=caught and bool(record["exactly"]))
+    missed = [{k: r[k] for k in ("seed", "kind", "what", "shown")} for r in judged if r["verdict"] == "ship"]
+    states = len({r.get("state") for r in judged})
+    return {"kinds": {kind: dict(kinds[kind]) for kind in sorted(kinds)}, "missed": missed, "states": states}
+
+
+def publish(runs: Mapping[str, Iterable[Record]], docs: Path) -> None:
+    """Write docs/jury.json, where kinds without a run stay as they are, and put the section at the end of docs/power.md."""
+    known = json.loads((docs / "jury.json").read_text(encoding="utf-8"))
+    kept = {**known, **collect(runs)}
     (docs / "jury.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     page = docs / "power.md"
     before = page.read_text(encoding="utf-8").split(HEADING)[0].rstrip()
@@ -66,7 +85,7 @@ def render(docs: Path) -> list[str]:
         "| models | proved | SHIP | REVIEW | BLOCK | died or hung | by the older exporter | CPU seconds |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for kind, run in kept.items():
+    for kind, run in _list_runs(kept):
         counts = run["verdicts"]
         dead = run["count"] - sum(counts.get(verdict, 0) for verdict in ("ship", "review", "block"))
         numbers = [
@@ -76,7 +95,12 @@ def render(docs: Path) -> list[str]:
             run["older exporter"],
             run["seconds"],
         ]
-        lines.append(f"| {KINDS[kind]} | {' | '.join(map(str, numbers))} |")
+        low, high = run["operations"]
+        size = f", {low} to {high} operations" if high > low else ""
+        lines.append(f"| {KINDS[kind]}{size} | {' | '.join(map(str, numbers))} |")
+    several = max((run.get("states", 1) for _, run in _list_runs(kept)), default=1)
+    if several > 1:
+        lines += ["", f"The code was mended while they were proved: the verdicts are those of {several} states of it."]
     lines += ["", "| whose | what | models | codes | script |", "|---|---|---|---|---|", *_list_causes(kept)]
     passing = ", ".join(f"`upstream/{name}.py`" for name in FOUND_IN_PASSING)
     lines += [
@@ -87,13 +111,41 @@ def render(docs: Path) -> list[str]:
         "",
         *(f"- {one}" for one in MENDED),
         "",
+        *(_render_mutants(kept["mutants"]) if "mutants" in kept else ()),
     ]
     return lines
 
 
+def _list_runs(kept: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    return [(kind, kept[kind]) for kind in KINDS if kind in kept]
+
+
+def _render_mutants(kept: dict[str, Any]) -> list[str]:
+    """The table of wrong changes."""
+    rows = [(kind, CHANGES[kind].__doc__ or "", counts) for kind, counts in kept["kinds"].items()]
+    rows.append(("all", "", dict(sum((Counter(counts) for counts in kept["kinds"].values()), Counter()))))
+    lines = [
+        "Files that shipped, changed by one of the ways below (`benchmarks/jury/mutation.py`) and kept where the runtime answers ordinary inputs otherwise by far more than module "
+        "and right file differ; proved with `--onnx` and defaults. The first culprit is right where the changed node is it or belongs to the piece that it names. "
+        f"The verdicts are those of {kept['states']} states of the code.",
+        "",
+        "| change | made | caught | first culprit: right | the node itself | none named |",
+        "|---|---|---|---|---|---|",
+    ]
+    for kind, why, counts in rows:
+        told = f"{kind}: {why[0].lower()}{why[1:].rstrip('.')}" if why else kind
+        caught, named = counts.get("caught", 0), counts.get("named", 0)
+        numbers = [counts["made"], caught, counts.get("right", 0), counts.get("exactly", 0), caught - named]
+        lines.append(f"| {told} | {' | '.join(map(str, numbers))} |")
+    lines += [""]
+    for one in kept["missed"]:
+        lines.append(f"- missed: {one['what']} (`{one['seed']}`), {one['shown']['size']:.1g} of the output's scale")
+    return [*lines, ""] if kept["missed"] else lines
+
+
 def _list_causes(kept: dict[str, Any]) -> list[str]:
     rows: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for run in kept.values():
+    for _, run in _list_runs(kept):
         for one in run["unshipped"]:
             cause = one["cause"] or {"whose": "not looked into yet", "what": "", "script": ""}
             rows.setdefault((cause["whose"], cause["what"], cause["script"]), []).append(one)

@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 import select
+import shutil
 import signal
 import sys
 import tempfile
@@ -92,8 +93,8 @@ def _end(read: int, process: int, heard: bytes, *, hung: bool) -> Record:
     return answer
 
 
-def prove(program: Program, out: Path | None = None, onnx: Path | None = None) -> Record:
-    """The verdict with defaults, and what it stands on."""
+def prove(program: Program, keep: Path | None = None, onnx: Path | None = None) -> Record:
+    """The verdict with defaults, and what it stands on; a file that ships is kept."""
     import onnxproof
 
     options = dict(program.options)
@@ -103,11 +104,13 @@ def prove(program: Program, out: Path | None = None, onnx: Path | None = None) -
         source = Path(folder) / "juror.py"
         source.write_text(program.write(), encoding="utf-8")
         model, inputs = load(source.read_text(encoding="utf-8"), str(source))
-        options["out"] = out or Path(folder)
+        options["out"] = Path(folder)
         if onnx is not None:
             options.pop("exporter", None)
             options["onnx"] = onnx
         proof = onnxproof.prove(model, inputs, **options)
+        if keep is not None and proof.artifact is not None and proof.verdict == "ship":
+            shutil.copyfile(proof.artifact.path, keep)
     used = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "verdict": str(proof.verdict),
@@ -118,14 +121,23 @@ def prove(program: Program, out: Path | None = None, onnx: Path | None = None) -
                 "stage": f.stage,
                 "message": f.message[:400],
                 "text": _cite(program, f.where.line),
+                **({"node": f.where.node} if f.where.node else {}),
             }
             for f in proof.findings
         ],
+        **({"blamed": _list_blamed(proof)} if proof.blame or onnx is not None else {}),
         "cases": len(proof.cases),
         "operations": len(program.statements),
         "seconds": round(used.ru_utime + used.ru_stime, 2),
         **({"options": dict(program.options)} if program.options else {}),
     }
+
+
+def _list_blamed(proof: Any) -> list[list[str]]:
+    """Every culprit's node and the rest of its piece, the worst first; pieces that differ on trial last."""
+    blamed = [[one.node, *one.piece] for blame in proof.blame.values() for one in blame.culprits]
+    latent = proof.trials.latent if proof.trials is not None else ()
+    return blamed + [[one.first, one.last] for one in latent]
 
 
 def _cite(program: Program, line: int | None) -> str:

@@ -30,6 +30,23 @@ def test_integers_that_pytorch_rejects_fall_back_to_the_example(tmp_path):
     assert len(compared) >= 15, [c.message for c in proof.cases]
 
 
+class Entropy(torch.nn.Module):
+    def forward(self, x):
+        return torch.special.entr(x.abs())
+
+
+class Guarded(torch.nn.Module):
+    def forward(self, x):
+        return torch.special.entr(x.abs()).nan_to_num()
+
+
+@pytest.mark.parametrize(("module", "fair"), [(Entropy(), False), (Guarded(), True)])
+def test_nan_gates_where_the_module_asks_for_it_and_not_where_an_exporter_does(module, fair, tmp_path):
+    """The file asks whether something is NaN in both."""
+    proof = onnxproof.prove(module.eval(), (torch.randn(2, 3),), out=tmp_path)
+    assert {case.fair for case in proof.cases if case.profile == "nonfinite"} == {fair}
+
+
 def test_the_proof_tells_what_of_the_users_data_was_covered(tmp_path):
     rows = np.concatenate([np.random.default_rng(0).standard_normal((60, 4)), np.full((60, 4), 9e4)]).astype(np.float32)
     np.savez(tmp_path / "d.npz", X=rows, labels=np.arange(120) // 60)

@@ -74,11 +74,13 @@ def test_an_additive_mask_holds_zero_and_its_lowest_value_only():
 
 def test_integers_reach_powers_of_two_and_the_largest():
     integers = domain(np.zeros((2, 3), np.int64))
-    seen = {int(v) for v in fill(integers, "exponents", (200, 9), np.random.default_rng(0)).ravel()}
-    assert {2**31, 2**31 - 1, -(2**31), 2**62} <= seen
-    assert min(seen) > -(2**63)
     declared = domain(np.zeros((2, 3), np.int64), Range(0, 5))
-    assert fill(declared, "exponents", (200, 9), np.random.default_rng(0)).max() <= 5
+    for profile, most in {"exponents": 2**47 + 1, "denormal": 2**63 - 1}.items():
+        seen = {int(v) for v in fill(integers, profile, (200, 9), np.random.default_rng(0)).ravel()}
+        assert {2**31, 2**31 - 1, -(2**31)} <= seen
+        assert most // 4 < max(seen) <= most
+        assert min(seen) > -(2**63)
+        assert fill(declared, profile, (200, 9), np.random.default_rng(0)).max() <= 5
 
 
 def test_a_mask_over_past_and_new_leaves_the_new_ones_on():

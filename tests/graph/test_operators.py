@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from benchmarks import evaluator as digits
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
@@ -53,6 +54,26 @@ def test_the_same_numbers(op, inputs, attributes):
     assert fast.shape == slow.shape
     assert fast.dtype == np.float64
     np.testing.assert_allclose(fast, slow, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("how", [(3, 1, 1, 1), (2, 2, 1, 1), (1, 2, 0, 1), (2, 1, 0, 2)], ids=str)
+@pytest.mark.parametrize("rounded_up", [False, True])
+def test_maxima_and_their_places_are_torchs(rank, how, rounded_up):
+    """The reference one gives other places, and other sizes where they are rounded up."""
+    kernel, stride, pad, dilation = how
+    x = torch.randn(2, 3, *(9, 8)[:rank], dtype=torch.float64)
+    pool = getattr(torch.nn.functional, f"max_pool{rank}d")
+    values, places = pool(x, kernel, stride, pad, dilation, rounded_up, return_indices=True)
+    attributes = {"kernel_shape": [kernel] * rank, "strides": [stride] * rank, "dilations": [dilation] * rank}
+    made, feed = model("MaxPool", x.numpy(), **attributes, pads=[pad] * 2 * rank, ceil_mode=int(rounded_up))
+    made.graph.node[0].output.append("places")
+    made.graph.output.append(helper.make_tensor_value_info("places", 7, None))
+    found, at = ReferenceEvaluator(made, new_ops=FAST_OPS).run(None, feed)
+    np.testing.assert_array_equal(found, values.numpy())
+    # ONNX counts through the whole tensor, torch through one channel.
+    first = np.arange(6).reshape(2, 3, *[1] * rank) * x[0, 0].numel()
+    np.testing.assert_array_equal(at - first, places.numpy())
 
 
 def test_erf_and_gelu_keep_the_digits_of_float64():

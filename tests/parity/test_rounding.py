@@ -188,6 +188,19 @@ def test_equal_values_come_in_any_order(function):
     assert all(np.array_equal(sample // 2, truth // 2) for sample in samples)
 
 
+def test_what_rounds_to_a_number_may_equal_it():
+    """Two values normalised are ±1, up to a rounding; what was not rounded equals what it equals."""
+    x = (torch.rand(40, 2) + 1) * torch.tensor([-200.0, 200.0])
+    norm = Op(lambda x: torch.nn.functional.layer_norm(x, (2,)) == 1.0)
+    double = DoubleRunner(make_subject(norm, (x,)))
+    samples = [double.sample(arrays(x), seed)["output"] for seed in range(24)]
+    assert np.array_equal(np.any(samples, axis=0), (x > 0).numpy())
+    assert not np.all(samples, axis=0).any()
+    plain = DoubleRunner(make_subject(Op(lambda x: x == 0.5), (x,)))
+    beside = torch.tensor([[0.5, np.nextafter(np.float32(0.5), np.float32(1))]])
+    assert all(plain.sample(arrays(beside), seed)["output"].tolist() == [[True, False]] for seed in range(8))
+
+
 def test_a_stable_sort_keeps_its_order():
     x = torch.arange(40.0).reshape(-1, 1) // 2
     _, far = spread(Op(lambda x: x.sort(dim=0, stable=True)[1]), x)

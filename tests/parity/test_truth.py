@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,8 @@ import models
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.parity.truth import Effort, Truth
+from onnxproof.parity.truth import SAMPLES, Effort, Truth, _explain_float, _Samples
+from onnxproof.proof.comparison import Noise
 from onnxproof.request.request import Limits
 from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy
@@ -72,3 +74,26 @@ def test_a_glance_leaves_open_what_rounding_explains(mlp):
     seen = judge_with(mlp, wrong, Truth(mlp.eager, mlp.double, Limits()), "fair", glance=True)
     assert seen.noise.ratio > 100
     assert seen.noise.unexplained is None
+
+
+def test_signs_of_nothing_are_flipped_by_every_second_sample():
+    """Three samples leave an eighth of a few signs, which more of them flip; what no sample flips stays."""
+    count, few = 2000, 40
+    baseline = np.ones(count, np.float32)
+    candidate = np.where(np.arange(count) < few, -1, baseline).astype(np.float32)
+
+    def explain(stays: int) -> float | None:
+        def sample(seed: int, doubled: bool) -> dict[str, np.ndarray]:
+            signs = baseline.astype(np.float64)
+            signs[stays:few] = np.sign(np.random.default_rng(seed).standard_normal(few - stays))
+            return {"y": signs}
+
+        samples = _Samples(sample, SAMPLES, {"y": baseline}, {"y": baseline.astype(np.float64)})
+        loud = replace(
+            compare("y", baseline, candidate, atol=1e-4, rtol=1e-3), noise=Noise("float64", 0.0, 2.0, 1e9, 1e9)
+        )
+        noise = _explain_float(loud, baseline, candidate, samples, 2.0**-24).noise
+        return None if noise is None else noise.unexplained
+
+    assert (explain(0) or np.inf) <= 1
+    assert (explain(few // 2) or 0) > 1

@@ -52,3 +52,59 @@ def test_a_number_that_float32_has_not_is_not_tried(tmp_path):
     assert proof.verdict == "ship"
     assert proof.trials is not None
     assert proof.trials.latent == ()
+
+
+class Truncated(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rest = torch.remainder(x, x.abs() + 0.5)
+        return torch.relu(torch.div(rest * 3, rest + 0.5, rounding_mode="trunc"))
+
+
+def test_of_values_that_agree_by_chance_one_between_may_be_the_result(tmp_path):
+    """A quotient that is never negative is what it is without its sign, and what a ReLU makes of it."""
+    proof = onnxproof.prove(Truncated().eval(), (torch.randn(2, 3),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()
+
+
+class Nothing(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        none = nn.functional.smooth_l1_loss(x, x, reduction="none")
+        return nn.functional.smooth_l1_loss(x, none, reduction="none")
+
+
+def test_what_agrees_by_chance_may_also_be_taken(tmp_path):
+    """A difference that is always zero is what its square is, and what a loss of it is: the next operator takes the last of them."""
+    proof = onnxproof.prove(Nothing().eval(), (torch.randn(2, 3),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()
+
+
+class EntropyTwice(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        entropy = torch.special.entr(x.abs())
+        return entropy, entropy.bool()
+
+
+def test_one_pairing_that_is_mended_mends_others(tmp_path):
+    """What is positive is what an entropy asks itself, and what its own truth is; the entropy is one of three steps that look alike."""
+    proof = onnxproof.prove(EntropyTwice().eval(), (torch.randn(2, 3),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()
+
+
+class Backward(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, second, third, last = torch.cat([x, x], 0).flip(0).unbind(0)
+        return torch.stack([first.tanh(), second.sin(), third.cos(), last.sigmoid()])
+
+
+def test_what_looks_alike_may_come_in_another_order(tmp_path):
+    """A sequence that repeats itself, turned around: its steps are paired in their order, which is not theirs."""
+    proof = onnxproof.prove(Backward().eval(), (torch.randn(2, 3),), out=tmp_path, dynamic={})
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()

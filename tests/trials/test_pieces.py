@@ -11,7 +11,7 @@ from onnxproof.graph.evaluator import Evaluator
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
 from onnxproof.trials.calls import record
-from onnxproof.trials.pieces import Cut, find_common, find_rival, keep_common, show_values
+from onnxproof.trials.pieces import Cut, find_common, keep_common, list_rivals, show_values
 
 
 class Scaled(nn.Module):
@@ -77,7 +77,35 @@ def test_a_step_inside_an_operator_that_agrees_by_chance_is_not_its_result():
     values = show_values(evaluator, {"x": x.astype(np.float64)})
     cut = Cut(evaluator, program, values, find_common(evaluator, values, program, {}))
     assert "step" in cut.common
-    rival = find_rival(cut, "step")
-    assert rival is not None
-    assert rival[1].value == "y"
-    assert rival[1].number == cut.common["step"]
+    step = cut.cut("step")
+    assert step is not None
+    rivals = [piece for _, piece in list_rivals(cut, step)]
+    assert "y" in [piece.value for piece in rivals]
+    assert {piece.number for piece in rivals} == {cut.common["step"]}
+
+
+class Halves(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, second = (x * 2.0).unbind(0)
+        return torch.relu(first + torch.tanh(second))
+
+
+HALVES = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[2,3] x) => (float[3] y) <float two = {2.0}, int64 zero = {0}, int64 one = {1}>
+{ z = Mul(x, two)  first = Gather(z, zero)  second = Gather(z, one)  t = Tanh(second)  s = Add(first, t)  y = Relu(s) }"""
+
+
+def test_what_a_call_gives_beside_what_is_needed_of_it_is_not_given_to_the_piece():
+    """One half is not known to be common: then the call that gives both is in the piece, and the other half with it."""
+    x = np.array([[1, -2, 3], [4, -5, 6]], np.float32)
+    program = record(DoubleRunner(make_subject(Halves().eval(), (torch.from_numpy(x),))), {"x": x})
+    evaluator = Evaluator.exact(onnx.parser.parse_model(HALVES), keep_lossy_casts=True)
+    values = show_values(evaluator, {"x": x.astype(np.float64)})
+    common = find_common(evaluator, values, program, {})
+    whole = Cut(evaluator, program, values, common).cut("s")
+    assert whole is not None
+    assert [name for name, _ in whole.frontier] == ["first", "t"]
+    known = {name: number for name, number in common.items() if name not in ("second", "t")}
+    piece = Cut(evaluator, program, values, known).cut("s")
+    assert piece is not None
+    assert [name for name, _ in piece.frontier] == ["z"]

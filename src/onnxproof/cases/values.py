@@ -20,6 +20,10 @@ FAIR_LIMIT = 1e3
 # Where exp, softplus, tanh, sigmoid and their squares under- or overflow or saturate in float32 and float64.
 EXPONENTS = (5e-39, 16.6, 17.4, 20.0, 44.3, 87.3, 88.0, 88.7, 89.0, 103.9, 104.0, 709.0, 710.0, 745.0)
 
+# Profile → the powers of two that integers of any size reach in it. Kernels compute in float64, whose 53 bits hold a sum of
+# thirty numbers of 48 bits; what is larger is to integers what denormals are to floats.
+POWERS = {"exponents": 48, "denormal": 63}
+
 FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "normal": lambda g, s: g.standard_normal(s),
     "uniform": lambda g, s: g.random(s),
@@ -175,21 +179,22 @@ def _cast(values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _takes_extremes(domain: Domain, profile: str) -> bool:
-    return profile == "exponents" and domain.role == "integer" and domain.extremes and not domain.declared
+    return profile in POWERS and domain.role == "integer" and domain.extremes and not domain.declared
 
 
 def _fill_integer(domain: Domain, valid: Range | None, profile: str, shape: Shape, g: Generator) -> Floats:
     if _takes_extremes(domain, profile):
-        return _draw_powers(g, shape, np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64))
+        info = np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64)
+        return _draw_powers(g, shape, info, POWERS[profile])
     valid = valid or WIDE_INTEGERS
     maker = INTEGERS.get(profile)
     return _draw_integers(g, shape, valid) if maker is None else np.asarray(maker(g, shape, valid), dtype=np.float64)
 
 
-def _draw_powers(g: Generator, shape: Shape, info: np.iinfo[Any]) -> Floats:
+def _draw_powers(g: Generator, shape: Shape, info: np.iinfo[Any], most: int) -> Floats:
     """Powers of two and their neighbours up to the largest. The lowest is left out: divided by −1 it kills the process."""
     lowest = -float(info.max) if info.min < 0 else 0.0
-    powers = 2.0 ** g.integers(0, info.bits - 1, shape) * g.choice([1.0, -1.0] if lowest else [1.0], shape)
+    powers = 2.0 ** g.integers(0, min(info.bits - 1, most), shape) * g.choice([1.0, -1.0] if lowest else [1.0], shape)
     return np.asarray(np.clip(powers + g.integers(-1, 2, shape), lowest, float(info.max)))
 
 

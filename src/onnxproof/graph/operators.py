@@ -7,6 +7,7 @@ same float64 numbers much faster; everything unusual goes to the reference imple
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,15 @@ class _Window:
         sides = [size for pair in reversed([*zip(self.begin, self.end, strict=True)]) for size in pair]
         return functional.pad(_to_tensor(x), sides, value=value)
 
+    def count(self, shape: Sequence[int], kernel: Sequence[int]) -> list[int]:
+        """How many windows fit along each axis, rounded up; one that begins behind the last value is none."""
+        counts = []
+        for i, size in enumerate(shape):
+            span = size + self.begin[i] + self.end[i] - self.dilations[i] * (kernel[i] - 1) - 1
+            more = -(-span // self.strides[i]) + 1
+            counts.append(more - ((more - 1) * self.strides[i] >= size + self.begin[i]))
+        return counts
+
     def call(self, name: str, *args: Any) -> Any:
         """What torch's function for this number of dimensions answers."""
         return (getattr(functional, f"{name}{self.rank}d")(*args).numpy(),)
@@ -61,14 +71,27 @@ class Conv(SlowConv):
 
 
 class MaxPool(SlowMaxPool):
+    """The reference one gives wrong places beside the maxima, and wrong sizes where they are rounded up."""
+
     def _run(self, x, **given):
         window = _Window(x, given)
-        known = x.dtype in (np.float64, np.float32) and len(self.onnx_node.output) == 1
-        if not window.plain or given["ceil_mode"] or not known:
+        if not window.plain or given.get("storage_order") or x.dtype not in (np.float64, np.float32):
             return super()._run(x, **given)
+        kernel = list(given["kernel_shape"])
+        sizes = window.count(x.shape[2:], kernel) if given["ceil_mode"] else []
         # Zeros at the border would win against negative values.
-        padded = window.padded(x, -torch.inf)
-        return window.call("max_pool", padded, list(given["kernel_shape"]), window.strides, 0, window.dilations)
+        padded = functional.pad(
+            window.padded(x, -torch.inf), [0, max(window.strides)] * window.rank if sizes else [], value=-torch.inf
+        )
+        pool = getattr(functional, f"max_pool{window.rank}d")
+        found, places = pool(padded, kernel, window.strides, 0, window.dilations, return_indices=True)
+        cut = (..., *(slice(size) for size in sizes))
+        if len(self.onnx_node.output) == 1:
+            return (found[cut].numpy(),)
+        inner = np.unravel_index(places[cut].numpy(), padded.shape[2:])
+        moved = [at - begin for at, begin in zip(inner, window.begin, strict=True)]
+        rows = np.indices(places[cut].shape)[:2]
+        return found[cut].numpy(), np.ravel_multi_index((*rows, *moved), x.shape)
 
 
 class AveragePool(SlowAveragePool):

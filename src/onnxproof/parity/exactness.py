@@ -22,7 +22,7 @@ from onnxproof.parity.comparison import measure_allowance, measure_exactness
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.slabs import measure_scale, to_float64
-from onnxproof.parity.truth import ENOUGH, HOPELESS, Outputs
+from onnxproof.parity.truth import ENOUGH, FALLING, HOPELESS, Outputs
 from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Exactness
 from onnxproof.system import alarm
@@ -116,10 +116,10 @@ class GraphInFloat64:
         result = measure_exactness(e, t, EXACT_ENOUGH * 100)
         if result.ratio <= 1 or glance:
             return result
-        before = self._ledger.excused.setdefault(name, [])
-        if len(before) >= ENOUGH and result.error > HOPELESS * max(before):
-            return measure_exactness(e, t, max(before))
-        samples: list[Floats] = []
+        excused = self._ledger.excused.setdefault(name, [])
+        if len(excused) >= ENOUGH and result.error > HOPELESS * max(excused):
+            return measure_exactness(e, t, max(excused))
+        samples, left = list[Floats](), t.size
         scale = measure_scale(t)
         # What storing constants costs, then float64's own rounding: each only where it is needed.
         for more in (
@@ -128,12 +128,14 @@ class GraphInFloat64:
             partial(self._draw_samples, inputs, name, MORE_NUDGES, unit=DOUBLE_UNIT),
         ):
             samples += more()
-            result = measure_exactness(e, t, measure_allowance(samples, t, scale, self._unit))
+            allowed = measure_allowance(samples, t, scale, self._unit)
+            result = measure_exactness(e, t, allowed)
             if result.ratio <= 1:
                 return result
-            if result.ratio > HOPELESS and len(samples) > len(NUDGES):
+            before, left = left, int((abs(e - t) > allowed).sum())
+            if result.ratio > HOPELESS and len(samples) > len(NUDGES) and left > before * FALLING:
                 break
-        before.append(result.allowance)
+        excused.append(result.allowance)
         return result
 
     def _sample_constants(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:

@@ -50,6 +50,12 @@ CORRECTLY_ROUNDED = frozenset("add add_ sub sub_ rsub mul mul_ div div_ sqrt rec
 ORDERING = frozenset("sort topk argsort".split())
 
 
+# Operations that ask whether two numbers are one: in the narrow dtype they may be, in a wide one with an error they never are.
+EQUATING = frozenset("eq ne".split())
+# Units of u within which a kernel may have made them one.
+NEAR = 8.0
+
+
 @dataclass(frozen=True)
 class Operation:
     """One call of an operation and its result."""
@@ -326,6 +332,7 @@ class _Kind:
     in_place: bool
     ieee: bool
     orders: bool
+    equates: bool
 
 
 @cache
@@ -334,7 +341,7 @@ def _find_kind(func: Any) -> _Kind:
     exact = func.is_view or name in EXACT or name.rstrip("_") in EXACT
     rule = None if exact else RULES.get(name, _relative)
     in_place = rule is not None and func._schema.is_mutable
-    return _Kind(rule, in_place, name in CORRECTLY_ROUNDED, name in ORDERING)
+    return _Kind(rule, in_place, name in CORRECTLY_ROUNDED, name in ORDERING, name in EQUATING)
 
 
 class Injector:
@@ -365,6 +372,9 @@ class Injector:
             return out
         if kind.orders:
             return self._call_shuffled(func, args, kwargs)
+        if kind.equates and _rounds(args[0]) and not args[0].is_complex():
+            equal = self._are_equal(*args)
+            return equal if func.overloadpacket.__name__ == "eq" else ~equal
         if kind.rule is None:
             return func(*args, **kwargs)
         if kind.in_place:
@@ -375,6 +385,15 @@ class Injector:
             return out
         total = self._round(kind, Operation(func, args, kwargs, first))
         return total if first is out else type(out)([total, *out[1:]])
+
+    def _are_equal(self, left: torch.Tensor, right: Any) -> torch.Tensor:
+        """As numbers of the narrow dtype; those that an operation has rounded also, every other time, where they are near."""
+        right = torch.as_tensor(right, dtype=left.dtype)
+        one, other = left.to(self._narrow), right.to(self._narrow)
+        if self._seed % 2:
+            return one == other
+        near = (left - right).abs() <= NEAR * self._unit * torch.maximum(left.abs(), right.abs())
+        return (one == other) | (near & ((left != one) | (right != other)))
 
     def _call_shuffled(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Equal values come in the order that a kernel likes: any, or the last first."""

@@ -38,6 +38,8 @@ SAMPLES = (3, 8, 24)
 HOPELESS = 50.0
 # Unless so few of the elements are: a step (of a rounding, a comparison) is far beyond until a sample takes it too.
 FEW = 0.002
+# Or so many of those that were left have been explained by the last ones: signs of nothing are flipped by every second sample.
+FALLING = 0.25
 # Times the farthest legal rounding that an element may be from the truth.
 FARTHEST = 4.0
 # Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples.
@@ -233,13 +235,14 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
             samples.distrust()
             truth = b
             c = replace(c, noise=measure_noise(b, k, b, "ulp", unit))
-    excess, pattern = np.inf, c.pattern.differing
+    excess, pattern, left = np.inf, c.pattern.differing, c.size
     for count in samples.counts:
         legal = samples.take(count, c.output)
         # The baseline is one legal rounding too, where the truth is another thing than the baseline.
         known = [*legal, b] if samples.doubled else legal
         beyond = measure_excess(b, k, truth, known, unit)
-        excess, few = float(beyond.max(initial=0.0)), (beyond > 1).sum() <= max(2, FEW * beyond.size)
+        excess, before, left = float(beyond.max(initial=0.0)), left, int((beyond > 1).sum())
+        few = left <= max(2, FEW * beyond.size) or left <= before * FALLING
         pattern = count_unexplained_pattern(b, k, [*legal, truth]) if c.pattern.differing else 0
         if (excess <= 1 and not pattern) or (excess > HOPELESS and not few):
             break

@@ -69,7 +69,8 @@ def _adapt_to_case(case: CaseResult, c: Comparison, remark: Remark) -> Iterable[
         message = f"on {outside}: {finding.message}"
         finding = found("OX209", message, where=finding.where, stage=finding.stage, evidence=finding.evidence)
     elif case.profile == "denormal" and finding.severity == "block":
-        finding = replace(finding, severity="review", message=f"{finding.message}, on inputs near 1e-40 only")
+        ends = "at the ends of what their dtype holds: floats near 1e-40, integers above 2⁴⁸"
+        finding = replace(finding, severity="review", message=f"{finding.message}, on inputs {ends}")
     yield Remark(finding, remark.weight)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from onnxproof.tensors.arrays import Array
 from onnxproof.trials.calls import TooLarge, record
 from onnxproof.trials.kernels import Kernels
 from onnxproof.trials.likeness import describe_piece
-from onnxproof.trials.pieces import Cut, Piece, find_common, find_rival, keep_common, show_values
+from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, list_rivals, show_values
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.remembered import Remembered
 from onnxproof.trials.trial import EDGES, Difference, Trial, is_smooth
@@ -137,8 +138,8 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
     cut, cuts = recorded.cut, recorded.cut.pieces()
     # Those that turn somewhere come first.
     pieces = sorted((one for one in cuts.values() if one is not None), key=lambda one: is_smooth(cut, one))
-    trial, differences, tried = Trial(cut, recorded.ranges, recorded.seen), list[Difference](), dict[str, int]()
-    remembered, here = Remembered(), set[str]()
+    trial, differences, tried = _make_trial(recorded, cut), list[Difference](), dict[str, int]()
+    remembered, here, mended = Remembered(), set[str](), cut
     for piece in pieces:
         most = int(left / _cost(cut, piece))
         if most < FEWEST:
@@ -148,7 +149,9 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
         likeness += kernels.mark if kernels is not None else ""
         known, before, found = remembered.recall(likeness), trial.tried, None
         if known is None:
-            found = _try_rival(recorded, piece, trial.try_piece(piece, most))
+            found = trial.try_piece(piece, most)
+        if found is not None and (other := _find_agreeing(recorded, mended, piece)) is not None:
+            found, mended = None, other
         if known is None and found is None and kernels is not None:
             found = trial.try_kernels(piece, kernels.open(cut, piece))
         # What an earlier run tried counts and costs as if it were tried now: a proof does not depend on what is remembered.
@@ -162,6 +165,8 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
     remembered.write()
     untried = "no clean cut" if len(tried) == len(pieces) else "no work was left for them"
     reason = untried if len(tried) < len(cuts) else None
+    if mended is not cut:
+        differences = [one for one in differences if one.kernel or _find_agreeing(recorded, mended, one.piece) is None]
     told = tuple(_tell(cut, one) for one in differences[:TOLD])
     modules = tuple(_sum_up(cut, cuts, tried, find_module))
     return Trials(len(cuts), len(tried), sum(tried.values()), reason, told, modules)
@@ -178,12 +183,16 @@ def _sum_up(
         yield ModuleTrials(module, len(values), len(counts), sum(counts), sum(cuts[value] is None for value in values))
 
 
-def _try_rival(recorded: Recorded, piece: Piece, found: Difference | None) -> Difference | None:
-    """What was found, unless a later value stands for the same call and agrees."""
-    rival = find_rival(recorded.cut, piece.value) if found is not None else None
-    if rival is None:
-        return found
-    return found if Trial(rival[0], recorded.ranges, recorded.seen).try_piece(rival[1]) is not None else None
+def _make_trial(recorded: Recorded, cut: Cut) -> Trial:
+    return Trial(cut, recorded.ranges, recorded.seen)
+
+
+def _find_agreeing(recorded: Recorded, cut: Cut, piece: Piece) -> Cut | None:
+    """Where values that look alike are paired otherwise and the piece agrees: that pairing."""
+    again = cut.cut(piece.value) if piece.value in cut.common else None
+    now = [(cut, again)] if again is not None and again != piece else []
+    tries = chain(now, list_rivals(cut, again or piece))
+    return next((other for other, one in tries if _make_trial(recorded, other).try_piece(one) is None), None)
 
 
 def _cost(cut: Cut, piece: Piece) -> float:

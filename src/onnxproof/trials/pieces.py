@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -102,17 +102,21 @@ class Cut:
             calls, needed = self._follow_program(self.common[name], opened)
             if len(nodes) > LARGEST or len(calls) > LARGEST:
                 return None
-            if before == needed:
-                break
-            # What only one of them takes is computed inside the piece: from there on back both go on.
-            more = (before ^ needed) - opened - set(self.evaluator.inputs)
+            # What only one of them takes is computed inside the piece: from there on back both go on. So is what a node or a
+            # call of the piece gives beside what is needed of it.
+            inside = {one for one in before & needed if self._is_made(one, nodes, calls)}
+            more = ((before ^ needed) | inside) - opened - set(self.evaluator.inputs)
             if not more:
-                return None
+                break
             opened |= more
-        if not before or any(number in self.program.shared for place in calls for number in self._around(place)):
+        shared = any(number in self.program.shared for place in calls for number in self._around(place))
+        if not before or before != needed or shared:
             return None
         frontier = tuple((one, self.common[one]) for one in sorted(before))
         return Piece(name, self.common[name], frontier, tuple(sorted(nodes)), tuple(sorted(calls)))
+
+    def _is_made(self, name: str, nodes: set[int], calls: set[int]) -> bool:
+        return self._writer.get(name) in nodes or self.program.writer.get(self.common[name]) in calls
 
     def _around(self, place: int) -> tuple[int, ...]:
         call = self.program.calls[place]
@@ -147,20 +151,40 @@ class Cut:
         return calls, frontier
 
 
-def find_rival(cut: Cut, name: str) -> tuple[Cut, Piece] | None:
-    """The last value that is the same as a common one on the recorded inputs, paired in its place, and the piece that ends in it.
+def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Piece]]:
+    """The piece as it is where its result, or a value that it takes, is paired otherwise among those that are the same on the recorded inputs.
 
-    A step inside an operator may agree with the operator's result by chance: then it is the later one that is the result.
+    A step inside an operator may agree with the operator's result by chance: then one of the later ones is the result, often the last.
     """
-    value, paired = cut.values[name], set(cut.common)
-    alike = [one for step in cut.steps for one in step.gives if one not in paired and one in cut.values]
-    same = [one for one in alike if cut.values[one].dtype == value.dtype and _same(cut.values[one], value)]
-    if not same:
-        return None
-    common = {one: number for one, number in cut.common.items() if one != name} | {same[-1]: cut.common[name]}
-    other = Cut(cut.evaluator, cut.program, cut.values, common)
-    piece = other.cut(same[-1])
-    return None if piece is None else (other, piece)
+    for name in (piece.value, *(taken for taken, _ in piece.frontier)):
+        for common, end in _pair_otherwise(cut, name) if name in cut.common else ():
+            other = Cut(cut.evaluator, cut.program, cut.values, common)
+            rival = other.cut(end if name == piece.value else piece.value)
+            if rival is not None:
+                yield other, rival
+
+
+def _pair_otherwise(cut: Cut, name: str) -> Iterator[tuple[dict[str, int], str]]:
+    """What is common where another value of the graph stands in the place of this one, or this one for a sibling."""
+    value, number = cut.values[name], cut.common[name]
+    for same in (one for step in reversed(cut.steps) for one in step.gives if one not in cut.common):
+        if same in cut.values and cut.values[same].dtype == value.dtype and _same(cut.values[same], value):
+            yield {one: n for one, n in cut.common.items() if one != name} | {same: number}, same
+    holders = {n: one for one, n in cut.common.items()}
+    for sibling in _list_siblings(cut.program, number):
+        if _same(to_numpy(cut.program.values[sibling]), value):
+            swapped = {holders[sibling]: number} if sibling in holders else {}
+            yield {**cut.common, **swapped, name: sibling}, name
+
+
+def _list_siblings(program: Program, number: int) -> Iterator[int]:
+    """Other parts of what a value is a part of: they are in whatever order, where they are alike."""
+    if number not in program.writer:
+        return
+    own = program.calls[program.writer[number]]
+    for call in program.calls:
+        if call.func is own.func and call.takes == own.takes:
+            yield from (one for one in call.gives if one != number)
 
 
 def show_values(evaluator: Evaluator, given: Arrays) -> dict[str, Array]:
@@ -187,7 +211,7 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
     """A value of the graph → the program's that is the same number for number.
 
     What changes nothing on these inputs (a clamp) has the value of what comes before it: such values are paired in their order where
-    both sides have as many, else the first of them alone (see `find_rival`).
+    both sides have as many, else the first of them alone (see `list_rivals`).
     """
     common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
     arrays = {n: to_numpy(tensor) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
@@ -257,7 +281,7 @@ def keep_common(common: Mapping[str, int], values: Arrays, program: Program) -> 
 
 
 def _same(a: Array, b: Array) -> bool:
-    if a.shape != b.shape:
+    if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return False
     if a.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))

@@ -151,8 +151,8 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
         if known is None:
             found = trial.try_piece(piece, most)
         if found is not None and (other := _find_agreeing(recorded, mended, piece)) is not None:
-            found, mended = None, other
-        if known is None and found is None and kernels is not None:
+            found, mended = None, other  # the piece is none: nobody is asked to compute it alone
+        elif known is None and found is None and kernels is not None:
             found = trial.try_kernels(piece, kernels.open(cut, piece))
         # What an earlier run tried counts and costs as if it were tried now: a proof does not depend on what is remembered.
         tried[piece.value] = trial.tried - before if known is None else min(known, most)

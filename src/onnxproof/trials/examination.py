@@ -150,7 +150,8 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
         known, before, found = remembered.recall(likeness), trial.tried, None
         if known is None:
             found = trial.try_piece(piece, most)
-        if found is not None and (other := _find_agreeing(recorded, mended, piece)) is not None:
+        other = _find_agreeing(recorded, mended, piece) if found is not None else None
+        if other is not None:
             found, mended = None, other  # the piece is none: nobody is asked to compute it alone
         elif known is None and found is None and kernels is not None:
             found = trial.try_kernels(piece, kernels.open(cut, piece))
@@ -159,7 +160,7 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
         left -= 0 if likeness in here else tried[piece.value] * _cost(cut, piece)
         if found is not None:
             differences.append(found)
-        elif tried[piece.value] < most:  # else the work ended it, and there is more to try
+        elif other is None and tried[piece.value] < most:  # else the work ended it, and there is more to try
             remembered.keep(likeness, tried[piece.value])
             here.add(likeness)
     remembered.write()

@@ -100,7 +100,7 @@ def render(docs: Path) -> list[str]:
         lines.append(f"| {KINDS[kind]}{size} | {' | '.join(map(str, numbers))} |")
     several = max((run.get("states", 1) for _, run in _list_runs(kept)), default=1)
     if several > 1:
-        lines += ["", f"The code was mended while they were proved: the verdicts are those of {several} states of it."]
+        lines += ["", f"The code was mended while they were proved: the verdicts are those of {several} states of it; those of one operation are of an earlier one."]
     lines += ["", "| whose | what | models | codes | script |", "|---|---|---|---|---|", *_list_causes(kept)]
     passing = ", ".join(f"`upstream/{name}.py`" for name in FOUND_IN_PASSING)
     lines += [
@@ -127,7 +127,8 @@ def _render_mutants(kept: dict[str, Any]) -> list[str]:
     lines = [
         "Files that shipped, changed by one of the ways below (`benchmarks/jury/mutation.py`) and kept where the runtime answers ordinary inputs otherwise by far more than module "
         "and right file differ; proved with `--onnx` and defaults. The first culprit is right where the changed node is it or belongs to the piece that it names. "
-        f"The verdicts are those of {kept['states']} states of the code.",
+        f"The verdicts are those of {kept['states']} states of the code: what had named a wrong culprit was mended and asked again (before that it was right for 60 of 74), "
+        "so the column says what is mended, not what new files would show.",
         "",
         "| change | made | caught | first culprit: right | the node itself | none named |",
         "|---|---|---|---|---|---|",

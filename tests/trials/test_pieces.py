@@ -79,7 +79,7 @@ def test_a_step_inside_an_operator_that_agrees_by_chance_is_not_its_result():
     assert "step" in cut.common
     step = cut.cut("step")
     assert step is not None
-    rivals = [piece for _, piece in list_rivals(cut, step)]
+    rivals = [piece for _, (piece, *_) in list_rivals(cut, step)]
     assert "y" in [piece.value for piece in rivals]
     assert {piece.number for piece in rivals} == {cut.common["step"]}
 

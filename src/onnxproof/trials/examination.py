@@ -191,9 +191,12 @@ def _make_trial(recorded: Recorded, cut: Cut) -> Trial:
 def _find_agreeing(recorded: Recorded, cut: Cut, piece: Piece) -> Cut | None:
     """Where values that look alike are paired otherwise and the piece agrees: that pairing."""
     again = cut.cut(piece.value) if piece.value in cut.common else None
-    now = [(cut, again)] if again is not None and again != piece else []
-    tries = chain(now, list_rivals(cut, again or piece))
-    return next((other for other, one in tries if _make_trial(recorded, other).try_piece(one) is None), None)
+    now = [(cut, [again])] if again is not None and again != piece else []
+    for other, pieces in chain(now, list_rivals(cut, again or piece)):
+        trial = _make_trial(recorded, other)
+        if all(trial.try_piece(one) is None for one in pieces):
+            return other
+    return None
 
 
 def _cost(cut: Cut, piece: Piece) -> float:

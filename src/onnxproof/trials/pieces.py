@@ -151,17 +151,19 @@ class Cut:
         return calls, frontier
 
 
-def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Piece]]:
+def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]:
     """The piece as it is where its result, or a value that it takes, is paired otherwise among those that are the same on the recorded inputs.
 
     A step inside an operator may agree with the operator's result by chance: then one of the later ones is the result, often the last.
+    Beside it stands the piece that ends in a value that is taken instead: what is wrong must not go from one to the other.
     """
     for name in (piece.value, *(taken for taken, _ in piece.frontier)):
         for common, end in _pair_otherwise(cut, name) if name in cut.common else ():
             other = Cut(cut.evaluator, cut.program, cut.values, common)
             rival = other.cut(end if name == piece.value else piece.value)
+            before = other.cut(end) if name != piece.value else None
             if rival is not None:
-                yield other, rival
+                yield other, [one for one in (rival, before) if one is not None]
 
 
 def _pair_otherwise(cut: Cut, name: str) -> Iterator[tuple[dict[str, int], str]]:

@@ -739,7 +739,8 @@ ELSEWHERE = {
 """Tests of other files that apply the remedy and do not have the code in their name."""
 
 SLOW = frozenset(
-    "OX009 OX101 OX105 OX123 OX124 OX130 OX201 OX202 OX203 OX204 OX205 OX207 OX213 OX214 OX223 OX225".split()
+    "OX004 OX009 OX101 OX102 OX103 OX104 OX105 OX106 OX107 OX109 OX113 OX116 OX123 OX124 OX128 OX130 OX138 OX201 OX202 OX203 OX204 OX205 OX207 OX213 OX214 "
+    "OX223 OX225".split()
 )
 """More than five seconds."""
 

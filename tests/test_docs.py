@@ -20,7 +20,7 @@ BLOCK = re.compile(r"(?:^<!-- exit (\d) -->\n)?^```(\w+)([^\n]*)\n(.*?)^```", re
 """The exit code of the first line where it is not 0, the language, what else the fence says, the code."""
 RUN = [str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md")) if BLOCK.search(path.read_text("utf-8"))]
 
-QUICK = ("tutorial.md", "howto/lengths.md")
+QUICK = ("howto/lengths.md",)
 """Pages that are run with every change; `make test-all` runs the others too."""
 
 

@@ -84,6 +84,7 @@ def test_nodes_stay_in_float_until_the_goal_holds(tmp_path):
     assert f"{len(search.nodes)} of {search.of} nodes in float" in render(proof)
 
 
+@pytest.mark.slow
 def test_without_labels_the_changed_decisions_judge(tmp_path):
     proof = quantize(tmp_path, data=rows(labelled=False), to="int8", keep_within={"changed": 0.2})
     assert proof.quality is None
@@ -93,6 +94,7 @@ def test_without_labels_the_changed_decisions_judge(tmp_path):
         quantize(tmp_path, data=rows(labelled=False), to="fp16", keep_within={"accuracy": 0.1})
 
 
+@pytest.mark.slow
 def test_without_data_what_needs_none_is_made_and_a_person_has_to_look(tmp_path):
     proof = quantize(tmp_path, to="int8")
     dynamic, static = proof.quantization.candidates

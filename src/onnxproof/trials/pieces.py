@@ -159,6 +159,9 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
     """
     for name in (piece.value, *(taken for taken, _ in piece.frontier)):
         for common, end in _pair_otherwise(cut, name) if name in cut.common else ():
+            # What is taken varies: then a step between the two would be one that the module does not have.
+            if end != name != piece.value and np.unique(cut.values[name]).size > 1:
+                continue
             other = Cut(cut.evaluator, cut.program, cut.values, common)
             rival = other.cut(end if name == piece.value else piece.value)
             before = other.cut(end) if name != piece.value else None

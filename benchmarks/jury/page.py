@@ -100,7 +100,10 @@ def render(docs: Path) -> list[str]:
         lines.append(f"| {KINDS[kind]}{size} | {' | '.join(map(str, numbers))} |")
     several = max((run.get("states", 1) for _, run in _list_runs(kept)), default=1)
     if several > 1:
-        lines += ["", f"The code was mended while they were proved: the verdicts are those of {several} states of it; those of one operation are of an earlier one."]
+        lines += [
+            "",
+            f"The code was mended while they were proved: the verdicts are those of {several} states of it; those of one operation are of an earlier one.",
+        ]
     lines += ["", "| whose | what | models | codes | script |", "|---|---|---|---|---|", *_list_causes(kept)]
     passing = ", ".join(f"`upstream/{name}.py`" for name in FOUND_IN_PASSING)
     lines += [

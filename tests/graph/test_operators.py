@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -74,6 +76,25 @@ def test_maxima_and_their_places_are_torchs(rank, how, rounded_up):
     # ONNX counts through the whole tensor, torch through one channel.
     first = np.arange(6).reshape(2, 3, *[1] * rank) * x[0, 0].numel()
     np.testing.assert_array_equal(at - first, places.numpy())
+
+
+@pytest.mark.parametrize(
+    ("how", "rounded_up"),
+    [*itertools.product([(2, 2, 1), (3, 2, 0), (7, 3, 1)], [False, True]), ((20, 20, 0), True)],
+    ids=str,
+)
+@pytest.mark.parametrize("counted", [False, True])
+def test_averages_are_torchs_also_of_windows_beyond_the_end(how, rounded_up, counted):
+    """The reference one divides by what a window would hold, where sizes are rounded up."""
+    kernel, stride, pad = how
+    x = torch.randn(1, 2, 8, 7, dtype=torch.float64)
+    true = torch.nn.functional.avg_pool2d(x, kernel, stride, pad, rounded_up, counted)
+    attributes = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
+    made, feed = model(
+        "AveragePool", x.numpy(), **attributes, ceil_mode=int(rounded_up), count_include_pad=int(counted)
+    )
+    [found] = ReferenceEvaluator(made, new_ops=FAST_OPS).run(None, feed)
+    np.testing.assert_allclose(found, true.numpy(), rtol=1e-12)
 
 
 def test_erf_and_gelu_keep_the_digits_of_float64():

@@ -65,16 +65,16 @@ TRUE = np.array([[1.0, 2.0, -3.0]])
 )
 def test_a_kernel_is_wrong_where_pytorch_in_float32_is_not(answer, own, place):
     narrow = [np.asarray(one, np.float32) for one in (answer, own)]
-    assert find_wrong(narrow[0], TRUE, narrow[1], TRUE, 3.0) == place
+    assert find_wrong(narrow[0], TRUE, [narrow[1]], TRUE, 3.0) == place
 
 
 def test_what_is_nothing_beside_usual_values_is_nothing():
     small = np.full((1, 3), 1e-8)
-    assert find_wrong((small * 1.5).astype(np.float32), small, small.astype(np.float32), TRUE, 0.0) is None
-    assert find_wrong((small * 1.5).astype(np.float32), small, small.astype(np.float32), small, 0.0) == 0
+    assert find_wrong((small * 1.5).astype(np.float32), small, [small.astype(np.float32)], TRUE, 0.0) is None
+    assert find_wrong((small * 1.5).astype(np.float32), small, [small.astype(np.float32)], small, 0.0) == 0
 
 
 def test_integers_and_conditions_are_equal_or_not():
     true = np.array([1, 2, 3])
-    assert find_wrong(np.array([1, 3, 3]), true, true, true, 0.0) == 1
-    assert find_wrong(true > 1, true > 2, true > 1, true, 0.0) is None
+    assert find_wrong(np.array([1, 3, 3]), true, [true], true, 0.0) == 1
+    assert find_wrong(true > 1, true > 2, [true > 1], true, 0.0) is None

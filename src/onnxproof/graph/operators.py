@@ -46,6 +46,15 @@ class _Window:
         sides = [size for pair in reversed([*zip(self.begin, self.end, strict=True)]) for size in pair]
         return functional.pad(_to_tensor(x), sides, value=value)
 
+    def extended(self, padded: torch.Tensor, sizes: Sequence[int], kernel: Sequence[int], value: float) -> torch.Tensor:
+        """A padded array with what so many windows ask for behind its end."""
+        needed = [
+            (count - 1) * stride + dilation * (length - 1) + 1
+            for count, stride, dilation, length in zip(sizes, self.strides, self.dilations, kernel, strict=True)
+        ]
+        missing = [max(0, need - have) for need, have in zip(needed, padded.shape[2:], strict=True)]
+        return functional.pad(padded, [side for more in reversed(missing) for side in (0, more)], value=value)
+
     def count(self, shape: Sequence[int], kernel: Sequence[int]) -> list[int]:
         """How many windows fit along each axis, rounded up; one that begins behind the last value is none."""
         counts = []
@@ -80,9 +89,9 @@ class MaxPool(SlowMaxPool):
         kernel = list(given["kernel_shape"])
         sizes = window.count(x.shape[2:], kernel) if given["ceil_mode"] else []
         # Zeros at the border would win against negative values.
-        padded = functional.pad(
-            window.padded(x, -torch.inf), [0, max(window.strides)] * window.rank if sizes else [], value=-torch.inf
-        )
+        padded = window.padded(x, -torch.inf)
+        if sizes:
+            padded = window.extended(padded, sizes, kernel, -torch.inf)
         pool = getattr(functional, f"max_pool{window.rank}d")
         found, places = pool(padded, kernel, window.strides, 0, window.dilations, return_indices=True)
         cut = (..., *(slice(size) for size in sizes))
@@ -95,13 +104,21 @@ class MaxPool(SlowMaxPool):
 
 
 class AveragePool(SlowAveragePool):
+    """The reference one divides by windows that reach beyond what is padded, where sizes are rounded up."""
+
     def _run(self, x, **given):
         window = _Window(x, given)
-        spread = given["ceil_mode"] or set(window.dilations) != {1}
-        uncounted = any(given["pads"] or []) and not given["count_include_pad"]
-        if not window.plain or spread or uncounted or x.dtype != np.float64:
+        if not window.plain or set(window.dilations) != {1} or x.dtype != np.float64:
             return super()._run(x, **given)
-        return window.call("avg_pool", window.padded(x), list(given["kernel_shape"]), window.strides)
+        kernel, padded = list(given["kernel_shape"]), window.padded(x)
+        if not given["ceil_mode"] and (given["count_include_pad"] or not any(given["pads"] or [])):
+            return window.call("avg_pool", padded, kernel, window.strides)
+        counted = torch.ones_like(padded) if given["count_include_pad"] else window.padded(np.ones_like(x))
+        if given["ceil_mode"]:
+            sizes = window.count(x.shape[2:], kernel)
+            padded, counted = (window.extended(one, sizes, kernel, 0.0) for one in (padded, counted))
+        sums, counts = (window.call("avg_pool", one, kernel, window.strides)[0] for one in (padded, counted))
+        return (sums / counts,)
 
 
 class ConvTranspose(SlowConvTranspose):

@@ -40,6 +40,23 @@ class Call:
     """Additions and multiplications behind its result."""
 
 
+class Rounding:
+    """What kernels may lose at each step: some units of the result, and of what stands beside it."""
+
+    def __init__(self, unit: float, seed: int) -> None:
+        self._size, self._generator = 4 * unit, torch.Generator().manual_seed(seed)
+
+    def move(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor with an error of its own in every element."""
+        if not tensor.is_floating_point() or not tensor.numel():
+            return tensor
+        # A sum whose terms cancel loses by its terms: its row stands for them.
+        finite = tensor.nan_to_num(0.0, 0.0, 0.0).abs()
+        row = finite.mean(-1, keepdim=True) if tensor.ndim else finite
+        signs = 2 * torch.rand(tensor.shape, generator=self._generator, dtype=tensor.dtype) - 1
+        return tensor + signs * self._size * (finite + row)
+
+
 @dataclass
 class Program:
     """Every call of one forward, and every value."""
@@ -101,13 +118,21 @@ class Program:
         return [self._to_refs(one, takes) for one in value] if isinstance(value, (list, tuple)) else value
 
     def replay(
-        self, places: Iterable[int], given: Mapping[int, torch.Tensor], largest: float, *, narrow: bool = False
+        self,
+        places: Iterable[int],
+        given: Mapping[int, torch.Tensor],
+        largest: float,
+        *,
+        narrow: bool = False,
+        rounding: Rounding | None = None,
     ) -> dict[int, torch.Tensor]:
         """Carry some calls out again, in float64 or (`narrow`) in float32, as the module does.
 
-        What is neither given nor computed by them is as it was, what is larger than `largest` infinite.
+        What is neither given nor computed by them is as it was, what is larger than `largest` infinite. With a `rounding` every
+        result is moved by what a legal kernel may lose there.
         """
         values = dict(given)
+        move = rounding.move if rounding is not None else lambda tensor: tensor
 
         def fetch(value: Any) -> Any:
             if isinstance(value, Ref):
@@ -127,7 +152,8 @@ class Program:
                 if call.func._schema.is_mutable and isinstance(args[0], torch.Tensor):
                     args[0] = args[0].clone()
                 out = _list_tensors(call.func(*args, **fetch(call.kwargs)))
-                values.update((number, _overflow(one, largest)) for number, one in zip(call.gives, out, strict=True))
+                results = zip(call.gives, out, strict=True)
+                values.update((number, _overflow(move(one), largest)) for number, one in results)
         return values
 
 

@@ -56,6 +56,8 @@ class Recorded:
     cut: Cut
     ranges: Mapping[str, Range]
     seen: Mapping[str, Range]
+    unit: float
+    """Of the narrowest float that the module computes in."""
 
 
 class Asked:
@@ -123,7 +125,8 @@ def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inpu
     domains = {d.name: d for d in verifier.supply.domains}
     given = {name: domains[graph_names.get(name, name)].valid or FAIR for name in evaluator.inputs}
     seen = {name: _span(values[name], others.get(name)) for name in values if values[name].dtype.kind in "fiu"}
-    return Recorded(Cut(evaluator, program, values, common), bound_values(evaluator, given, values), seen)
+    cut, bounds = Cut(evaluator, program, values, common), bound_values(evaluator, given, values)
+    return Recorded(cut, bounds, seen, double.unit)
 
 
 def _span(*arrays: Array | None) -> Range:
@@ -185,7 +188,7 @@ def _sum_up(
 
 
 def _make_trial(recorded: Recorded, cut: Cut) -> Trial:
-    return Trial(cut, recorded.ranges, recorded.seen)
+    return Trial(cut, recorded.ranges, recorded.seen, recorded.unit)
 
 
 def _find_agreeing(recorded: Recorded, cut: Cut, piece: Piece) -> Cut | None:

@@ -77,17 +77,22 @@ class Alone:
             yield answer
 
 
-def find_wrong(answer: Array, true: Array, own: Array, usual: Array, size: float) -> int | None:
+def find_wrong(answer: Array, true: Array, legal: Sequence[Array], usual: Array, size: float) -> int | None:
     """The flat place where a kernel is wrong, and PyTorch in the same dtype is not.
 
-    `usual`: what the cases bring there, whose scale is the least that counts; `size`: of what goes in.
+    `legal`: what PyTorch gives there, rounded in one way or another; `usual`: what the cases bring there, whose scale is the least that
+    counts; `size`: of what goes in.
     """
-    if not answer.shape == true.shape == own.shape or not true.size:
+    if any(one.shape != true.shape for one in (answer, *legal)) or not true.size:
         return None
     if true.dtype.kind != "f" or answer.dtype.kind != "f":
-        wrong = (answer != true) & (own == true)
+        wrong = np.logical_and.reduce([answer != true, *(own == true for own in legal)])
     else:
-        wrong = _find_far(to_float64(answer), to_float64(true), to_float64(own), measure_rms(to_float64(usual)), size)
+        wide = [to_float64(own) for own in legal]
+        scale = measure_rms(to_float64(usual))
+        wrong = np.logical_and.reduce(
+            [_find_far(to_float64(answer), to_float64(true), own, scale, size) for own in wide]
+        )
     places = np.flatnonzero(wrong)
     return int(places[0]) if places.size else None
 

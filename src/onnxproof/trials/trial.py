@@ -23,6 +23,7 @@ from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Floats
 from onnxproof.tensors.conversion import to_numpy
+from onnxproof.trials.calls import Rounding
 from onnxproof.trials.kernels import SMALLEST, Alone, find_wrong
 from onnxproof.trials.pieces import Cut, Piece
 
@@ -55,6 +56,8 @@ FEW_PROFILES = ("ones", "normal")
 EDGES = tuple(profile for profile in PROFILES if profile != "denormal")
 # Calls that promise no order among equal values: such values are not tried on them.
 UNORDERED = ORDERING | {"kthvalue", "mode", "median", "nanmedian", "unique_dim", "_unique2"}
+# Legal roundings that a suspicious piece is held against, and float32 constants that are moved by up to so many units of theirs.
+LEGAL, MOVED = range(1, 9), 4 * 2.0**-24
 # The width of a range that profiles fill.
 NARROW = 20.0
 # A table is swept in at most so many inputs.
@@ -80,9 +83,11 @@ class Difference:
 class Trial:
     """The pieces of one graph, on the values of one recorded input."""
 
-    def __init__(self, cut: Cut, ranges: Mapping[str, Range], seen: Mapping[str, Range]) -> None:
-        """`ranges`: what can arise; `seen`: what the cases brought."""
-        self._cut, self._ranges, self._seen = cut, ranges, seen
+    def __init__(
+        self, cut: Cut, ranges: Mapping[str, Range], seen: Mapping[str, Range], unit: float = 2.0**-24
+    ) -> None:
+        """`ranges`: what can arise; `seen`: what the cases brought; `unit`: of the narrowest float that the module computes in."""
+        self._cut, self._ranges, self._seen, self._unit = cut, ranges, seen, unit
         self.tried = 0
         """Values that were tried, whatever their number of elements."""
 
@@ -104,11 +109,15 @@ class Trial:
         usual = self._cut.values[piece.value]
         for profile, given in self._propose(piece):
             try:
-                true, own = self._replay(piece, given), self._replay(piece, given, narrow=True)
+                true, legal = self._replay(piece, given), [self._replay(piece, given, narrow=True)]
             except Exception:
                 continue  # PyTorch does not take these values
             for answer in alone.answer(given):
-                place = find_wrong(answer, true, own, usual, _measure_size(given))
+                if find_wrong(answer, true, legal, usual, _measure_size(given)) is None:
+                    continue
+                # Only a suspicion is worth these.
+                legal += [self._replay(piece, given, rounding=Rounding(self._unit, seed)) for seed in LEGAL]
+                place = find_wrong(answer, true, legal, usual, _measure_size(given))
                 if place is not None:
                     return replace(self._describe(piece, profile, given, true, answer, place), kernel=True)
         return None
@@ -204,14 +213,37 @@ class Trial:
         except Exception:
             return None  # PyTorch does not take these values
         try:
-            constants = {**self._cut.values, **given}
-            result = np.asarray(self._cut.evaluator.compute(piece.nodes, constants, _overflow_all)[piece.value])
+            result = self._evaluate(piece, given)
         except Exception:
             return None  # the evaluator does not
-        place = find_apart(result, true, NOISE * _measure_size(given) + SMALLEST)
+        least = NOISE * _measure_size(given) + SMALLEST
+        if find_apart(result, true, least) is None:
+            return None
+        place = find_apart(result, true, least + self._measure_constants(piece, given, result))
         if place is None or not self._holds_in_float32(piece, given, true, place):
             return None
         return self._describe(piece, profile, given, true, result, place)
+
+    def _evaluate(self, piece: Piece, given: Mapping[str, Array], moved: Mapping[str, Array] | None = None) -> Array:
+        constants = {**self._cut.values, **(moved or {}), **given}
+        return np.asarray(self._cut.evaluator.compute(piece.nodes, constants, _overflow_all)[piece.value])
+
+    def _measure_constants(self, piece: Piece, given: Mapping[str, Array], result: Array) -> Floats | float:
+        """What it costs at each place that the exporter keeps in float32 what it folded, where terms cancel."""
+        stored, taken = self._cut.evaluator.stored, (self._cut.steps[place].takes for place in piece.nodes)
+        names = sorted({name for names in taken for name in names if name in stored and name not in given})
+        # A number that stands alone was written by somebody: it is what it is.
+        tables = {
+            name: array for name in names if (array := np.asarray(stored[name])).dtype.kind == "f" and array.size > 1
+        }
+        if not tables or result.dtype.kind != "f":
+            return 0.0
+        cost = np.zeros(result.shape)
+        for seed in range(3):
+            draw = np.random.default_rng(seed).uniform
+            moved = {name: array * (1 + draw(-MOVED, MOVED, array.shape)) for name, array in tables.items()}
+            cost = np.fmax(cost, np.abs(self._evaluate(piece, given, moved) - result))
+        return np.asarray(4 * cost)
 
     def _describe(
         self, piece: Piece, profile: str, given: Mapping[str, Array], true: Array, result: Array, place: int
@@ -227,10 +259,13 @@ class Trial:
             float(result.ravel()[place]),
         )
 
-    def _replay(self, piece: Piece, given: Mapping[str, Array], *, narrow: bool = False) -> Array:
+    def _replay(
+        self, piece: Piece, given: Mapping[str, Array], *, narrow: bool = False, rounding: Rounding | None = None
+    ) -> Array:
         numbers = dict(piece.frontier)
         tensors = {numbers[name]: torch.from_numpy(np.array(array)) for name, array in given.items()}
-        return to_numpy(self._cut.program.replay(piece.calls, tensors, LARGEST, narrow=narrow)[piece.number])
+        again = self._cut.program.replay(piece.calls, tensors, LARGEST, narrow=narrow, rounding=rounding)
+        return to_numpy(again[piece.number])
 
     def _holds_in_float32(self, piece: Piece, given: Mapping[str, Array], true: Array, place: int) -> bool:
         """Whether the module gives the same there in its own dtype: a constant that float32 rounds is met exactly only in one of them."""
@@ -268,7 +303,7 @@ def _integers(within: Range | None, value: Array) -> Range:
     return Range(max(low, float(value.min(initial=0)) - 130), min(high, float(value.max(initial=0)) + 130))
 
 
-def find_apart(result: Array, true: Array, least: float) -> int | None:
+def find_apart(result: Array, true: Array, least: Floats | float) -> int | None:
     """The flat place where two values mean something else by more than `least`, if they do."""
     # Sizes are those of the recorded inputs: what depends on them cannot be told here.
     if result.shape != true.shape or not true.size:

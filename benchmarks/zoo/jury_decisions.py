@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.zoo.jury_networks import image, settle, train
+from benchmarks.zoo.jury_networks import Shuffle, image, settle, train
 from benchmarks.zoo.jury_numerics import Call, Head, rows
 from benchmarks.zoo.registry import model
 
@@ -174,9 +174,10 @@ def jury_squashed_gaussian():
 
         def forward(self, x, noise):
             mean, log = self.net(x).chunk(2, -1)
-            raw = mean + noise * log.clamp(-5, 2).exp()
+            log = log.clamp(-5, 2)
+            raw = mean + noise * log.exp()
             action = raw.tanh()
-            density = -0.5 * noise.square() - log.clamp(-5, 2) - torch.log(1 - action.square() + 1e-6)
+            density = -0.5 * noise.square() - log - torch.log(1 - action.square() + 1e-6)
             return action, density.sum(-1)
 
     return Policy().eval(), (torch.randn(3, 10), torch.randn(3, 4))
@@ -202,7 +203,8 @@ def jury_wrapped_angles():
 
     def angles(x):
         u, v = functional.normalize(x[..., :2], dim=-1, eps=1e-3), functional.normalize(x[..., 2:], dim=-1, eps=1e-3)
-        turn = torch.atan2(u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0], (u * v).sum(-1) + 1e-3)
+        cross = u[..., 0] * v[..., 1] - u[..., 1] * v[..., 0]
+        turn = 2 * torch.atan(cross / (1.001 + (u * v).sum(-1)))
         return turn, torch.acos((u * v).sum(-1).clamp(-0.9999, 0.9999))
 
     return Call(angles).eval(), rows(3, 5, 4)
@@ -354,3 +356,105 @@ def jury_mobilenet_v3():
     net = pooled(*parts, nn.Hardsigmoid(), width=16)
     inputs = image(24, count=4)
     return train(net, inputs), inputs
+
+
+@model("decisions", "a binary classifier that answers sigmoid above a half")
+def jury_sigmoid_above_half():
+    torch.manual_seed(520)
+    return Head(lambda y: (torch.sigmoid(y), torch.sigmoid(y) > 0.5)).eval(), rows()
+
+
+@model("decisions", "labels where a tanh is not negative, and where a softmax passes a third")
+def jury_tanh_and_softmax_labels():
+    torch.manual_seed(521)
+    return Head(lambda y: (torch.tanh(y) >= 0, y.softmax(-1) > 1 / 3), outputs=3).eval(), rows()
+
+
+class FisherZ(nn.Module):
+    """Correlations of rows, as z-scores."""
+
+    def forward(self, x):
+        d = x - x.mean(-1, keepdim=True)
+        cov = d @ d.transpose(1, 2)
+        size = (d.square().sum(-1) + 1e-3).sqrt()
+        r = cov / (size[:, :, None] * size[:, None])
+        return torch.atanh(r.clamp(-0.99999, 0.99999))
+
+
+@model("decisions", "Fisher's z of correlations that reach one")
+def jury_fisher_z():
+    torch.manual_seed(522)
+    return FisherZ().eval(), (torch.randn(2, 5, 20),)
+
+
+class Poincare(nn.Module):
+    """Distances in the hyperbolic ball: exponential map, then an inverse hyperbolic cosine."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Linear(8, 4)
+
+    def forward(self, x, y):
+        def ball(v):
+            size = v.norm(dim=-1, keepdim=True).clamp(min=1e-4)
+            return torch.tanh(size) * v / size * 0.999
+
+        a, b = ball(self.net(x)), ball(self.net(y))
+        top = (a - b).square().sum(-1)
+        bottom = (1 - a.square().sum(-1)) * (1 - b.square().sum(-1))
+        return torch.acosh(1 + 2 * top / bottom + 1e-5)
+
+
+@model("decisions", "hyperbolic distances near the rim of the ball")
+def jury_poincare():
+    torch.manual_seed(523)
+    return Poincare().eval(), (torch.randn(3, 8), torch.randn(3, 8))
+
+
+class Anchors(nn.Module):
+    """The best anchors by a sigmoid score and their decoded boxes, as one-stage detectors end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.score, self.box = nn.Conv2d(8, 2, 1), nn.Conv2d(8, 8, 1)
+
+    def forward(self, x):
+        score = self.score(x).sigmoid().flatten(1)
+        box = self.box(x).unflatten(1, (2, 4)).permute(0, 1, 3, 4, 2).flatten(1, 3)
+        best, place = score.topk(5)
+        return best, box.gather(1, place[..., None].expand(-1, -1, 4))
+
+
+@model("decisions", "best anchors by sigmoid scores, their boxes gathered")
+def jury_best_anchors():
+    torch.manual_seed(524)
+    return Anchors().eval(), (torch.randn(2, 8, 6, 6),)
+
+
+@model("convnets", "ShuffleNet again, other weights and a width of 32")
+def jury_shufflenet_wide():
+    torch.manual_seed(525)
+    return settle(pooled(block(3, 32, 3, 2), Shuffle(32), Shuffle(32), Shuffle(32), Shuffle(32), width=32)), image(24)
+
+
+@model("decisions", "one matrix product of numbers rounded to bfloat16")
+def jury_bfloat16_product():
+    torch.manual_seed(526)
+
+    class Product(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = nn.Linear(6, 3)
+
+        def forward(self, x):
+            return self.net(x.to(torch.bfloat16).float())
+
+    return Product().eval(), rows(3, 6)
+
+
+@model("decisions", "a residual of convolutions with an average over everything at the end, rounded up")
+def jury_pool_rounded_up():
+    torch.manual_seed(527)
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True), nn.MaxPool2d(3, 2, ceil_mode=True)
+    ).eval(), image(17)

@@ -68,6 +68,7 @@ def change(path, edit):
 # --- finding --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_row_of_dead_units_is_reached_by_gradient(tmp_path):
     inputs = (torch.randn(4, 16),)
     quick = onnxproof.prove(DeadRow().eval(), inputs, out=tmp_path / "a")
@@ -143,6 +144,7 @@ def test_a_correct_model_survives_the_search(name, tmp_path):
     assert proof.search.found is None
 
 
+@pytest.mark.slow
 def test_a_search_never_leaves_the_declared_range(tmp_path):
     seen = []
 
@@ -163,6 +165,7 @@ def test_a_search_never_leaves_the_declared_range(tmp_path):
     assert len(seen) > 30
 
 
+@pytest.mark.slow
 def test_a_search_never_leaves_the_declared_sizes(tmp_path):
     seen = []
 

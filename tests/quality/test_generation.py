@@ -83,6 +83,7 @@ def test_a_token_that_no_rounding_changes_is_a_bug_at_its_step(prompts, tmp_path
     assert told.where.node in {node.name for node in onnx.load(proof.artifact.path).graph.node}
 
 
+@pytest.mark.slow
 def test_scores_that_choose_the_same_tokens_are_held_to_rounding_too(prompts, tmp_path):
     proof = evaluate(Language(factor=1.001).eval(), prompts, tmp_path)
     assert proof.quality.flip_count == 0
@@ -95,6 +96,7 @@ def test_a_search_keeps_what_the_module_keeps(prompts, tmp_path):
     assert (proof.quality.flip_count, proof.quality.candidate["exact_match"]) == (0, 1.0)
 
 
+@pytest.mark.slow
 def test_ox502_a_search_that_goes_another_way_is_a_bug_at_its_step(prompts, tmp_path):
     proof = evaluate(Language(late=0.4).eval(), prompts, tmp_path, beams=3)
     told = next(f for f in proof.findings if f.code == "OX502")

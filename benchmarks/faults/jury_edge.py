@@ -321,7 +321,7 @@ fault(
 fault(
     "key-sign",
     "jury_bits",
-    lambda m: put(find(m, "Mod", -1), fmod=1),
+    lambda m: put(producer(m, "remainder"), fmod=1),
     given("jury_bits", key=[-1, -17, -999, 512, 255]),
     "the bits of negative keys are negative",
     range={"key": (-1000, 1000)},

@@ -119,3 +119,9 @@ fault(
     "2π with five digits",
     given("jury_calendar", day=DAYS),
 )
+fault(
+    "codes-half",
+    "jury_codebook",
+    lambda m: edit(m, find(m, "GatherND"), 0, half),
+    "the codes that are given in half precision",
+)

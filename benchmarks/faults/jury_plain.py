@@ -212,3 +212,9 @@ fault(
     given("jury_calendar", day=[0, 59, 11017, 19782, 20000]),
 )
 fault("modality-swapped", "jury_many", lambda m: read(m, "linear_1", 0, "text"), "both branches read the text")
+fault(
+    "beam-by-ten",
+    "jury_beam",
+    lambda m: edit(m, producer(m, "val_30"), 1, lambda v: v - 1),
+    "the beam is found with another number of words",
+)

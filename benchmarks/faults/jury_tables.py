@@ -174,7 +174,7 @@ class Moments(nn.Module):
     def forward(self, x: Tensor) -> dict[str, Tensor]:
         centred = x - x.mean(-1, keepdim=True)
         spread = x.std(-1, unbiased=True, keepdim=True)
-        z = centred / (spread + 1e-4)
+        z = centred / (spread + 1e-6)
         return {"z": z, "spread": spread[:, 0], "skew": z.pow(3).mean(-1), "tail": z.pow(4).mean(-1) - 3.0}
 
 

@@ -243,7 +243,7 @@ fault(
     "variance-by-squares",
     "jury_moments",
     square_difference,
-    given("jury_moments", x=[900 + 0.375 * np.array([1, -1, 2, -2, 3, -3, 5, -5, 0, 0, 7, -7])] * 3),
+    given("jury_moments", x=[901 + 0.3125 * np.array([1, 1, -2, 3, -1, -2, 5, -4, -1, 7, -3, -4])] * 3),
     "the difference of two large squares",
 )
 fault(

@@ -120,8 +120,8 @@ fault(
     given("jury_calendar", day=DAYS),
 )
 fault(
-    "codes-half",
+    "codes-int16",
     "jury_codebook",
-    lambda m: edit(m, find(m, "GatherND"), 0, half),
-    "the codes that are given in half precision",
+    lambda m: edit(m, find(m, "GatherND"), 0, int16),
+    "the codes that are given in 16 bits",
 )

@@ -150,16 +150,27 @@ def jury_steps() -> Made:
 
 
 class Stamps(nn.Module):
-    """Milliseconds since 1970, none before a given day, into whole days."""
+    """Milliseconds since 1970, none before a given one."""
 
-    def forward(self, stamp: Tensor) -> tuple[Tensor, Tensor]:
-        late = torch.maximum(stamp, torch.tensor(1000))
-        return late, torch.div(late, 1000, rounding_mode="floor")
+    def forward(self, stamp: Tensor) -> Tensor:
+        return torch.maximum(stamp, torch.tensor(1000))
 
 
 @architecture()
 def jury_stamps() -> Made:
     return Stamps().eval(), (torch.tensor([[0, 5, 999, 70000], [8, 1500, 20000, 90000]]),)
+
+
+class Epochs(nn.Module):
+    """Milliseconds since 1970 in whole seconds."""
+
+    def forward(self, stamp: Tensor) -> Tensor:
+        return torch.div(stamp, 1000, rounding_mode="floor")
+
+
+@architecture()
+def jury_epochs() -> Made:
+    return Epochs().eval(), (torch.tensor([[0, 5, 999, 70000], [8, 1500, 20000, 90000]]),)
 
 
 class Bearing(nn.Module):
@@ -248,11 +259,19 @@ fault(
     "translate",
 )
 fault(
-    "int64-through-float",
+    "int64-compared-by-half",
     "jury_stamps",
     given("jury_stamps", stamp=STAMPS),
-    "whole numbers are compared by their lower half and divided as floats",
+    "of 64 bits the lower half is compared",
     "kernel",
+    range={"stamp": (0, 2**41)},
+)
+fault(
+    "int64-divided-as-float",
+    "jury_epochs",
+    given("jury_epochs", stamp=STAMPS),
+    "whole numbers are divided in single precision",
+    "translate",
     range={"stamp": (0, 2**41)},
 )
 fault(

@@ -61,6 +61,24 @@ def ignore_minus_one(m: Model) -> str:
     return become(node, "Not", [before(m, node, "Equal", [node.input[0], constant(m, -1, np.int64)])])
 
 
+def fill_masked(m: Model) -> str:
+    """Masked scores are replaced, not lowered."""
+    node = producer(m, "add_99")
+    hidden = before(m, node, "Cast", ["sub_44"], to=TensorProto.BOOL)
+    return become(node, "Where", [hidden, constant(m, -1e4, np.float32), "add_66"])
+
+
+def cap_wealth(m: Model) -> str:
+    return after(m, "exp", "Min", constant(m, 1e4, np.float32))
+
+
+def positions_bfloat(m: Model) -> str:
+    node = producer(m, "unsqueeze")
+    small = before(m, node, "Cast", [node.input[0]], to=TensorProto.BFLOAT16)
+    node.input[0] = before(m, node, "Cast", [small], to=TensorProto.FLOAT)
+    return node.name
+
+
 NOW = 1_700_000_000.0
 
 fault("bytes-by-256", "plain", "jury_camera", lambda m: edit(m, find(m, "Div"), 1, lambda v: v + 1), "divided by 256")
@@ -170,4 +188,38 @@ fault(
     "places beyond the thirty-second are its own",
     like("jury_learned", seq=40),
     range={"seq": (1, 64)},
+)
+fault(
+    "masked-row-filled",
+    "edge",
+    "jury_relative",
+    fill_masked,
+    "scores of masked tokens are replaced, not lowered: only rows without any token differ",
+    given("jury_relative", mask=0),
+)
+fault(
+    "wealth-cap",
+    "edge",
+    "jury_returns",
+    cap_wealth,
+    "growth is capped at ten thousand, which only a long run of gains reaches",
+    given("jury_returns", daily=3.0),
+)
+fault(
+    "mask-of-32-bits",
+    "edge",
+    "jury_bits",
+    lambda m: edit(m, find(m, "BitwiseAnd"), 1, lambda v: v * 2 + 1),
+    "the sign bit of a 32-bit hash is kept",
+    given("jury_bits", key=[60000, 99999, 70001, 80808, 54321]),
+    range={"key": (0, 100000)},
+)
+fault(
+    "positions-bfloat",
+    "shape",
+    "jury_sinusoid",
+    positions_bfloat,
+    "positions beyond 256 are rounded to bfloat16",
+    like("jury_sinusoid", seq=300),
+    range={"seq": (1, 512)},
 )

@@ -317,6 +317,7 @@ fault(
     lambda m: bypass(m, producer(m, "sub_11"), 0),
     given("jury_calendar", day=11016),
     "29 February 2000 is missing: the last day of four centuries",
+    **DAYS,
 )
 fault(
     "key-sign",

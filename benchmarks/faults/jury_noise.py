@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,9 +16,11 @@ Model = onnx.ModelProto
 Mutate = Callable[[Model], str | None]
 
 
-def fault(name: str, architecture: str, mutate: Mutate, why: str, witness: Witness | None = None) -> None:
+def fault(
+    name: str, architecture: str, mutate: Mutate, why: str, witness: Witness | None = None, **options: Any
+) -> None:
     """Register a fault below the tolerances."""
-    add(Fault(f"jury-{name}", "noise", architecture, mutate, witness or like(architecture), why))
+    add(Fault(f"jury-{name}", "noise", architecture, mutate, witness or like(architecture), why, options=options))
 
 
 def round_constant(value: str, slot: int, to: float) -> Mutate:
@@ -118,6 +121,7 @@ fault(
     round_constant("mul_32", 1, 6.2832),
     "2π with five digits",
     given("jury_calendar", day=DAYS),
+    range={"day": (-100000, 100000)},
 )
 fault(
     "codes-int16",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,9 +16,11 @@ Model = onnx.ModelProto
 Mutate = Callable[[Model], str | None]
 
 
-def fault(name: str, architecture: str, mutate: Mutate, why: str, witness: Witness | None = None) -> None:
+def fault(
+    name: str, architecture: str, mutate: Mutate, why: str, witness: Witness | None = None, **options: Any
+) -> None:
     """Register a plain fault; any ordinary input is a witness."""
-    add(Fault(f"jury-{name}", "plain", architecture, mutate, witness or like(architecture), why))
+    add(Fault(f"jury-{name}", "plain", architecture, mutate, witness or like(architecture), why, options=options))
 
 
 def read(model: Model, value: str, slot: int, instead: str) -> str:
@@ -211,7 +214,13 @@ fault(
     "1970 began on a Wednesday",
     given("jury_calendar", day=[0, 59, 11017, 19782, 20000]),
 )
-fault("modality-swapped", "jury_many", lambda m: read(m, "linear_1", 0, "text"), "both branches read the text")
+fault(
+    "modality-swapped",
+    "jury_many",
+    lambda m: read(m, "linear_1", 0, "text"),
+    "both branches read the text",
+    range={"day": (-100000, 100000)},
+)
 fault(
     "beam-by-ten",
     "jury_beam",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import onnx
@@ -13,11 +14,13 @@ from benchmarks.faults.registry import Fault, add
 
 Model = onnx.ModelProto
 Mutate = Callable[[Model], str | None]
+# One word has no half: its mean is NaN in PyTorch and 0 in onnxruntime, which is another fault.
+HALVES = {"range": {"seq": (2, 40)}}
 
 
-def fault(name: str, architecture: str, mutate: Mutate, witness: Witness, why: str) -> None:
+def fault(name: str, architecture: str, mutate: Mutate, witness: Witness, why: str, **options: Any) -> None:
     """Register a shape fault."""
-    add(Fault(f"jury-{name}", "shape", architecture, mutate, witness, why))
+    add(Fault(f"jury-{name}", "shape", architecture, mutate, witness, why, options=options))
 
 
 def read_constant(value: str, slot: int, to: object, dtype: type = np.int64) -> Mutate:
@@ -55,8 +58,9 @@ def half_rounded_up(m: Model) -> str:
 
 
 def mean_of_five(m: Model) -> str:
-    become(producer(m, "val_49"), "ReduceSum", keepdims=1)
-    return after(m, "val_49", "Div", constant(m, 5, np.float32))
+    name = become(producer(m, "val_49"), "ReduceSum", keepdims=1)
+    after(m, "val_49", "Div", constant(m, 5, np.float32))
+    return name
 
 
 def first_four(m: Model) -> str:
@@ -121,7 +125,12 @@ fault(
     "twice the size instead of the picture's: odd heights do not fit",
 )
 fault(
-    "half-rounded-up", "jury_halves", half_rounded_up, like("jury_halves", seq=9), "half of an odd length is rounded up"
+    "half-rounded-up",
+    "jury_halves",
+    half_rounded_up,
+    like("jury_halves", seq=9),
+    "half of an odd length is rounded up",
+    **HALVES,
 )
 fault(
     "third-baked",
@@ -129,6 +138,7 @@ fault(
     read_constant("slice_2", 1, [-3]),
     like("jury_halves", seq=14),
     "a third of the example's length",
+    **HALVES,
 )
 fault(
     "last-place-baked",
@@ -136,6 +146,7 @@ fault(
     read_constant("div", 1, 7, np.float32),
     like("jury_halves", seq=12),
     "places are divided by the example's last",
+    **HALVES,
 )
 fault(
     "last-day-baked",

@@ -1,6 +1,27 @@
 """Faults: wrong exports of known kind, and an input that shows each."""
 
-from benchmarks.faults import architectures, contract, deep, edge, noise, patterns, plain, runtime, shape
+from benchmarks.faults import (
+    architectures,
+    contract,
+    deep,
+    edge,
+    jury_contract,
+    jury_edge,
+    jury_hard,
+    jury_more,
+    jury_noise,
+    jury_plain,
+    jury_runtime,
+    jury_sequence,
+    jury_shape,
+    jury_tables,
+    jury_vision,
+    noise,
+    patterns,
+    plain,
+    runtime,
+    shape,
+)
 from benchmarks.faults.registry import ARCHITECTURES, DYNAMIC, FAULTS, Fault
 
 __all__ = [
@@ -12,6 +33,17 @@ __all__ = [
     "contract",
     "deep",
     "edge",
+    "jury_contract",
+    "jury_edge",
+    "jury_hard",
+    "jury_more",
+    "jury_noise",
+    "jury_plain",
+    "jury_runtime",
+    "jury_sequence",
+    "jury_shape",
+    "jury_tables",
+    "jury_vision",
     "noise",
     "patterns",
     "plain",

@@ -34,7 +34,7 @@ def draw(architecture: str, seed: int = 0, scale: float = 1.0, **sizes: int) -> 
         if value.dtype.kind == "f":
             drawn[name] = (generator.standard_normal(shape) * scale).astype(value.dtype)
         else:
-            drawn[name] = generator.integers(value.min(), value.max() + 1, shape).astype(value.dtype)
+            drawn[name] = generator.integers(int(value.min()), int(value.max()) + 1, shape).astype(value.dtype)
         if name == "mask":
             drawn[name][:, 0] = 1
     return drawn

@@ -7,6 +7,7 @@ operation, the rounding error that a kernel in the module's own dtype may make t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -58,6 +59,8 @@ class DoubleRunner:
         """Operations the module calls, as seen while it ran under the modes."""
         self._plain: bool | None = False if self._module is subject.module else None
         """Whether the copy gives the same without the modes: then they are left away, they cost time on every operation."""
+        self._rounds = False
+        """Whether the module holds tensors against numbers that its dtype rounds: without the modes the copy does not."""
         self._asks = False
         """Whether the module asks a tensor for its dtype: only then it must be made to believe, which costs time on every call."""
         self.work = UNKNOWN
@@ -90,7 +93,8 @@ class DoubleRunner:
             return self._run(self._widen_inputs(inputs), nullcontext())
         outputs = self._run_widened(self._widen_inputs(inputs))
         if self._plain is None:
-            self._plain = self.narrowest in (torch.float32, torch.float64) and self._same_without_modes(inputs, outputs)
+            usual = self.narrowest in (torch.float32, torch.float64) and not self._rounds
+            self._plain = usual and self._same_without_modes(inputs, outputs)
         return outputs
 
     def _widen_inputs(self, inputs: Arrays) -> list[torch.Tensor]:
@@ -117,7 +121,7 @@ class DoubleRunner:
     def watch(self, inputs: Arrays, see: See) -> dict[str, torch.Tensor]:
         """Run once and show every operation to `see`, which carries it out; the inputs as they go in."""
         leaves = self._widen_inputs(inputs)
-        self._run(leaves, _enter_widening(_Belief(self.believed), _Widening(see=see)))
+        self._run(leaves, _enter_widening(_Belief(self.believed), _Widening(self.believed, see=see)))
         return dict(zip(self._names, leaves, strict=True))
 
     def sample(
@@ -135,7 +139,7 @@ class DoubleRunner:
 
     def _run_widened(self, leaves: list[torch.Tensor], injector: Injector | None = None) -> dict[str, Array]:
         belief = _Belief(self.believed) if self._asks or not self.called else None
-        widening = _Widening(injector, counts=not self.called)
+        widening = _Widening(self.believed, injector, counts=not self.called)
         try:
             outputs = self._run(leaves, _enter_widening(belief, widening))
         except Unavailable:
@@ -144,6 +148,7 @@ class DoubleRunner:
         if not self.called:
             self.work = Work(widening.calls, widening.operations, sum(leaf.numel() for leaf in leaves))
         self._asks |= belief is not None and belief.asked
+        self._rounds |= widening.rounds
         self.called |= widening.called
         self.narrowest = max([self.narrowest, *widening.asked], key=lambda dtype: torch.finfo(dtype).eps)
         return outputs
@@ -193,6 +198,10 @@ def _widen_module(module: torch.nn.Module) -> None:
                 setattr(child, name, _widen(value))
 
 
+# Operations that hold a tensor against numbers, which PyTorch rounds to the tensor's dtype first.
+LIMITING = frozenset(
+    "clamp clamp_ clamp_min clamp_min_ clamp_max clamp_max_ hardtanh hardtanh_ threshold threshold_ gt ge lt le eq ne".split()
+)
 NORMS_OF_ROOTS = (torch.rms_norm, torch.nn.functional.rms_norm)
 
 
@@ -228,8 +237,13 @@ class _Belief(TorchFunctionMode):
 class _Widening(TorchDispatchMode):
     """Every request for a narrow float dtype gets float64; optionally each result its legal rounding error."""
 
-    def __init__(self, injector: Injector | None = None, *, counts: bool = False, see: See | None = None) -> None:
+    def __init__(
+        self, believed: torch.dtype, injector: Injector | None = None, *, counts: bool = False, see: See | None = None
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's mode has no types
+        self._believed = believed
+        self.rounds = False
+        """Whether a limit was met that the module's dtype rounds."""
         self._see = see
         self._injector = injector
         self._counts = counts
@@ -250,6 +264,9 @@ class _Widening(TorchDispatchMode):
         self.called.add(func.overloadpacket.__name__)
         args = [self._widen_value(value) for value in args]
         kwargs = {name: self._widen_value(value) for name, value in kwargs.items()} if kwargs else {}
+        if func.overloadpacket.__name__ in LIMITING:
+            args = [self._round_limit(value) for value in args]
+            kwargs = {name: self._round_limit(value) for name, value in kwargs.items()}
         if self._injector is not None:
             return self._injector.call(func, args, kwargs)
         out = func(*args, **kwargs) if self._see is None else self._see(func, args, kwargs)
@@ -257,6 +274,16 @@ class _Widening(TorchDispatchMode):
             self.calls += 1
             self.operations += count_operations(func, args, out)
         return out
+
+    def _round_limit(self, value: Any) -> Any:
+        """The limit that the module has: one that lies between two of its numbers decides otherwise than either of them."""
+        if not isinstance(value, float):
+            return value
+        limit = torch.tensor(value, dtype=torch.float64).to(self._believed).item()
+        if limit == value or not math.isfinite(limit):
+            return value
+        self.rounds = True
+        return limit
 
     def _widen_value(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -283,7 +310,7 @@ def _enter_widening(belief: _Belief | None, widening: _Widening) -> Iterator[Non
 
 def widen_inside(believed: torch.dtype) -> AbstractContextManager[None]:
     """Everything inside computes in float64 while it believes to be in its own dtype."""
-    return _enter_widening(_Belief(believed), _Widening())
+    return _enter_widening(_Belief(believed), _Widening(believed))
 
 
 def nudge_inputs(inputs: Arrays, seed: int) -> dict[str, Array]:

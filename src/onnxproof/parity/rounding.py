@@ -162,14 +162,19 @@ def _cumulative(op: Operation) -> Amplitude:
 
 
 def _spread(op: Operation) -> Amplitude:
-    """Variances and standard deviations: kernels may compute E[x²] − E[x]²."""
+    """Variances and standard deviations, of deviations from the mean.
+
+    Not E[x²] − E[x]², which loses every digit where the mean is large: no exporter writes it, and no kernel of a variance does.
+    """
     source, args = op.source, op.args
     dims = _list_dims(args[1] if len(args) > 1 and not isinstance(args[1], bool) else op.kwargs.get("dim"), source.ndim)
-    length = math.prod(source.shape[d] for d in dims)
-    square = source.square().mean(dims, keepdim=True).expand_as(source).amax() if source.numel() else source.sum()
+    growth = _estimate_growth(math.prod(source.shape[d] for d in dims))
+    # What the mean loses is in every deviation alike: it counts only squared.
+    mean = source.abs().mean(dims, keepdim=True).amax() if source.numel() else source.sum()
+    lost = (mean * growth).square() * 2.0**-22
     if op.name == "std":
-        square = square / (2 * op.out.abs() + 1e-30)
-    return (square + op.out.abs()) * _estimate_growth(length)
+        lost = lost / (2 * op.out.abs() + 1e-30)
+    return lost + op.out.abs() * (2 * growth)
 
 
 def _normalised(op: Operation) -> Amplitude:

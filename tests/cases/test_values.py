@@ -25,6 +25,13 @@ def test_fair_floats_are_finite_and_moderate(profile):
     assert np.abs(values).max() <= 1e3
 
 
+def test_an_offset_is_far_larger_than_what_varies_and_both_are_exact():
+    values = fill(domain(np.zeros((2, 3), np.float32)), "offset", (50, 40), np.random.default_rng(0))
+    assert (np.abs(values.mean(-1)) > 100 * values.std(-1)).all()
+    assert (values.std(-1) > 0.5).all()
+    assert np.array_equal(values * 16, np.round(values.astype(np.float64) * 16))
+
+
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_declared_range_is_never_left(profile):
     g = np.random.default_rng(0)

@@ -36,6 +36,10 @@ FLOATS: dict[str, Callable[[Generator, Shape], Floats]] = {
     # Exact halves, on which ways of rounding differ.
     "halves": lambda g, s: g.integers(-6, 7, s) / 2.0,
     "constant": lambda g, s: np.broadcast_to(g.standard_normal((*s[:-1], 1)), s).copy() if s else g.standard_normal(s),
+    # Rows far from zero beside what they vary by, in exact steps: what is computed of squares or of large sums loses it.
+    "offset": lambda g, s: (
+        g.integers(500, 950, (*s[:-1], 1) if s else s) * g.choice([1.0, -1.0]) + g.integers(-32, 33, s) / 16
+    ),
     "hints": lambda g, s: g.standard_normal(s) * 10,
     "sparse": lambda g, s: g.standard_normal(s) * (g.random(s) < 0.2) * _mask_rows(g, s),
     "ties": lambda g, s: g.choice(g.standard_normal(3), s),

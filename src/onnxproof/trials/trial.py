@@ -146,13 +146,14 @@ class Trial:
         return bool(called & UNORDERED)
 
     def _clip(self, name: str, array: Array) -> Array:
-        """Without what cannot arise, and in numbers that float32 has: between two of them lies what only one side calls equal."""
+        """Without what cannot arise, and in numbers that the module's floats have: between two of them lies what only one side calls equal."""
         if array.dtype.kind != "f":
             return array
         within = self._ranges.get(name)
         clipped = array if within is None else np.clip(array, within.low, within.high)
-        with np.errstate(over="ignore"):
-            return clipped.astype(np.float32).astype(array.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mantissas, exponents = np.frexp(clipped.astype(np.float32).astype(np.float64))
+            return np.ldexp(np.round(mantissas / self._unit) * self._unit, exponents).astype(array.dtype)
 
     def _sweep(self, domain: Domain, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Array]]]:
         """Every integer of a table, and both values of a condition."""

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from torch import nn
 
 import models
 import onnxproof
@@ -79,3 +80,16 @@ def test_a_choice_between_equals_is_excused_by_a_sample_that_chooses_so(tmp_path
     inputs = (torch.randn(2, 20, 3),)
     proof = onnxproof.prove(Neighbours().eval(), inputs, out=tmp_path, exporter="torchscript", batch_sizes=(3,))
     assert proof.verdict == "ship"
+
+
+def test_constants_are_moved_often_enough_for_many_elements(tmp_path):
+    """Of a hundred thousand sums that cancel, three samples leave one that they hardly move: a folded norm was accused."""
+    torch.manual_seed(1)
+    conv, norm = nn.Conv2d(32, 64, 1, bias=False), nn.BatchNorm2d(64)
+    with torch.no_grad():
+        conv.weight -= conv.weight.mean((1, 2, 3), keepdim=True) - 3e-6
+        norm.running_var.uniform_(0.5, 2.0)
+        norm.weight.uniform_(0.5, 2.0)
+    module = nn.Sequential(conv, norm, nn.ReLU()).eval()
+    proof = onnxproof.prove(module, (torch.randn(2, 32, 4, 4),), out=tmp_path, fast=True)
+    assert proof.verdict == "ship", proof.findings

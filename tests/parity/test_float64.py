@@ -44,6 +44,20 @@ def test_code_that_asks_for_the_dtype_gets_the_modules_own():
     assert runner(AsksDtype(), x).run(arrays(x))["output"][0, 0] == torch.finfo(torch.float32).eps
 
 
+class Limited(nn.Module):
+    def forward(self, x):
+        return torch.atanh(x.clamp(-0.999999, 0.999999)), x > 0.1
+
+
+def test_limits_are_what_the_modules_dtype_makes_of_them():
+    """Between 0.999999 and its nearest float32 lies 7e-3 of an arctangent, which no side computes."""
+    double, limit = runner(Limited(), torch.zeros(1, 2)), np.float64(np.float32(0.999999))
+    double.run(arrays(torch.zeros(1, 2)))  # nothing is limited: what is learnt of the first input holds for the next
+    got, above = double.run(arrays(torch.tensor([[2.0, 0.1]]))).values()
+    assert got[0, 0] == pytest.approx(np.arctanh(limit), abs=1e-12)
+    assert not above[0, 1]
+
+
 def test_the_users_module_is_not_touched():
     module, inputs = models.tutorial()
     double = DoubleRunner(make_subject(module, inputs))

@@ -109,3 +109,23 @@ def test_what_looks_alike_may_come_in_another_order(tmp_path):
     assert proof.verdict == "ship"
     assert proof.trials is not None
     assert proof.trials.latent == ()
+
+
+class Stored(nn.Module):
+    """A stream that is kept in bfloat16, and a decision at the middle of a sigmoid."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.layer = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        kept = (x + self.layer(self.norm(x))).to(torch.bfloat16).float()
+        return self.norm(kept), torch.sigmoid(x) > 0.5
+
+
+def test_what_a_narrow_float_or_a_border_costs_is_no_kernels_fault(tmp_path):
+    torch.manual_seed(0)
+    proof = onnxproof.prove(Stored().eval(), (torch.randn(2, 8),), out=tmp_path, fast=True)
+    assert proof.trials is not None
+    assert proof.trials.latent == ()
+    assert proof.verdict == "ship"

@@ -78,3 +78,9 @@ def test_integers_and_conditions_are_equal_or_not():
     true = np.array([1, 2, 3])
     assert find_wrong(np.array([1, 3, 3]), true, [true], true, 0.0) == 1
     assert find_wrong(true > 1, true > 2, [true > 1], true, 0.0) is None
+
+
+def test_a_decision_is_wrong_only_where_no_legal_rounding_turns_it():
+    true = np.array([True, True])
+    assert find_wrong(~true, true, [true, true], true, 0.0) == 0
+    assert find_wrong(~true, true, [true, np.array([False, True])], true, 0.0) == 1

@@ -40,6 +40,8 @@ GRACE = 0.2
 NUDGES = (1, 2, 3)
 # Seeds of those that follow where a few came near: a step (of a choice, a tie) is excused only by a sample that takes it too.
 MORE_NUDGES = tuple(range(4, 25))
+# Seeds of constants that are moved once more: among many elements some are hardly moved by three samples.
+MORE_CONSTANTS = tuple(range(4, 12))
 # Seconds of work beyond which one evaluation is not begun.
 LONGEST = 10.0
 # A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves
@@ -72,6 +74,7 @@ class GraphInFloat64:
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
         self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _find_folding_unit(graph))
         self._ledger = Ledger()
+        self._nudged: dict[int, ReferenceRunner | None] = {}
 
     @property
     def evaluator(self) -> Evaluator:
@@ -125,6 +128,7 @@ class GraphInFloat64:
         for more in (
             partial(self._sample_constants, inputs, t, e, name, graph),
             partial(self._draw_samples, inputs, name, unit=DOUBLE_UNIT),
+            partial(self._sample_constants, inputs, t, e, name, graph, MORE_CONSTANTS),
             partial(self._draw_samples, inputs, name, MORE_NUDGES, unit=DOUBLE_UNIT),
         ):
             samples += more()
@@ -138,12 +142,15 @@ class GraphInFloat64:
         excused.append(result.allowance)
         return result
 
-    def _sample_constants(self, inputs: Arrays, t: Array, e: Array, name: str, graph: str) -> list[Floats]:
+    def _sample_constants(
+        self, inputs: Arrays, t: Array, e: Array, name: str, graph: str, seeds: Sequence[int] = NUDGES
+    ) -> list[Floats]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
-        moved = (to_float64(self._run(runner, inputs)[graph]) for runner in self._nudged_runners)
+        runners = (runner for seed in seeds if (runner := self._nudge(seed)) is not None)
+        moved = (to_float64(self._run(runner, inputs)[graph]) for runner in runners)
         # Only the movement is taken: the graph's own error (e − t) must not be part of what excuses it.
         return [t + (m - e) for m in moved if m.shape == e.shape] + self._draw_samples(
-            inputs, name, constants_only=True
+            inputs, name, seeds, constants_only=True
         )
 
     def _draw_samples(self, inputs: Arrays, name: str, seeds: Sequence[int] = NUDGES, **how: Any) -> list[Floats]:
@@ -158,14 +165,18 @@ class GraphInFloat64:
         return samples
 
     @cached_property
-    def _nudged_runners(self) -> list[ReferenceRunner]:
-        known = digest_weights(to_numpy(tensor) for tensor in (*self._module.parameters(), *self._module.buffers()))
-        runners = []
-        for seed in NUDGES:
-            model, large = nudge_constants(self._wide, known, seed), self._large.nudged(known, seed)
-            if model is not None or large is not None:
-                runners.append(ReferenceRunner(model or self._wide, self._renamed, large or self._large))
-        return runners
+    def _known(self) -> set[bytes]:
+        """Weights that the module has as they are."""
+        return digest_weights(to_numpy(tensor) for tensor in (*self._module.parameters(), *self._module.buffers()))
+
+    def _nudge(self, seed: int) -> ReferenceRunner | None:
+        """The graph with its constants moved; None where it has none but the module's own."""
+        if seed not in self._nudged:
+            model, large = nudge_constants(self._wide, self._known, seed), self._large.nudged(self._known, seed)
+            moved = model is not None or large is not None
+            runner = ReferenceRunner(model or self._wide, self._renamed, large or self._large) if moved else None
+            self._nudged[seed] = runner
+        return self._nudged[seed]
 
 
 def _measurable(t: Array, e: Array) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 from onnxproof.findings import Finding, Where, found
 from onnxproof.graph.evaluator import Pass, Stop
 from onnxproof.graph.sourcemap import place_node
-from onnxproof.parity.conversion import CLIPPED, HALF, find_scale, match_original
+from onnxproof.parity.conversion import CLIPPED, HALF, MASKED, begins_at_zero, find_scale, match_original
 from onnxproof.parity.declared import SPOTLESS, Meaning, to_decibels
 from onnxproof.proof.codec import to_plain
 from onnxproof.proof.quantization import NodeCost
@@ -26,8 +26,6 @@ from onnxproof.tensors.arrays import Array, Arrays
 BETWEEN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear Whole UnpackBits Cast".split())
 # Nodes whose effect on the outputs is measured, by a run for each.
 MEASURED = 128
-# From here on a number stands for a mask.
-MASKED = 1e30
 # Times the typical channel's largest weight from which on one channel ruins the scale that all share.
 OUTLIER = 8.0
 # Error of a stored tensor, as a share of the original's power, from which on it does not stand for it.
@@ -107,11 +105,10 @@ class _Original:
 
 def _unfold(stop: Stop, real: Array) -> Array:
     """What a range without negative numbers stands for: a ReLU that was there, or one with an end at 6."""
-    zero = int(np.max(stop.arguments[2])) if len(stop.arguments) > 2 and stop.arguments[2] is not None else 0
-    ends = np.iinfo(stop.arguments[0].dtype)
-    if zero > ends.min:
+    if not begins_at_zero(stop):
         return real
-    top = (ends.max - zero) * float(np.max(stop.arguments[1]))
+    ends = np.iinfo(stop.arguments[0].dtype)
+    top = (ends.max - ends.min) * float(np.max(stop.arguments[1]))
     return np.clip(real, 0.0, 6.0 if abs(top - 6.0) < SIX else None)
 
 

@@ -53,8 +53,10 @@ class _Original:
     """Value → how far its largest channel is beyond the typical one, where all share a scale."""
     clipped: dict[str, float] = field(default_factory=dict)
     """Value → the share of it that its range cuts off."""
+    modules: dict[str, str] = field(default_factory=dict)
+    """Value → the module of the parameter that it stands for."""
     _live: dict[str, Array] = field(default_factory=dict)
-    _meant: dict[str, Array | None] = field(default_factory=dict)
+    _meant: dict[str, tuple[str, Array] | None] = field(default_factory=dict)
 
     def look(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
         """What stands in the place of a node's results."""
@@ -76,7 +78,7 @@ class _Original:
 
     def list_floats(self) -> dict[str, Array]:
         """Stored half floats, as the original has them."""
-        meant = {name: self._match(name, array) for name, array in self.meaning.halves.items() if array.size > 1}
+        meant = {name: self._match(name, array, name) for name, array in self.meaning.halves.items() if array.size > 1}
         return {name: array for name, array in meant.items() if array is not None}
 
     def _find_meant(self, stop: Stop, real: Array) -> Array:
@@ -85,16 +87,18 @@ class _Original:
             return real
         if stop.op == "DequantizeLinear" and np.size(stop.arguments[1]) == 1 and real.ndim > 1:
             self._look_for_outliers(stop.values[0], real)
-        meant = self._match(name, real * scale)
+        meant = self._match(name, real * scale, stop.values[0])
         return real if meant is None else np.asarray(meant / scale)
 
-    def _match(self, name: str, real: Array) -> Array | None:
+    def _match(self, name: str, real: Array, value: str) -> Array | None:
         if name not in self._meant:
-            matched = match_original(name, real, self.originals)
-            # What another tool scaled on purpose stands for nothing that the original stores.
-            fits = matched is not None and np.sum((real - matched[1]) ** 2) < UNLIKE * np.sum(matched[1] ** 2)
-            self._meant[name] = matched[1] if matched is not None and fits else None
-        return self._meant[name]
+            self._meant[name] = match_original(name, real, self.originals)
+        if (meant := self._meant[name]) is None:
+            return None
+        parameter, right = meant
+        self.modules[value] = parameter.rpartition(".")[0]
+        # What another tool scaled on purpose stands for nothing that the original stores.
+        return right if np.sum((real - right) ** 2) < UNLIKE * np.sum(right**2) else None
 
     def _look_for_outliers(self, name: str, real: Array) -> None:
         largest = np.abs(real).reshape(len(real), -1).max(axis=1)
@@ -187,28 +191,36 @@ def _cost(stop: Stop, node: str, value: str, seen: tuple[Array, Array, Array], o
         inherited=to_decibels(signal, max(total - introduced, 0.0)),
         clipped=max((original.clipped.get(one, 0.0) for one in stop.taken), default=0.0),
         outlier=max((original.outliers.get(one, 0.0) for one in stop.taken), default=0.0),
+        module=next((original.modules[one] for one in stop.taken if one in original.modules), None) or None,
     )
 
 
-def place_cost(cost: NodeCost, sourcemap: str | None) -> NodeCost:
-    """With the module and the line of the node, by the name that it had before the conversion."""
+def place_cost(cost: NodeCost, sourcemap: str | None, lines: Mapping[str, Where] | None = None) -> NodeCost:
+    """With the module and the line of the node: by the name that it had before the conversion, else by its weight (`lines`: module →
+    where it is called)."""
     where = place_node(SUFFIX.sub("", cost.node), sourcemap)
-    return replace(cost, module=where.module, file=where.file, line=where.line)
+    module = where.module or cost.module
+    line = where if where.line else (lines or {}).get(module or "", where)
+    return replace(cost, module=module, file=line.file, line=line.line)
 
 
 def tell_costs(ranked: Sequence[NodeCost]) -> Finding | None:
     """The nodes that cost most, as a finding; None where no node has an error of its own."""
     if not ranked:
         return None
-    first, others = ranked[0], ", ".join(f"{cost.node} {cost.introduced:.0f} dB" for cost in ranked[1:TOLD])
+    first, others = ranked[0], ", ".join(f"{cost.node} {_show(cost.introduced)}" for cost in ranked[1:TOLD])
     causes = [f"{first.clipped:.1%} of its inputs clip"] * (first.clipped > CLIPPED)
     causes += [f"one channel of its weight is {first.outlier:.0f} times as wide as the typical one"] * (
         first.outlier > 0
     )
-    told = "; ".join([f"introduces most: {first.introduced:.0f} dB (inherited {first.inherited:.0f} dB)", *causes])
+    told = "; ".join([f"introduces most: {_show(first.introduced)} (inherited: {_show(first.inherited)})", *causes])
     message = f"{first.node} {told}" + (f"; then {others}" if others else "")
     where = Where(node=first.node, module=first.module, file=first.file, line=first.line)
     return found("OX232", message, where=where, evidence={"nodes": [to_plain(cost) for cost in ranked[:TOLD]]})
+
+
+def _show(decibels: float) -> str:
+    return {SPOTLESS: "nothing", -SPOTLESS: "overflow"}.get(decibels) or f"{decibels:.0f} dB"
 
 
 def measure_worst(right: Arrays, moved: Arrays) -> float:

@@ -310,7 +310,7 @@ class _Trial:
         """Those whose mending brings the outputs nearer, the most first."""
         suspects = sorted(_group_suspects(self.seen), key=lambda one: -one.share)[:MENDED]
         turned = self.seen.turned[:MENDED] if self.now < POOR else []
-        return self._accuse(suspects) or self._accuse(self._join(suspects)) or self._accuse(turned)
+        return self._accuse(suspects) or self._accuse([*self._join(suspects)]) or self._accuse(turned)
 
     def _accuse(self, suspects: Sequence[Suspect]) -> list[Suspect]:
         """One after the other, with those found before it mended: what one spoils may hide the next."""
@@ -325,16 +325,20 @@ class _Trial:
             guilty, mended, now = [*guilty, worst], {**mended, **way}, now + gain
         return guilty
 
-    def _join(self, suspects: Sequence[Suspect]) -> list[Suspect]:
-        """Ranges that are all wrong, as calibrating with other data makes them: one that is mended changes nothing."""
+    def _join(self, suspects: Sequence[Suspect]) -> Iterator[Suspect]:
+        """Ranges that are all wrong, as calibrating with other data makes them: one that is mended shows how the next clips."""
         ranges = [one for one in suspects if one.parameter is None]
-        if len(ranges) < 2:
-            return []
-        ways = [
-            {value: mend for way in same for value, mend in way.items()}
-            for same in zip(*(r.mends for r in ranges), strict=True)
-        ]
-        return [replace(ranges[0], text=f"{ranges[0].text} (and {len(ranges) - 1} ranges more)", mends=ways)]
+        if not ranges or self.now >= POOR:
+            return
+        every = _open_ranges(
+            {value: folded for values in self.seen.ranges.values() for value, folded in values.items()}
+        )
+        odd = {value for one in ranges for value in self.seen.ranges[one.scale]}
+        others = [{value: mend for value, mend in way.items() if value not in odd} for way in every]
+        # They alone must spoil the outputs: all ranges together cost something in a right file too.
+        if self._mend(replace(ranges[0], mends=others), {})[1] < POOR:
+            more = f" (and {len(ranges) - 1} ranges more)" * (len(ranges) > 1)
+            yield replace(ranges[0], text=f"{ranges[0].text}{more}", mends=every)
 
     def _mend(self, one: Suspect, mended: Mends) -> tuple[Mends, float]:
         """How this place is best mended where others are, and the decibels that are reached then."""

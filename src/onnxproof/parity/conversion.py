@@ -14,7 +14,7 @@ import numpy as np
 
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.evaluator import Stop
-from onnxproof.parity.declared import Meaning, to_decibels
+from onnxproof.parity.declared import SPOTLESS, Meaning, to_decibels
 from onnxproof.tensors.arrays import Array, Arrays
 
 # Steps by which a value may be off after quantising it: half a step, and a little for float32.
@@ -281,8 +281,8 @@ def find_faults(
     for scale, node in trial.seen.endless.items():
         message = f"{node}: the scale {scale} comes of a mask: its infinity, or the least float, was taken for a number"
         yield found("OX229", message, where=Where(node=node), evidence={"decibels": trial.now, "scale": scale})
-    if not guilty and not trial.seen.endless and trial.now < NOISE:
-        # Nothing is wrong in it that could be named: whether it is too bad is for a gate to say.
+    if not guilty and not trial.seen.endless and -SPOTLESS < trial.now < NOISE:
+        # Nothing is wrong in it that could be named: whether it is too bad is for a gate to say. Overflows are told by their cases.
         message = f"the outputs are nearer to nothing than to the original's: {trial.now:.1f} dB{'' if real else BRING}"
         yield found("OX229", message, severity="review", evidence={"decibels": trial.now})
 

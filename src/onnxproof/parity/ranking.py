@@ -188,7 +188,7 @@ def _cost(stop: Stop, node: str, value: str, seen: tuple[Array, Array, Array], o
         op=stop.op,
         value=value,
         introduced=to_decibels(signal, introduced),
-        inherited=to_decibels(signal, max(total - introduced, 0.0)),
+        inherited=to_decibels(signal, max(total - introduced, 0.0) if np.isfinite(introduced) else 0.0),
         clipped=max((original.clipped.get(one, 0.0) for one in stop.taken), default=0.0),
         outlier=max((original.outliers.get(one, 0.0) for one in stop.taken), default=0.0),
         module=next((original.modules[one] for one in stop.taken if one in original.modules), None) or None,

@@ -74,7 +74,7 @@ def test_ox232_the_nodes_that_cost_most_are_told(tmp_path):
     # The file has no source map: its weights tell which module it is, and a call of that tells the line.
     assert told.where.module == "second"
     assert "self.second(" in linecache.getline(told.where.file, told.where.line)
-    assert "(inherited: " in told.message
+    assert f"(second, lowered.py:{told.where.line}) introduces most" in told.message
     assert len(told.evidence["nodes"]) == 4
     assert "OX232" not in codes(prove(lower("float32"), tmp_path / "near"))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -214,7 +215,9 @@ def tell_costs(ranked: Sequence[NodeCost]) -> Finding | None:
         first.outlier > 0
     )
     told = "; ".join([f"introduces most: {_show(first.introduced)} (inherited: {_show(first.inherited)})", *causes])
-    message = f"{first.node} {told}" + (f"; then {others}" if others else "")
+    known = [first.module or "", f"{Path(first.file).name}:{first.line}" if first.file else ""]
+    place = ", ".join(filter(None, known))
+    message = f"{first.node}{f' ({place})' * bool(place)} {told}" + (f"; then {others}" if others else "")
     where = Where(node=first.node, module=first.module, file=first.file, line=first.line)
     return found("OX232", message, where=where, evidence={"nodes": [to_plain(cost) for cost in ranked[:TOLD]]})
 

@@ -42,12 +42,14 @@ class Original:
         """What it answers."""
         return self._runner.run(inputs)
 
-    def attach_cost(self, answers: Arrays, meaning: Arrays, comparisons: list[Comparison]) -> list[Comparison]:
-        """The comparisons, with what the precision changes in each output."""
+    def attach_cost(
+        self, answers: Arrays, meaning: Arrays, comparisons: list[Comparison], repeated: int
+    ) -> list[Comparison]:
+        """The comparisons, with what the precision changes in each output; of decisions, those after the `repeated` rows."""
         names = self._pair(answers, self._artifact.promised_outputs).reverse
         known = {c.output: answers[names[c.output]] for c in comparisons if names.get(c.output) in answers}
         return [
-            replace(c, cost=measure_cost(known[c.output], meaning[c.output])) if c.output in known else c
+            replace(c, cost=measure_cost(known[c.output], meaning[c.output], repeated)) if c.output in known else c
             for c in comparisons
         ]
 

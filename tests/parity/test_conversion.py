@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from lowered import KINDS, change, lower, net
 from onnxproof.artifact.file import read_artifact
@@ -100,6 +102,29 @@ def test_ranges_that_are_all_wrong_are_told_together(tmp_path):
     (found,) = faults(path)
     assert (found.severity, found.where.node) == ("block", "x_QuantizeLinear")
     assert "(and 2 ranges more)" in found.message
+
+
+def test_values_that_are_quantised_twice_are_told(tmp_path):
+    model = onnx.load(lower("int8 static"))
+    back = next(node for node in model.graph.node if node.name == "relu_DequantizeLinear")
+    (scale,) = [tensor for tensor in model.graph.initializer if tensor.name == "relu_scale"]
+    coarse = numpy_helper.from_array(np.asarray(8 * numpy_helper.to_array(scale)), "coarse")
+    model.graph.initializer.append(coarse)
+    for node in model.graph.node:
+        node.input[:] = ["again" if value == back.output[0] else value for value in node.input]
+    place = list(model.graph.node).index(back) + 1
+    names = (back.output[0], "whole", "again")
+    for op, taken, given in zip(("DequantizeLinear", "QuantizeLinear"), names[1::-1], names[:0:-1], strict=True):
+        model.graph.node.insert(place, helper.make_node(op, [taken, "coarse", back.input[2]], [given], f"second_{op}"))
+    onnx.save(model, tmp_path / "twice.onnx")
+    (found,) = faults(tmp_path / "twice.onnx")
+    assert found.where.node == "second_QuantizeLinear"
+    assert "quantised already, and in steps 8 times as fine" in found.message
+
+
+def test_a_range_that_is_hardly_used_is_wrong_on_the_users_data():
+    one = Suspect("n", "s", "", (), 8.0, idle=True)
+    assert [one.weigh(30.0, real=real) for real in (True, False)] == ["block", "review"]
 
 
 def test_outputs_that_say_nothing_are_for_a_gate_to_judge():

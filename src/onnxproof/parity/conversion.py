@@ -25,6 +25,10 @@ FAR = 1.6
 WRONG = 0.005
 # Share of values outside a range, and steps of it that are used, from which a range is suspected.
 CLIPPED, USED = 0.01, 24
+# Steps below which a range was made for other numbers altogether.
+IDLE = 4
+# Times that the steps of a second quantising may be as large as those of the first.
+AGAIN = 2.0
 # Share from which on a range is wrong whatever the inputs were that it was made for, if it is a share of several values; and
 # from which on it is even if it is one of few.
 SURELY, SEVERAL, MOST = 0.05, 20, 0.5
@@ -77,14 +81,20 @@ class Suspect:
     """The scale of a stored tensor, which ranges may have too."""
     given: bool = False
     """Whether it is the range of an input, before any product."""
+    idle: bool = False
+    """Whether almost nothing of a range is used."""
 
-    def weigh(self, decibels: float, strange: bool = False) -> Severity:
+    def weigh(self, decibels: float, strange: bool = False, real: bool = False) -> Severity:
         """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs.
 
-        Strange inputs are such as nobody says to be like those that the ranges were made for.
+        Strange inputs are such as nobody says to be like those that the ranges were made for; real ones are the user's data.
         """
         few = self.clipped > 0 and self.share < MOST and (self.share < SURELY or self.clipped < SEVERAL)
-        return "review" if self.parameter is None and (few or strange or decibels > FAIR) else "block"
+        return (
+            "review"
+            if self.parameter is None and (few or strange or (decibels > FAIR and not (real and self.idle)))
+            else "block"
+        )
 
 
 @dataclass
@@ -101,8 +111,10 @@ class _Seen:
     """What is stored to scale other things: it stands for nothing that the original has."""
     ranges: dict[str, dict[str, bool]] = field(default_factory=dict)
     """Scale → the values that come back from integers with it, and whether none can be negative."""
-    before: dict[str, tuple[str, Array]] = field(default_factory=dict)
-    """Quantised value → the node that made it, and of which real numbers."""
+    before: dict[str, tuple[str, str, Array]] = field(default_factory=dict)
+    """Quantised value → the node that made it, and of which value and real numbers."""
+    steps: dict[str, float] = field(default_factory=dict)
+    """Value that comes back from integers → its step."""
     stored: Mapping[str, Any] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     """Inputs of real numbers and what becomes of them before any product → the input, where it is only moved; else nothing."""
@@ -117,7 +129,7 @@ class _Seen:
         if (name := next((one for one in stop.taken if one in self.given), None)) and stop.op not in PRODUCTS:
             self.given |= dict.fromkeys(stop.values, self.given[name] if stop.op in MOVES else "")
         if stop.op == "QuantizeLinear":
-            self.before[stop.values[0]] = stop.node, stop.arguments[0]
+            self.before[stop.values[0]] = stop.node, stop.taken[0], stop.arguments[0]
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.before:
             self._look_at_range(stop, *self.before.pop(stop.taken[0]), results[0])
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.stored:
@@ -144,17 +156,21 @@ class _Seen:
                 text = f"{wrong:.1%} of its numbers are not those of {matched[0]}"
                 self.suspects.append(Suspect(name, name, text, [{name: matched[1]}], GAIN, matched[0], wrong))
 
-    def _look_at_range(self, stop: Stop, node: str, real: Array, back: Array) -> None:
+    def _look_at_range(self, stop: Stop, node: str, source: str, real: Array, back: Array) -> None:
         # A range that begins at zero may stand for a ReLU that was there.
         folded = begins_at_zero(stop)
         self.ranges.setdefault(stop.taken[1], {})[stop.values[0]] = folded
-        scale = float(np.max(stop.arguments[1]))
+        scale = self.steps[stop.values[0]] = float(np.max(stop.arguments[1]))
         if not real.size or not scale:
             return
         outside = np.abs(back - (np.maximum(real, 0.0) if folded else real)) > HALF * scale
         clipped = float(np.mean(outside))
         used = float(np.ptp(real)) / scale
-        if clipped > CLIPPED:
+        finer = self.steps.get(source, scale)
+        again = scale > AGAIN * finer
+        if again:
+            text = f"its values are quantised already, and in steps {scale / finer:.0f} times as fine"
+        elif clipped > CLIPPED:
             text = f"{clipped:.1%} of the values are outside its range"
         elif used < USED:
             text = f"the values use {used:.0f} steps of its range"
@@ -171,7 +187,8 @@ class _Seen:
                 stop.taken[1],
                 text,
                 (),
-                RANGE_GAIN,
+                GAIN if again else RANGE_GAIN,
+                idle=again or (clipped <= CLIPPED and used < IDLE),
                 share=clipped,
                 clipped=int(outside.sum()),
                 given=name is not None,
@@ -272,12 +289,12 @@ def find_faults(
     # Inputs that do not fit the file's own range for them say nothing sure about its other ranges either.
     strange = not real and any(one.given for one in trial.seen.suspects)
     if strange:
-        yield from trial.tell([one for one in trial.list_guilty() if one.given], strange)
+        yield from trial.tell([one for one in trial.list_guilty(real=real) if one.given], strange, real)
         ends = trial.seen.ends
         inputs = {n: np.clip(a, *ends[n]).astype(a.dtype) if n in ends else a for n, a in inputs.items()}
         trial = _Trial(meaning, originals, inputs, ask(inputs), outputs)
-    guilty = [one for one in trial.list_guilty() if not (strange and one.given)]
-    yield from trial.tell(guilty, strange)
+    guilty = [one for one in trial.list_guilty(real=real) if not (strange and one.given)]
+    yield from trial.tell(guilty, strange, real)
     for scale, node in trial.seen.endless.items():
         message = f"{node}: the scale {scale} comes of a mask: its infinity, or the least float, was taken for a number"
         yield found("OX229", message, where=Where(node=node), evidence={"decibels": trial.now, "scale": scale})
@@ -306,11 +323,11 @@ class _Trial:
         self.now = _measure_decibels(answer, wanted, outputs)
         self._gains: dict[str, float] = {}
 
-    def list_guilty(self) -> list[Suspect]:
+    def list_guilty(self, *, real: bool) -> list[Suspect]:
         """Those whose mending brings the outputs nearer, the most first."""
         suspects = sorted(_group_suspects(self.seen), key=lambda one: -one.share)[:MENDED]
         turned = self.seen.turned[:MENDED] if self.now < POOR else []
-        return self._accuse(suspects) or self._accuse([*self._join(suspects)]) or self._accuse(turned)
+        return self._accuse(suspects) or self._accuse([*self._join(suspects)] if real else []) or self._accuse(turned)
 
     def _accuse(self, suspects: Sequence[Suspect]) -> list[Suspect]:
         """One after the other, with those found before it mended: what one spoils may hide the next."""
@@ -328,7 +345,7 @@ class _Trial:
     def _join(self, suspects: Sequence[Suspect]) -> Iterator[Suspect]:
         """Ranges that are all wrong, as calibrating with other data makes them: one that is mended shows how the next clips."""
         ranges = [one for one in suspects if one.parameter is None]
-        if not ranges or self.now >= POOR:
+        if not ranges or self.now >= FAIR:
             return
         every = _open_ranges(
             {value: folded for values in self.seen.ranges.values() for value, folded in values.items()}
@@ -336,7 +353,7 @@ class _Trial:
         odd = {value for one in ranges for value in self.seen.ranges[one.scale]}
         others = [{value: mend for value, mend in way.items() if value not in odd} for way in every]
         # They alone must spoil the outputs: all ranges together cost something in a right file too.
-        if self._mend(replace(ranges[0], mends=others), {})[1] < POOR:
+        if self._mend(replace(ranges[0], mends=others), {})[1] < FAIR:
             more = f" (and {len(ranges) - 1} ranges more)" * (len(ranges) > 1)
             yield replace(ranges[0], text=f"{ranges[0].text}{more}", mends=every)
 
@@ -346,7 +363,7 @@ class _Trial:
         reached = ((way, _measure_decibels(run, self._wanted, self._outputs)) for way, run in runs)
         return max(reached, key=lambda one: one[1])
 
-    def tell(self, guilty: Sequence[Suspect], strange: bool) -> Iterator[Finding]:
+    def tell(self, guilty: Sequence[Suspect], strange: bool, real: bool) -> Iterator[Finding]:
         """A finding for each."""
         for one in guilty:
             module = one.parameter.rpartition(".")[0] if one.parameter else None
@@ -354,7 +371,7 @@ class _Trial:
             nearer = f"mended, the outputs are {self._gains[one.scale]:.1f} dB nearer to the original's"
             evidence: dict[str, Any] = {"gain_db": self._gains[one.scale], "decibels": self.now}
             evidence |= {"parameter": one.parameter, "share": one.share}
-            where, severity = Where(node=one.node, module=module), one.weigh(self.now, strange)
+            where, severity = Where(node=one.node, module=module), one.weigh(self.now, strange, real)
             yield found(
                 "OX229", f"{one.node}: {one.text}{doubt}; {nearer}", where=where, severity=severity, evidence=evidence
             )

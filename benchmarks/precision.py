@@ -43,6 +43,10 @@ blocks; what it costs stands beside it in decibels, the worst output on ordinary
 what the cost means on a task. A planted fault has to block, and the tensor or range that is wrong has to be named. A fault counts as one if it
 takes the outputs two decibels and more away from the original's: one that changes nothing is none. A range is right or wrong for data, so
 that faults in ranges are judged with `--data`, unlabelled rows such as those that calibrated the right file; all others without.
+
+The faults are no held-out test: an earlier run of the same ones had 95 of 97 blocked and 95 located (three of `mobile` were not), rules were added
+for these, and this is the run after that. A wrong zero point before the encoder's LayerNorm, which takes it out again, counted as a fault (and was
+missed) before faults had to lead away from the original; an overflow planted in `digits` was none in the file (its norm is folded) and gave way to two other models.
 """
 
 
@@ -384,7 +388,7 @@ def overflow(name: str) -> dict[str, Any]:
     return {**row, "told": named[0].message if named else ""}
 
 
-# Where the first product does not do: means of attention lie near zero, and no two of their products leave 16 bits.
+# The encoder's first product (out_proj) was not named in an earlier run, this one is not either: why is not known yet.
 PAIRED = {"encoder": "layer.linear1"}
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import xmlschema
 
 from conftest import target
+from onnxproof.cli import ending
 from proofs import full_proof
 
 
@@ -87,3 +89,9 @@ def test_without_the_extra_prove_is_silent_and_html_is_an_error(saved, here, tmp
     assert silent.exit_code == 0, silent.stderr
     assert "html" not in silent.stderr
     assert not (tmp_path / "made" / "report.html").exists()
+
+
+@pytest.mark.parametrize(("verb", "page"), [("prove", True), ("quantize", True), ("verify", False)])
+def test_verbs_that_choose_something_show_it_on_a_page(verb, page, tmp_path):
+    asked = SimpleNamespace(verb=verb, out=str(tmp_path))
+    assert ending._choose_page(asked) == (str(tmp_path / "report.html") if page else None)

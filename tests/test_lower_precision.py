@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import linecache
+
 import numpy as np
 import onnx
 import pytest
@@ -10,6 +12,7 @@ from onnxruntime.transformers.float16 import convert_float_to_float16
 
 import onnxproof
 from lowered import KINDS, change, lower, net
+from onnxproof.report.html import render_html
 from onnxproof.report.text import render
 
 
@@ -32,6 +35,13 @@ def test_ox227_ox228_a_right_conversion_is_reviewed_and_not_blocked(kind, tmp_pa
     assert proof.artifact.precision.text in render(proof)
 
 
+def test_the_page_says_what_it_is_held_against(tmp_path):
+    page = render_html(prove(lower("int8 static"), tmp_path))
+    assert "answer as exact arithmetic does" in page
+    assert "as PyTorch does" not in page
+    assert "int8 static, 3 of 3 Gemms; weights per channel" in page
+
+
 def test_a_file_in_float32_gives_up_nothing(tmp_path):
     assert not {"OX227", "OX228"} & {*codes(prove(lower("float32"), tmp_path))}
 
@@ -46,7 +56,10 @@ def test_ox229_a_broken_conversion_blocks_and_is_located(tmp_path):
     broken = change(lower("int8 static"), "second.weight_scale", lambda a: np.roll(a, 1), tmp_path)
     proof = prove(broken, tmp_path / "out")
     assert proof.verdict == "block"
-    assert codes(proof)["OX229"].where.module == "second"
+    told = codes(proof)["OX229"].where
+    assert told.module == "second"
+    assert "self.second(" in linecache.getline(told.file, told.line)
+    assert "computed right" not in codes(proof)["OX228"].message
     assert "OX229" not in codes(prove(lower("int8 static"), tmp_path / "near"))
 
 
@@ -58,6 +71,10 @@ def test_ox232_the_nodes_that_cost_most_are_told(tmp_path):
     told = codes(proof)["OX232"]
     assert told.severity == "note"
     assert "linear_1" in told.where.node
+    # The file has no source map: its weights tell which module it is, and a call of that tells the line.
+    assert told.where.module == "second"
+    assert "self.second(" in linecache.getline(told.where.file, told.where.line)
+    assert f"(second, lowered.py:{told.where.line}) introduces most" in told.message
     assert len(told.evidence["nodes"]) == 4
     assert "OX232" not in codes(prove(lower("float32"), tmp_path / "near"))
 
@@ -86,6 +103,9 @@ def test_ox230_an_overflow_that_this_cpu_hides(factor, overflows, tmp_path):
         in_process=True,
     )
     assert ("OX230" in codes(proof)) == overflows
+    if overflows:
+        assert codes(proof)["OX230"].where.node in [node.name for node in onnx.load(path).graph.node]
+        assert "OX229" not in codes(proof)
     assert proof.verdict == ("block" if overflows else "review")
 
 

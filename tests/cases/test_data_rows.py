@@ -35,9 +35,11 @@ def test_windows_lie_over_all_of_the_data():
     cases = data.cases()
     assert len(cases) == DATA_CASES
     assert (cases[0].name, cases[-1].name) == ("data/rows=0-31", f"data/rows={MANY - 32}-{MANY - 1}")
+    assert not any(case.repeated for case in cases)
     assert np.array_equal(data.read(cases[-1].rows)["x"], X[-32:])
     assert rows(x=X[:10]).windows == [(0, 10)]
     assert rows(x=X[:40]).windows == [(0, 32), (8, 32)]
+    assert [case.repeated for case in rows(x=X[:40]).cases()] == [0, 24]
 
 
 def test_a_window_of_stratified_rows_has_every_label():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 
 from lowered import KINDS, change, lower, net
 from onnxproof.artifact.file import read_artifact
@@ -26,11 +28,12 @@ FAULTS = {
     "operators": ("int8 operators", "first.weight_scale", lambda a: a * 1.4, "first"),
     "dynamic": ("int8 dynamic", "second.weight_scale", lambda a: a * 0.6, "second"),
     "float16": ("float16", "second.weight", lambda a: a * 1.1, "second"),
+    "bias of another": ("float16", "last.bias", lambda a: a + 100, "last"),
     "four bits": ("int4 weights", "first.weight.T_scales", lambda a: a * 1.6, "first"),
 }
 
 
-def faults(path, *, real=True, by=1.0):
+def faults(path, *, real=True, by=1.0, sign=1):
     module, inputs = net()
     subject, artifact = make_subject(module, inputs), read_artifact(path)
     meaning = declare_subject(subject, artifact).module
@@ -40,7 +43,7 @@ def faults(path, *, real=True, by=1.0):
         meaning,
         list_originals(subject.module),
         arrays,
-        lambda given: list(runner.run(given).values()),
+        lambda given: [sign * answer for answer in runner.run(given).values()],
         names,
         real=real,
     )
@@ -77,11 +80,57 @@ def test_a_stored_tensor_is_wrong_whatever_the_inputs_are(tmp_path):
     assert "block" in {one.severity for one in faults(broken, real=False, by=5.0) if one.where.module == "first"}
 
 
-def test_a_scale_that_is_no_number_is_named(tmp_path):
-    broken = change(lower("int8 static"), "tanh_scale", lambda a: a * np.inf, tmp_path)
+@pytest.mark.parametrize("scale", [np.inf, 1.3e36])
+def test_a_scale_that_a_mask_made_is_named(scale, tmp_path):
+    broken = change(lower("int8 static"), "tanh_scale", lambda a: np.full_like(a, scale), tmp_path)
     found = faults(broken)
-    assert "the scale tanh_scale is no number" in found[-1].message
+    assert "the scale tanh_scale comes of a mask" in found[-1].message
     assert found[-1].severity == "block"
+
+
+def test_one_fault_does_not_hide_another(tmp_path):
+    # Clipped to almost nothing: what the weight does is hardly seen before that is mended.
+    clipped = change(lower("int8 static"), "relu_scale", lambda a: a * 0.02, tmp_path)
+    found = faults(change(clipped, "second.weight_scale", lambda a: np.roll(a, 1), tmp_path))
+    assert {one.where.node for one in found} == {"relu_QuantizeLinear", "second.weight_DequantizeLinear"}
+
+
+def test_ranges_that_are_all_wrong_are_told_together(tmp_path):
+    path = lower("int8 static")
+    for name in ("x_scale", "relu_scale", "tanh_scale"):
+        path = change(path, name, lambda a: a * 500, tmp_path)
+    (found,) = faults(path)
+    assert (found.severity, found.where.node) == ("block", "x_QuantizeLinear")
+    assert "(and 2 ranges more)" in found.message
+
+
+def test_values_that_are_quantised_twice_are_told(tmp_path):
+    model = onnx.load(lower("int8 static"))
+    back = next(node for node in model.graph.node if node.name == "relu_DequantizeLinear")
+    (scale,) = [tensor for tensor in model.graph.initializer if tensor.name == "relu_scale"]
+    coarse = numpy_helper.from_array(np.asarray(8 * numpy_helper.to_array(scale)), "coarse")
+    model.graph.initializer.append(coarse)
+    for node in model.graph.node:
+        node.input[:] = ["again" if value == back.output[0] else value for value in node.input]
+    place = list(model.graph.node).index(back) + 1
+    names = (back.output[0], "whole", "again")
+    for op, taken, given in zip(("DequantizeLinear", "QuantizeLinear"), names[1::-1], names[:0:-1], strict=True):
+        model.graph.node.insert(place, helper.make_node(op, [taken, "coarse", back.input[2]], [given], f"second_{op}"))
+    onnx.save(model, tmp_path / "twice.onnx")
+    (found,) = faults(tmp_path / "twice.onnx")
+    assert found.where.node == "second_QuantizeLinear"
+    assert "quantised already, and in steps 8 times as fine" in found.message
+
+
+def test_a_range_that_is_hardly_used_is_wrong_on_the_users_data():
+    one = Suspect("n", "s", "", (), 8.0, idle=True)
+    assert [one.weigh(30.0, real=real) for real in (True, False)] == ["block", "review"]
+
+
+def test_outputs_that_say_nothing_are_for_a_gate_to_judge():
+    (found,) = faults(lower("float16"), sign=-1)
+    assert found.severity == "review"
+    assert "nearer to nothing" in found.message
 
 
 @pytest.mark.parametrize(

@@ -101,3 +101,10 @@ def test_a_normalisation_that_exporters_multiply_in_is_known():
     weight, bias = (torch.from_numpy(known[f"0.folded {name}"]).float() for name in ("weight", "bias"))
     torch.testing.assert_close(nn.functional.conv2d(x, weight, bias), net[1](net[0](x)), rtol=1e-4, atol=1e-5)
     assert not any(name.startswith("2.") for name in known)
+
+
+def test_rows_that_come_again_are_counted_once():
+    right, lower = np.eye(4), np.eye(4)[[1, 1, 2, 0]]
+    every, new = measure_cost(right, lower), measure_cost(right, lower, repeated=2)
+    assert (every.changed, every.rows) == (2, 4)
+    assert (new.changed, new.rows, new.kinds) == (1, 2, {"3": (1, 1)})

@@ -45,13 +45,18 @@ def test_what_was_not_chosen_or_changes_nothing_needs_no_word():
 
 @pytest.mark.parametrize(
     ("changed", "rows", "severity"),
-    [(0, 1000, None), (10, 1000, None), (15, 1000, "review"), (0, 20, "review"), (90, 1000, "block")],
+    [(0, 1000, "note"), (10, 1000, "note"), (15, 1000, "review"), (0, 20, "review"), (90, 1000, "block")],
 )
 def test_unlabelled_data_say_how_many_decisions_change(changed, rows, severity):
     findings = [
         one for one in told(proof(PrecisionCost(30.0, changed=changed, rows=rows), "data")) if one[0] == "OX228"
     ]
-    assert findings == ([("OX228", severity)] if severity else [])
+    assert findings == [("OX228", severity)]
+
+
+def test_a_file_that_is_wrong_is_not_called_computed_right():
+    judged = [judge_precision(proof(PrecisionCost(35.0)), QualityPolicy(), right=right) for right in (True, False)]
+    assert ["computed right" in list(findings)[-1].message for findings in judged] == [True, False]
 
 
 def test_an_overflow_blocks_on_ordinary_values_only():

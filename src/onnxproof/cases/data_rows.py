@@ -61,8 +61,17 @@ class DataRows:
     def cases(self) -> list[Case]:
         """One case for each window."""
         word = "rows" if self._order is None else "stratified"
-        names = {rows: f"data/{word}={rows[0]}-{sum(rows) - 1}" for rows in self.windows}
-        return [Case(name, {}, "data", rows=rows, core=rows == self.windows[0]) for rows, name in names.items()]
+        return [
+            Case(
+                f"data/{word}={rows[0]}-{sum(rows) - 1}",
+                {},
+                "data",
+                rows=rows,
+                repeated=max(0, end - rows[0]),
+                core=rows == self.windows[0],
+            )
+            for rows, end in zip(self.windows, [0, *map(sum, self.windows)], strict=False)
+        ]
 
     def read(self, rows: tuple[int, int]) -> Inputs:
         """The inputs of a window."""

@@ -26,6 +26,8 @@ class Case:
     fair: bool = True
     rows: tuple[int, int] | None = None
     """For a case of the user's data: first row and count."""
+    repeated: int = 0
+    """How many of its first rows are the last ones of the case before it."""
     file: str | None = None
     """For a counterexample that was kept: where its inputs are."""
     core: bool = False

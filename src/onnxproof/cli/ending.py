@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from onnxproof.request.request import Delivery, Request
 
 # Verbs that write the HTML report unasked, where it can be made.
-BY_DEFAULT = ("prove", "demo")
+BY_DEFAULT = ("prove", "demo", "quantize")
 
 
 def stop(message: str) -> NoReturn:

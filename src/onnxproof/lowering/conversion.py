@@ -21,6 +21,8 @@ from onnxproof.tensors.arrays import Arrays
 
 # Attempts to keep nodes in float whose ranges are endless.
 ATTEMPTS = 3
+# A scale from which on a mask's number is an end of its range.
+ENDLESS = 1e27
 # How the converters call the product that they make of a Gemm.
 OF_GEMM = "_MatMul"
 
@@ -130,10 +132,10 @@ CONVERTERS = {"fp16": _make_half, "int8 dynamic": _make_dynamic, "int8 static": 
 
 
 def _find_endless(target: Path, source: onnx.ModelProto) -> Iterator[str]:
-    """Nodes of the float file at a value whose range came out endless: a mask's −∞ was taken for a number."""
+    """Nodes of the float file at a value whose range came out endless: a mask's −∞, or the least float, was taken for a number."""
     stored = onnx.load(target).graph.initializer
     scales = (tensor for tensor in stored if tensor.name.endswith("_scale"))
-    values = {t.name.removesuffix("_scale") for t in scales if not np.all(np.isfinite(numpy_helper.to_array(t)))}
+    values = {t.name.removesuffix("_scale") for t in scales if not np.all(numpy_helper.to_array(t) < ENDLESS)}
     for node in source.graph.node:
         if values & {*node.input, *node.output}:
             yield node.name

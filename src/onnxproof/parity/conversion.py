@@ -14,7 +14,7 @@ import numpy as np
 
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.graph.evaluator import Stop
-from onnxproof.parity.declared import Meaning, to_decibels
+from onnxproof.parity.declared import SPOTLESS, Meaning, to_decibels
 from onnxproof.tensors.arrays import Array, Arrays
 
 # Steps by which a value may be off after quantising it: half a step, and a little for float32.
@@ -25,6 +25,10 @@ FAR = 1.6
 WRONG = 0.005
 # Share of values outside a range, and steps of it that are used, from which a range is suspected.
 CLIPPED, USED = 0.01, 24
+# Steps below which a range was made for other numbers altogether.
+IDLE = 4
+# Times that the steps of a second quantising may be as large as those of the first.
+AGAIN = 2.0
 # Share from which on a range is wrong whatever the inputs were that it was made for, if it is a share of several values; and
 # from which on it is even if it is one of few.
 SURELY, SEVERAL, MOST = 0.05, 20, 0.5
@@ -40,16 +44,21 @@ NOISE = 0.0
 MENDED = 8
 # How alike an original and what stands for it are at least.
 ALIKE = 0.5
+# From here on a number stands for a mask.
+MASKED = 1e30
 # What is multiplied is another thing than what was given.
 PRODUCTS = frozenset({"Conv", "ConvTranspose", "MatMul", "Gemm", "ConvInteger", "MatMulInteger", "LSTM", "GRU", "RNN"})
 # What only moves numbers.
 MOVES = frozenset({"Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Cast", "QuantizeLinear"})
+# What takes stored scales and zero points beside its first argument.
+SCALED = frozenset({"QuantizeLinear", "DequantizeLinear", "UnpackBits"})
 # What settles a doubt about ranges.
 BRING = " (`--data` tells)"
 
 Live = Mapping[str, Array]
 # A node's results as they are meant, given the node and what was quantised on the way to it in this run.
 Mend = Callable[[Stop, Live], Sequence[Any]]
+Mends = Mapping[str, Mend | Array]
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,7 @@ class Suspect:
     scale: str
     """The stored scale; places that share it go wrong together."""
     text: str
-    mends: Sequence[Mapping[str, Mend | Array]]
+    mends: Sequence[Mends]
     """Value → how it is made right, or what a stored one should be; several ways, where several may be meant."""
     needed: float
     parameter: str | None = None
@@ -72,14 +81,20 @@ class Suspect:
     """The scale of a stored tensor, which ranges may have too."""
     given: bool = False
     """Whether it is the range of an input, before any product."""
+    idle: bool = False
+    """Whether almost nothing of a range is used."""
 
-    def weigh(self, decibels: float, strange: bool = False) -> Severity:
+    def weigh(self, decibels: float, strange: bool = False, real: bool = False) -> Severity:
         """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs.
 
-        Strange inputs are such as nobody says to be like those that the ranges were made for.
+        Strange inputs are such as nobody says to be like those that the ranges were made for; real ones are the user's data.
         """
         few = self.clipped > 0 and self.share < MOST and (self.share < SURELY or self.clipped < SEVERAL)
-        return "review" if self.parameter is None and (few or strange or decibels > FAIR) else "block"
+        return (
+            "review"
+            if self.parameter is None and (few or strange or (decibels > FAIR and not (real and self.idle)))
+            else "block"
+        )
 
 
 @dataclass
@@ -91,11 +106,15 @@ class _Seen:
     turned: list[Suspect] = field(default_factory=list)
     """Square ones, which fit both ways: looked at where nothing else is found."""
     endless: dict[str, str] = field(default_factory=dict)
-    """Scales that are no number, and a node that takes each."""
-    ranges: dict[str, list[str]] = field(default_factory=dict)
-    """Scale → the values that come back from integers with it."""
-    before: dict[str, tuple[str, Array]] = field(default_factory=dict)
-    """Quantised value → the node that made it, and of which real numbers."""
+    """Scales that a mask made, and a node that takes each."""
+    scales: set[str] = field(default_factory=set)
+    """What is stored to scale other things: it stands for nothing that the original has."""
+    ranges: dict[str, dict[str, bool]] = field(default_factory=dict)
+    """Scale → the values that come back from integers with it, and whether none can be negative."""
+    before: dict[str, tuple[str, str, Array]] = field(default_factory=dict)
+    """Quantised value → the node that made it, and of which value and real numbers."""
+    steps: dict[str, float] = field(default_factory=dict)
+    """Value that comes back from integers → its step."""
     stored: Mapping[str, Any] = field(default_factory=dict)
     given: dict[str, str] = field(default_factory=dict)
     """Inputs of real numbers and what becomes of them before any product → the input, where it is only moved; else nothing."""
@@ -104,12 +123,13 @@ class _Seen:
 
     def look(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
         """Note what is odd about a node."""
-        if stop.op in ("QuantizeLinear", "DequantizeLinear") and not np.all(np.isfinite(stop.arguments[1])):
+        self.scales.update(stop.taken[1:] if stop.op in SCALED else ())
+        if stop.op == "QuantizeLinear" and _holds_mask(*stop.arguments[:2]):
             self.endless[stop.taken[1]] = stop.node
         if (name := next((one for one in stop.taken if one in self.given), None)) and stop.op not in PRODUCTS:
             self.given |= dict.fromkeys(stop.values, self.given[name] if stop.op in MOVES else "")
         if stop.op == "QuantizeLinear":
-            self.before[stop.values[0]] = stop.node, stop.arguments[0]
+            self.before[stop.values[0]] = stop.node, stop.taken[0], stop.arguments[0]
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.before:
             self._look_at_range(stop, *self.before.pop(stop.taken[0]), results[0])
         elif stop.op == "DequantizeLinear" and stop.taken[0] in self.stored:
@@ -126,28 +146,31 @@ class _Seen:
     def look_at_floats(self, narrow: float) -> None:
         """Stored floats that are not those of the original, but for the rounding of the dtype that they have now."""
         for name, real in self.stored.items():
-            if getattr(real, "dtype", None) != np.float64 or real.size < 2:
+            if name in self.scales or getattr(real, "dtype", None) != np.float64 or real.size < 2:
                 continue
             matched = match_original(name, real, self.originals)
-            if matched is None or _measure_likeness(matched[1], real) < ALIKE:
+            if matched is None or (matched[0] != name and _measure_likeness(matched[1], real) < ALIKE):
                 continue
             wrong = float(np.mean(np.abs(real - matched[1]) > narrow * np.abs(matched[1]) + 1e-7))
             if wrong > WRONG:
                 text = f"{wrong:.1%} of its numbers are not those of {matched[0]}"
                 self.suspects.append(Suspect(name, name, text, [{name: matched[1]}], GAIN, matched[0], wrong))
 
-    def _look_at_range(self, stop: Stop, node: str, real: Array, back: Array) -> None:
-        self.ranges.setdefault(stop.taken[1], []).append(stop.values[0])
-        scale = float(np.max(stop.arguments[1]))
+    def _look_at_range(self, stop: Stop, node: str, source: str, real: Array, back: Array) -> None:
+        # A range that begins at zero may stand for a ReLU that was there.
+        folded = begins_at_zero(stop)
+        self.ranges.setdefault(stop.taken[1], {})[stop.values[0]] = folded
+        scale = self.steps[stop.values[0]] = float(np.max(stop.arguments[1]))
         if not real.size or not scale:
             return
-        # A range that begins at zero may stand for a ReLU that was there.
-        positive = np.maximum(real, 0.0)
-        folded = bool(np.min(back) >= 0)
-        outside = np.abs(back - (positive if folded else real)) > HALF * scale
+        outside = np.abs(back - (np.maximum(real, 0.0) if folded else real)) > HALF * scale
         clipped = float(np.mean(outside))
         used = float(np.ptp(real)) / scale
-        if clipped > CLIPPED:
+        finer = self.steps.get(source, scale)
+        again = scale > AGAIN * finer
+        if again:
+            text = f"its values are quantised already, and in steps {scale / finer:.0f} times as fine"
+        elif clipped > CLIPPED:
             text = f"{clipped:.1%} of the values are outside its range"
         elif used < USED:
             text = f"the values use {used:.0f} steps of its range"
@@ -164,7 +187,8 @@ class _Seen:
                 stop.taken[1],
                 text,
                 (),
-                RANGE_GAIN,
+                GAIN if again else RANGE_GAIN,
+                idle=again or (clipped <= CLIPPED and used < IDLE),
                 share=clipped,
                 clipped=int(outside.sum()),
                 given=name is not None,
@@ -190,13 +214,25 @@ class _Seen:
             text = f"{wrong:.1%} of the numbers in {name} are not those of {parameter}"
             # A square one fits both ways.
             ways = [right, right.T] if right.shape == right.T.shape else [right]
-            mends: list[Mapping[str, Mend | Array]] = [{stop.values[0]: mend(way)} for way in ways]
+            mends: list[Mends] = [{stop.values[0]: mend(way)} for way in ways]
             shared = stop.taken[1] if stop.op == "DequantizeLinear" else None
             self.suspects.append(Suspect(stop.node, name, text, mends, GAIN, parameter, wrong, shared=shared))
         elif right.ndim == 2 and right.shape == right.T.shape:
             text = f"{name} may be {parameter} turned the wrong way"
             mends = [{stop.values[0]: mend(right.T)}]
             self.turned.append(Suspect(stop.node, name, text, mends, TURNED_GAIN, parameter))
+
+
+def begins_at_zero(stop: Stop) -> bool:
+    """Whether a range has no negative numbers: its zero is the least of its integers."""
+    zero = stop.arguments[2] if len(stop.arguments) > 2 else None
+    return bool(np.max(0 if zero is None else zero) <= np.iinfo(stop.arguments[0].dtype).min)
+
+
+def _holds_mask(real: Array, scale: Array) -> bool:
+    """Whether a range has an end that is no number, such as a mask's: all others are the same in it."""
+    numbers = real[np.abs(real) < MASKED]
+    return not np.all(scale < MASKED) or (np.max(scale) > MASKED / 256 and bool(numbers.size and np.ptp(numbers)))
 
 
 def find_scale(name: str, whole: Array, stored: Mapping[str, Any]) -> Array | None:
@@ -253,21 +289,19 @@ def find_faults(
     # Inputs that do not fit the file's own range for them say nothing sure about its other ranges either.
     strange = not real and any(one.given for one in trial.seen.suspects)
     if strange:
-        yield from trial.tell([one for one in trial.list_guilty() if one.given], strange)
+        yield from trial.tell([one for one in trial.list_guilty(real=real) if one.given], strange, real)
         ends = trial.seen.ends
         inputs = {n: np.clip(a, *ends[n]).astype(a.dtype) if n in ends else a for n, a in inputs.items()}
         trial = _Trial(meaning, originals, inputs, ask(inputs), outputs)
-    guilty = [one for one in trial.list_guilty() if not (strange and one.given)]
-    yield from trial.tell(guilty, strange)
+    guilty = [one for one in trial.list_guilty(real=real) if not (strange and one.given)]
+    yield from trial.tell(guilty, strange, real)
     for scale, node in trial.seen.endless.items():
-        message = f"{node}: the scale {scale} is no number: an infinity, such as a mask's, was taken for a range"
+        message = f"{node}: the scale {scale} comes of a mask: its infinity, or the least float, was taken for a number"
         yield found("OX229", message, where=Where(node=node), evidence={"decibels": trial.now, "scale": scale})
-    if not guilty and not trial.seen.endless and trial.now < NOISE:
-        message = (
-            f"the outputs are nearer to nothing than to the original's: {trial.now:.1f} dB{BRING if strange else ''}"
-        )
-        severity: Severity = "review" if strange else "block"
-        yield found("OX229", message, severity=severity, evidence={"decibels": trial.now})
+    if not guilty and not trial.seen.endless and -SPOTLESS < trial.now < NOISE:
+        # Nothing is wrong in it that could be named: whether it is too bad is for a gate to say. Overflows are told by their cases.
+        message = f"the outputs are nearer to nothing than to the original's: {trial.now:.1f} dB{'' if real else BRING}"
+        yield found("OX229", message, severity="review", evidence={"decibels": trial.now})
 
 
 class _Trial:
@@ -289,22 +323,47 @@ class _Trial:
         self.now = _measure_decibels(answer, wanted, outputs)
         self._gains: dict[str, float] = {}
 
-    def list_guilty(self) -> list[Suspect]:
+    def list_guilty(self, *, real: bool) -> list[Suspect]:
         """Those whose mending brings the outputs nearer, the most first."""
         suspects = sorted(_group_suspects(self.seen), key=lambda one: -one.share)[:MENDED]
-        guilty = [one for one in suspects if self._measure_gain(one) >= one.needed]
-        if not guilty and self.now < POOR:
-            guilty = [one for one in self.seen.turned[:MENDED] if self._measure_gain(one) >= one.needed]
-        return sorted(guilty, key=lambda one: -self._gains[one.scale])
+        turned = self.seen.turned[:MENDED] if self.now < POOR else []
+        return self._accuse(suspects) or self._accuse([*self._join(suspects)] if real else []) or self._accuse(turned)
 
-    def _measure_gain(self, one: Suspect) -> float:
-        if one.scale not in self._gains:
-            runs = (_run_mended(self._meaning, self._inputs, mends) for mends in one.mends)
-            best = max(_measure_decibels(run, self._wanted, self._outputs) for run in runs)
-            self._gains[one.scale] = best - self.now
-        return self._gains[one.scale]
+    def _accuse(self, suspects: Sequence[Suspect]) -> list[Suspect]:
+        """One after the other, with those found before it mended: what one spoils may hide the next."""
+        guilty, mended, now = list[Suspect](), dict[str, Mend | Array](), self.now
+        while left := [one for one in suspects if one not in guilty]:
+            tried = [(one, *self._mend(one, mended)) for one in left]
+            helping = [(one, way, reached - now) for one, way, reached in tried if reached - now >= one.needed]
+            if not helping:
+                break
+            worst, way, gain = max(helping, key=lambda one: one[2])
+            self._gains[worst.scale] = gain
+            guilty, mended, now = [*guilty, worst], {**mended, **way}, now + gain
+        return guilty
 
-    def tell(self, guilty: Sequence[Suspect], strange: bool) -> Iterator[Finding]:
+    def _join(self, suspects: Sequence[Suspect]) -> Iterator[Suspect]:
+        """Ranges that are all wrong, as calibrating with other data makes them: one that is mended shows how the next clips."""
+        ranges = [one for one in suspects if one.parameter is None]
+        if not ranges or self.now >= FAIR:
+            return
+        every = _open_ranges(
+            {value: folded for values in self.seen.ranges.values() for value, folded in values.items()}
+        )
+        odd = {value for one in ranges for value in self.seen.ranges[one.scale]}
+        others = [{value: mend for value, mend in way.items() if value not in odd} for way in every]
+        # They alone must spoil the outputs: all ranges together cost something in a right file too.
+        if self._mend(replace(ranges[0], mends=others), {})[1] < FAIR:
+            more = f" (and {len(ranges) - 1} ranges more)" * (len(ranges) > 1)
+            yield replace(ranges[0], text=f"{ranges[0].text}{more}", mends=every)
+
+    def _mend(self, one: Suspect, mended: Mends) -> tuple[Mends, float]:
+        """How this place is best mended where others are, and the decibels that are reached then."""
+        runs = ((way, _run_mended(self._meaning, self._inputs, {**mended, **way})) for way in one.mends)
+        reached = ((way, _measure_decibels(run, self._wanted, self._outputs)) for way, run in runs)
+        return max(reached, key=lambda one: one[1])
+
+    def tell(self, guilty: Sequence[Suspect], strange: bool, real: bool) -> Iterator[Finding]:
         """A finding for each."""
         for one in guilty:
             module = one.parameter.rpartition(".")[0] if one.parameter else None
@@ -312,7 +371,7 @@ class _Trial:
             nearer = f"mended, the outputs are {self._gains[one.scale]:.1f} dB nearer to the original's"
             evidence: dict[str, Any] = {"gain_db": self._gains[one.scale], "decibels": self.now}
             evidence |= {"parameter": one.parameter, "share": one.share}
-            where, severity = Where(node=one.node, module=module), one.weigh(self.now, strange)
+            where, severity = Where(node=one.node, module=module), one.weigh(self.now, strange, real)
             yield found(
                 "OX229", f"{one.node}: {one.text}{doubt}; {nearer}", where=where, severity=severity, evidence=evidence
             )
@@ -324,24 +383,27 @@ def _group_suspects(seen: _Seen) -> list[Suspect]:
     return [replace(one, mends=[*_list_ways(one, seen.ranges)]) for one in groups.values()]
 
 
-def _list_ways(one: Suspect, ranges: Mapping[str, list[str]]) -> Iterator[Mapping[str, Mend | Array]]:
+def _list_ways(one: Suspect, ranges: Mapping[str, Mapping[str, bool]]) -> Iterator[Mends]:
     """How it may be mended: a tensor alone, and with the ranges that have its scale, which would clip what is mended."""
     yield from one.mends
-    opened = _open_ranges(ranges.get((one.shared if one.mends else one.scale) or "", ()))
-    for way in opened if opened and opened[0] else ():
+    values = ranges.get((one.shared if one.mends else one.scale) or "", {})
+    for way in _open_ranges(values) if values else ():
         yield from ({**mend, **way} for mend in one.mends or ({},))
 
 
-def _open_ranges(values: Sequence[str]) -> list[Mapping[str, Mend | Array]]:
-    """Ranges without an end, or with none but zero: one that begins there may stand for a ReLU."""
-    ways: tuple[Mend, Mend] = (
-        lambda stop, live: [live[stop.taken[0]]],
-        lambda stop, live: [np.maximum(live[stop.taken[0]], 0.0)],
-    )
-    return [dict.fromkeys(values, way) for way in ways]
+def _open_ranges(values: Mapping[str, bool]) -> tuple[Mends, Mends]:
+    """Ranges without an end, or with none but the zero that some begin at."""
+
+    def let(stop: Stop, live: Live) -> Sequence[Any]:
+        return [live[stop.taken[0]]]
+
+    def let_positive(stop: Stop, live: Live) -> Sequence[Any]:
+        return [np.maximum(live[stop.taken[0]], 0.0)]
+
+    return dict.fromkeys(values, let), {name: let_positive if folded else let for name, folded in values.items()}
 
 
-def _run_mended(meaning: Meaning, inputs: Arrays, mends: Mapping[str, Mend | Array]) -> dict[str, Array]:
+def _run_mended(meaning: Meaning, inputs: Arrays, mends: Mends) -> dict[str, Array]:
     live: dict[str, Array] = {}
 
     def mend(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:

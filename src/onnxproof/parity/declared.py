@@ -139,8 +139,8 @@ def _fold_norms(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
         before = (name, part) if isinstance(part, PRODUCTS) else None
 
 
-def measure_cost(original: Array, meaning: Array) -> PrecisionCost | None:
-    """What a lower precision changes in one output; None where there is nothing to compare."""
+def measure_cost(original: Array, meaning: Array, repeated: int = 0) -> PrecisionCost | None:
+    """What a lower precision changes in one output; None where there is nothing to compare. `repeated` rows were counted before."""
     if original.shape != meaning.shape or original.dtype.kind not in "fc" or not original.size:
         return None
     o, m = original.astype(np.float64), meaning.astype(np.float64)
@@ -149,13 +149,13 @@ def measure_cost(original: Array, meaning: Array) -> PrecisionCost | None:
     lost = int(np.count_nonzero(~np.isfinite(m) & finite))
     if o.ndim != 2 or o.shape[1] < 2:
         return PrecisionCost(to_decibels(signal, error), lost)
-    decisions = o.argmax(1)
-    changed = decisions != m.argmax(1)
+    decisions = o.argmax(1)[repeated:]
+    changed = decisions != m.argmax(1)[repeated:]
     kinds = {
         str(one): (int(np.count_nonzero(changed[decisions == one])), int(np.count_nonzero(decisions == one)))
         for one in np.unique(decisions[changed])
     }
-    return PrecisionCost(to_decibels(signal, error), lost, int(np.count_nonzero(changed)), len(o), kinds)
+    return PrecisionCost(to_decibels(signal, error), lost, int(np.count_nonzero(changed)), len(changed), kinds)
 
 
 def to_decibels(signal: float, error: float) -> float:

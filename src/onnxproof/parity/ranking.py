@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from onnxproof.findings import Finding, Where, found
 from onnxproof.graph.evaluator import Pass, Stop
 from onnxproof.graph.sourcemap import place_node
-from onnxproof.parity.conversion import CLIPPED, HALF, find_scale, match_original
+from onnxproof.parity.conversion import CLIPPED, HALF, MASKED, begins_at_zero, find_scale, match_original
 from onnxproof.parity.declared import SPOTLESS, Meaning, to_decibels
 from onnxproof.proof.codec import to_plain
 from onnxproof.proof.quantization import NodeCost
@@ -26,8 +27,6 @@ from onnxproof.tensors.arrays import Array, Arrays
 BETWEEN = frozenset("QuantizeLinear DequantizeLinear DynamicQuantizeLinear Whole UnpackBits Cast".split())
 # Nodes whose effect on the outputs is measured, by a run for each.
 MEASURED = 128
-# From here on a number stands for a mask.
-MASKED = 1e30
 # Times the typical channel's largest weight from which on one channel ruins the scale that all share.
 OUTLIER = 8.0
 # Error of a stored tensor, as a share of the original's power, from which on it does not stand for it.
@@ -55,8 +54,10 @@ class _Original:
     """Value → how far its largest channel is beyond the typical one, where all share a scale."""
     clipped: dict[str, float] = field(default_factory=dict)
     """Value → the share of it that its range cuts off."""
+    modules: dict[str, str] = field(default_factory=dict)
+    """Value → the module of the parameter that it stands for."""
     _live: dict[str, Array] = field(default_factory=dict)
-    _meant: dict[str, Array | None] = field(default_factory=dict)
+    _meant: dict[str, tuple[str, Array] | None] = field(default_factory=dict)
 
     def look(self, stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
         """What stands in the place of a node's results."""
@@ -78,7 +79,7 @@ class _Original:
 
     def list_floats(self) -> dict[str, Array]:
         """Stored half floats, as the original has them."""
-        meant = {name: self._match(name, array) for name, array in self.meaning.halves.items() if array.size > 1}
+        meant = {name: self._match(name, array, name) for name, array in self.meaning.halves.items() if array.size > 1}
         return {name: array for name, array in meant.items() if array is not None}
 
     def _find_meant(self, stop: Stop, real: Array) -> Array:
@@ -87,16 +88,18 @@ class _Original:
             return real
         if stop.op == "DequantizeLinear" and np.size(stop.arguments[1]) == 1 and real.ndim > 1:
             self._look_for_outliers(stop.values[0], real)
-        meant = self._match(name, real * scale)
+        meant = self._match(name, real * scale, stop.values[0])
         return real if meant is None else np.asarray(meant / scale)
 
-    def _match(self, name: str, real: Array) -> Array | None:
+    def _match(self, name: str, real: Array, value: str) -> Array | None:
         if name not in self._meant:
-            matched = match_original(name, real, self.originals)
-            # What another tool scaled on purpose stands for nothing that the original stores.
-            fits = matched is not None and np.sum((real - matched[1]) ** 2) < UNLIKE * np.sum(matched[1] ** 2)
-            self._meant[name] = matched[1] if matched is not None and fits else None
-        return self._meant[name]
+            self._meant[name] = match_original(name, real, self.originals)
+        if (meant := self._meant[name]) is None:
+            return None
+        parameter, right = meant
+        self.modules[value] = parameter.rpartition(".")[0]
+        # What another tool scaled on purpose stands for nothing that the original stores.
+        return right if np.sum((real - right) ** 2) < UNLIKE * np.sum(right**2) else None
 
     def _look_for_outliers(self, name: str, real: Array) -> None:
         largest = np.abs(real).reshape(len(real), -1).max(axis=1)
@@ -107,11 +110,10 @@ class _Original:
 
 def _unfold(stop: Stop, real: Array) -> Array:
     """What a range without negative numbers stands for: a ReLU that was there, or one with an end at 6."""
-    zero = int(np.max(stop.arguments[2])) if len(stop.arguments) > 2 and stop.arguments[2] is not None else 0
-    ends = np.iinfo(stop.arguments[0].dtype)
-    if zero > ends.min:
+    if not begins_at_zero(stop):
         return real
-    top = (ends.max - zero) * float(np.max(stop.arguments[1]))
+    ends = np.iinfo(stop.arguments[0].dtype)
+    top = (ends.max - ends.min) * float(np.max(stop.arguments[1]))
     return np.clip(real, 0.0, 6.0 if abs(top - 6.0) < SIX else None)
 
 
@@ -187,31 +189,41 @@ def _cost(stop: Stop, node: str, value: str, seen: tuple[Array, Array, Array], o
         op=stop.op,
         value=value,
         introduced=to_decibels(signal, introduced),
-        inherited=to_decibels(signal, max(total - introduced, 0.0)),
+        inherited=to_decibels(signal, max(total - introduced, 0.0) if np.isfinite(introduced) else 0.0),
         clipped=max((original.clipped.get(one, 0.0) for one in stop.taken), default=0.0),
         outlier=max((original.outliers.get(one, 0.0) for one in stop.taken), default=0.0),
+        module=next((original.modules[one] for one in stop.taken if one in original.modules), None) or None,
     )
 
 
-def place_cost(cost: NodeCost, sourcemap: str | None) -> NodeCost:
-    """With the module and the line of the node, by the name that it had before the conversion."""
+def place_cost(cost: NodeCost, sourcemap: str | None, lines: Mapping[str, Where] | None = None) -> NodeCost:
+    """With the module and the line of the node: by the name that it had before the conversion, else by its weight (`lines`: module →
+    where it is called)."""
     where = place_node(SUFFIX.sub("", cost.node), sourcemap)
-    return replace(cost, module=where.module, file=where.file, line=where.line)
+    module = where.module or cost.module
+    line = where if where.line else (lines or {}).get(module or "", where)
+    return replace(cost, module=module, file=line.file, line=line.line)
 
 
 def tell_costs(ranked: Sequence[NodeCost]) -> Finding | None:
     """The nodes that cost most, as a finding; None where no node has an error of its own."""
     if not ranked:
         return None
-    first, others = ranked[0], ", ".join(f"{cost.node} {cost.introduced:.0f} dB" for cost in ranked[1:TOLD])
+    first, others = ranked[0], ", ".join(f"{cost.node} {_show(cost.introduced)}" for cost in ranked[1:TOLD])
     causes = [f"{first.clipped:.1%} of its inputs clip"] * (first.clipped > CLIPPED)
     causes += [f"one channel of its weight is {first.outlier:.0f} times as wide as the typical one"] * (
         first.outlier > 0
     )
-    told = "; ".join([f"introduces most: {first.introduced:.0f} dB (inherited {first.inherited:.0f} dB)", *causes])
-    message = f"{first.node} {told}" + (f"; then {others}" if others else "")
+    told = "; ".join([f"introduces most: {_show(first.introduced)} (inherited: {_show(first.inherited)})", *causes])
+    known = [first.module or "", f"{Path(first.file).name}:{first.line}" if first.file else ""]
+    place = ", ".join(filter(None, known))
+    message = f"{first.node}{f' ({place})' * bool(place)} {told}" + (f"; then {others}" if others else "")
     where = Where(node=first.node, module=first.module, file=first.file, line=first.line)
     return found("OX232", message, where=where, evidence={"nodes": [to_plain(cost) for cost in ranked[:TOLD]]})
+
+
+def _show(decibels: float) -> str:
+    return {SPOTLESS: "nothing", -SPOTLESS: "overflow"}.get(decibels) or f"{decibels:.0f} dB"
 
 
 def measure_worst(right: Arrays, moved: Arrays) -> float:

@@ -319,7 +319,11 @@ class Verifier:
         comparisons = [_mark_swap(c, baseline, candidate) for c in comparisons]
         if self._original is None or not run.case.fair:
             return comparisons
-        return self._original.attach_cost(answers.original, baseline if truth is None else truth, comparisons)
+        exact, repeated = baseline if truth is None else truth, run.case.repeated
+        costed = self._original.attach_cost(answers.original, exact, comparisons, repeated)
+        if run.case.profile in ORDINARY and any(c.cost is not None and c.cost.lost for c in costed):
+            self._original.overflowing = self._original.overflowing or run.inputs
+        return costed
 
     def _judge(
         self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison], glance: bool

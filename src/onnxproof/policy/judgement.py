@@ -32,11 +32,11 @@ def judge_proof(proof: P, policy: Policy) -> P:
     chosen = proof.chosen.kind if proof.chosen is not None else None
     baseline, observed = proof.subject.baseline, [finding for finding in proof.findings if not finding.entry.judged]
     random = {finding.where.output for finding in observed if finding.entry.random}
+    seen = [*observed, *_judge_cases(proof.cases, policy, proof.counterpart, random)]
     findings = [
-        *observed,
-        *_judge_cases(proof.cases, policy, proof.counterpart, random),
+        *seen,
         *find_nothing_finite(proof.cases),
-        *judge_precision(proof, policy.quality),
+        *judge_precision(proof, policy.quality, right=not any(finding.weight for finding in seen)),
         *judge_trials(proof.trials),
         *judge_rollout(proof.rollout, proof.cases, policy, proof.counterpart),
         *judge_latency(proof.latency, policy.latency, lambda c: find_objection(c, policy, baseline), baseline),

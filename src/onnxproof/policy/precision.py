@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from onnxproof.findings import Finding, Where, found
 from onnxproof.proof.case_result import ORDINARY, CaseResult
@@ -11,12 +12,14 @@ from onnxproof.proof.comparison import Comparison, PrecisionCost
 from onnxproof.proof.proof import Proof
 from onnxproof.request.thresholds import QualityPolicy
 
+# Decibels of a node that makes infinities of right inputs.
+OVERFLOW = -300.0
 # Decibels from which on a lower precision changes nothing that float32 would not.
 ROUNDING = 110.0
 
 
-def judge_precision(proof: Proof, policy: QualityPolicy) -> Iterable[Finding]:
-    """What is to be said about a lower precision that was chosen."""
+def judge_precision(proof: Proof, policy: QualityPolicy, *, right: bool = True) -> Iterable[Finding]:
+    """What is to be said about a lower precision that was chosen; `right`: nothing speaks against the file itself."""
     precision = proof.chosen
     if precision is None:
         return
@@ -25,13 +28,13 @@ def judge_precision(proof: Proof, policy: QualityPolicy) -> Iterable[Finding]:
     measured = [(case, c) for case, c in seen if case.profile == "data"] or seen
     lost = [(case, c) for case, c in measured if c.cost is not None and c.cost.lost]
     if lost:
-        yield _tell_overflow(*lost[0])
+        yield _tell_overflow(*lost[0], proof.findings)
     costs = [c.cost for _, c in measured if c.cost is not None]
     if not costs or min(cost.decibels for cost in costs) >= ROUNDING:
         return
     yield _tell_cost(measured, precision.text)
     if proof.quality is None:
-        yield from _judge_unmeasured(proof, precision.kind, policy.max_changed)
+        yield from _judge_unmeasured(proof, precision.kind, policy.max_changed, right)
 
 
 def count_changed(proof: Proof) -> tuple[float, float, float] | None:
@@ -67,12 +70,12 @@ def _tell_kind(proof: Proof) -> str:
     return f", most where the original says {one} ({changed[one]} of {every[one]} where any changed)"
 
 
-def _judge_unmeasured(proof: Proof, kind: str, limit: float) -> Iterable[Finding]:
+def _judge_unmeasured(proof: Proof, kind: str, limit: float, right: bool) -> Iterable[Finding]:
     """No labels say what the precision is worth: the share of decisions that it changes on the user's data has to do, if there are any."""
     counted = count_changed(proof)
     if counted is None:
-        message = f"{kind}: computed right, but nothing tells what the precision costs on the task"
-        yield found("OX228", message)
+        computed = "computed right, but " * right
+        yield found("OX228", f"{kind}: {computed}nothing tells what the precision costs on the task")
         return
     changed, rows = _count(proof)
     _, low, high = counted
@@ -85,6 +88,8 @@ def _judge_unmeasured(proof: Proof, kind: str, limit: float) -> Iterable[Finding
     elif high > limit:
         message = f"{told}, which may be more than {limit:.1%}: bring labels, or more rows"
         yield found("OX228", message, evidence=evidence)
+    else:
+        yield found("OX228", told, severity="note", evidence=evidence)
 
 
 def bound_share(count: int, of: int) -> tuple[float, float]:
@@ -96,10 +101,15 @@ def bound_share(count: int, of: int) -> tuple[float, float]:
     return float(ends.low), float(ends.high)
 
 
-def _tell_overflow(case: CaseResult, c: Comparison) -> Finding:
+def _tell_overflow(case: CaseResult, c: Comparison, observed: Iterable[Finding]) -> Finding:
+    """With the node at which it begins, where one makes infinities of right inputs."""
     assert c.cost is not None  # it was counted
-    message = f"{c.output} is finite in the original and overflows in this precision: {c.cost.lost} elements"
-    return found("OX230", message, where=Where(output=c.output, case=case.name), evidence={"lost": c.cost.lost})
+    ranked = [node for finding in observed if finding.code == "OX232" for node in finding.evidence["nodes"]]
+    first: dict[str, Any] = next((node for node in ranked if node["introduced"] <= OVERFLOW), {})
+    born = f", at {first['node']}" if first else ""
+    message = f"{c.output} is finite in the original and overflows in this precision{born}: {c.cost.lost} elements"
+    where = Where(c.output, case.name, *(first.get(name) for name in ("node", "module", "file", "line")))
+    return found("OX230", message, where=where, evidence={"lost": c.cost.lost})
 
 
 def _tell_cost(measured: Sequence[tuple[CaseResult, Comparison]], precision: str) -> Finding:

@@ -142,7 +142,7 @@ def draw_errors(shown: Sequence[Row], rows: Sequence[Judged], proof: Proof) -> C
     return _layer(
         *_draw_background(proof, rows, drawn, floor),
         scatter.encode(
-            _make_log_axis(alt.X, "x:Q", f"magnitude of the element, |{proof.subject.baseline}|"),
+            _make_log_axis(alt.X, "x:Q", f"magnitude of the element, |{proof.counterpart}|"),
             _make_log_axis(alt.Y, "y:Q", "absolute difference"),
             _encode_state(alt.Color, drawn, COLORS, title),
             _encode_state(alt.Shape, drawn, SHAPES, title),

@@ -41,6 +41,7 @@ def make_page(proof: Proof, *, room: int = 1_000_000, findings: int = SHOWN_FIND
         "reasons": [(order[id(finding)], finding) for finding in gating],
         "facts": _list_facts(proof, rows),
         "baseline": proof.subject.baseline,
+        "counterpart": proof.counterpart,
         "groups": group_cases(proof, rows)[:SHOWN_ROWS],
         "parity": _draw_parity(proof, rows, content),
         "trials": _list_trials(proof.trials),
@@ -143,7 +144,7 @@ def _caption_errors(proof: Proof, shown: Sequence[Row], rows: Sequence[Judged]) 
     agree = sum(1 for one in fair if one.state == "agrees")
     caption = (
         f"Each point is a pair of values that decides the tolerance. The band is what rounding explains: up to {proof.policy.noise:g} times "
-        f"{proof.subject.baseline}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
+        f"{proof.counterpart}'s own distance from the float64 truth. The dashed line is the tolerance. On fair inputs {agree} of {len(fair)} comparisons agree"
     )
     largest = [f"; the largest difference is {wording.show_number(row['error'])} in {row['case']}" for row in worst[:1]]
     caption = "".join([caption, *largest, "."])

@@ -59,7 +59,8 @@ def _tell_compared(proof: Proof) -> str:
     """What the cases say where nothing gates."""
     healed = f", healed by {proof.healing.change}" if proof.healing is not None and proof.healing.healed else ""
     silenced = _tell_silenced(proof)
-    what = f"nothing but {silenced}" if silenced else "every difference is rounding"
+    right = "every difference is rounding" if proof.chosen is None else f"{proof.chosen.kind} computed right"
+    what = f"nothing but {silenced}" if silenced else right
     left_out = {*proof.planned} - {case.name for case in proof.cases}
     of = f" of {len(proof.planned)}" if left_out else ""
     return f"{proof.compared}{of} cases compared, {what}{healed}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -21,6 +22,8 @@ class Pairing:
     pairs: Mapping[str, str] = field(default_factory=dict)
     """Module's name → graph's name."""
     findings: tuple[Finding, ...] = ()
+    handed: Mapping[str, str] = field(default_factory=dict)
+    """Outputs of the module that the graph lacks because they are inputs as they came: output → input."""
 
     @property
     def blocking(self) -> Finding | None:
@@ -34,9 +37,14 @@ class Pairing:
 
 
 def pair_inputs(
-    expected: Mapping[str, str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]] | None = None
+    expected: Mapping[str, str],
+    ports: Sequence[Port],
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    *,
+    named: bool = False,
 ) -> Pairing:
-    """`expected`: the module's inputs with their dtypes, in order; `shapes`: their sizes, None where they are dynamic."""
+    """`expected`: the module's inputs with their dtypes, in order; `shapes`: their sizes, None where they are dynamic;
+    `named`: nobody gives them by position."""
     names = [port.name for port in ports]
     findings: list[Finding] = []
     pairs = {name: name for name in expected if name in names}
@@ -49,18 +57,22 @@ def pair_inputs(
     lonely = [name for name in expected if name not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if lonely and unknown:
-        fitting = _pair_by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
+        left = [port for port in ports if port.name in unknown]
+        worded = _pair_by_words({name: expected[name] for name in lonely}, left, shapes or {})
+        fitting = worded or _pair_by_shape(lonely, left, shapes or {})
         by_place = fitting or dict(zip(lonely, unknown, strict=False))
         pairs |= by_place
         told = ", ".join(f"{graph} ← {module}" for module, graph in by_place.items())
-        message = f"input names differ, paired by {'shape' if fitting else 'position'}: {told}"
+        how = "their words" if worded else "shape" if fitting else "position"
+        message = f"input names differ, paired by {how}: {told}"
         severity: Severity = "note" if len(expected) == 1 else "review"
         findings.append(found("OX217", message, severity=severity, evidence={"pairs": by_place}))
-        lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
+        lonely = [name for name in lonely if name not in by_place]
+        unknown = [name for name in unknown if name not in by_place.values()]
     if unknown:
         message = f"the artifact takes {', '.join(unknown)}, which the module does not have; the module takes {', '.join(expected)}"
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
-    findings += [_tell_unused(name, list(expected)) for name in lonely]
+    findings += [_tell_unused(name, [] if named else list(expected)) for name in lonely]
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_tell_order("inputs", names, list(expected)))
     return Pairing(pairs, (*findings, *_compare_dtypes(expected, ports, pairs)))
@@ -108,6 +120,28 @@ def _pair_by_meaning(lonely: Sequence[str], unknown: Sequence[str]) -> dict[str,
     }
 
 
+def _pair_by_words(
+    lonely: Mapping[str, str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
+) -> dict[str, str]:
+    """Inputs whose names share words, and that fit each other: `input_ids` of a decoder's file is `decoder_input_ids` of the whole.
+
+    Nothing unless that says of every port which input it takes."""
+
+    def alike(name: str, port: Port) -> float:
+        one, other = ({*re.split(r"[^a-z0-9]+", text.lower())} for text in (name, port.name))
+        fits = lonely[name] in ("", port.dtype) and _fits(shapes.get(name, ()), port.shape if name in shapes else ())
+        return len(one & other) / len(one | other) if fits else 0.0
+
+    pairs = {}
+    for port in ports:
+        best = max(lonely, key=lambda name: alike(name, port))
+        rivals = [name for name in lonely if alike(name, port) == alike(best, port)]
+        if not alike(best, port) or len(rivals) > 1 or best in pairs:
+            return {}
+        pairs[best] = port.name
+    return pairs
+
+
 # Inputs up to which every order is tried.
 MANY = 6
 
@@ -146,9 +180,33 @@ def _compare_dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: M
 
 
 def pair_outputs(
+    expected: Sequence[str],
+    ports: Sequence[Port],
+    promised: Sequence[str] | None,
+    *,
+    named: bool,
+    passed: Mapping[str, str] | None = None,
+) -> Pairing:
+    """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with. `passed`: outputs
+    that are inputs as they came, which a file may leave out."""
+    pairing = _pair_all(expected, ports, promised, named=named)
+    gone = [finding.where.output for finding in pairing.findings if finding.code == "OX210"]
+    handed = {name: passed[name] for name in gone if name is not None and name in (passed or {})} if passed else {}
+    findings = (
+        _tell_handed(finding, handed) if finding.where.output in handed else finding for finding in pairing.findings
+    )
+    return replace(pairing, findings=tuple(findings), handed=handed)
+
+
+def _tell_handed(finding: Finding, handed: Mapping[str, str]) -> Finding:
+    source = handed[str(finding.where.output)]
+    message = f"{finding.message}: the module hands on its input {source} as it came, and so may the caller"
+    return replace(finding, message=message, severity="note")
+
+
+def _pair_all(
     expected: Sequence[str], ports: Sequence[Port], promised: Sequence[str] | None, *, named: bool
 ) -> Pairing:
-    """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with."""
     names = [port.name for port in ports]
     fitting = promised if promised is not None and len(promised) == len(expected) else None
     wanted = dict(zip(expected, fitting or expected, strict=True))
@@ -187,7 +245,7 @@ def _tell_unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Findin
 
 def _tell_unused(name: str, expected: Sequence[str]) -> Finding:
     """Whoever feeds by position feeds what comes after it wrongly."""
-    after = expected[expected.index(name) + 1 :]
+    after = expected[expected.index(name) + 1 :] if expected else []
     message = f"the artifact has no input {name}: nothing in the graph depends on it"
     if not after:
         return found("OX226", message)

@@ -15,19 +15,21 @@ Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "leng
 ROLES: tuple[Role, ...] = get_args(Role)
 # Rows of the data: all of them, or those that calibrate a lower precision, or those that judge it.
 Part = Literal["all", "calibration", "judging"]
+# Files of TorchScript, of which a part may be named: `file.jit:encoder`.
+SCRIPTS = (".pt", ".pth", ".ts", ".jit", ".torchscript")
 
 
 def parse_target(target: str) -> tuple[str, str | None]:
     """A file or package and the name in it (None for a file that is itself the model); a file that is not there is told at once."""
     path, colon, attribute = target.rpartition(":")
-    whole = target.endswith((".pt2", ".pt", ".pth", ".ts", ".jit", ".torchscript", ".onnx"))
+    whole = target.endswith((*SCRIPTS, ".pt2", ".onnx"))
     if whole and (not colon or "/" in attribute or "\\" in attribute):
         path, attribute = target, ""
     elif not colon or not path or not attribute:
         raise TargetError(
             f"TARGET {target!r} is not understood: expected path/file.py:name, package.module:name, file.pt2 or file.pt"
         )
-    if (not attribute or path.endswith(".py")) and not Path(path).is_file():
+    if (not attribute or path.endswith((".py", *SCRIPTS))) and not Path(path).is_file():
         raise TargetError(f"there is no file {path} in {Path.cwd()}: give its path from here")
     return path, attribute or None
 
@@ -39,6 +41,8 @@ class InputSpec:
     name: str
     shape: tuple[int, ...]
     dtype: str
+    value: float | None = None
+    """The one value of a scalar, where the user gave it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,9 @@ class ProviderSpec:
 
 
 def parse_input(text: str) -> InputSpec:
-    """`name:4x3x224x224[:dtype]`."""
+    """`name:4x3x224x224[:dtype]`, or `name=16000` for a scalar that is always that."""
+    if ":" not in text and "=" in text:
+        return _parse_value(*text.split("=", 1))
     parts = text.split(":")
     if len(parts) not in (2, 3) or not parts[0]:
         raise Expected("name:4x3x224x224:float32")
@@ -67,6 +73,16 @@ def parse_input(text: str) -> InputSpec:
     except ValueError:
         raise Expected(f"sizes such as 4x3x224x224, got {parts[1]!r}") from None
     return InputSpec(parts[0], shape, parts[2] if len(parts) == 3 else "float32")
+
+
+def _parse_value(name: str, text: str) -> InputSpec:
+    if name and text.lower() in ("true", "false"):
+        return InputSpec(name, (), "bool", float(text.lower() == "true"))
+    try:
+        whole = text.lstrip("+-").isdecimal()
+        return InputSpec(name, (), "int64" if whole else "float32", float(text))
+    except ValueError:
+        raise Expected("name:4x3x224x224:float32, or name=16000 for a number") from None
 
 
 def parse_range(text: str) -> tuple[str, Range]:

@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from onnxproof.errors import FindingError, TargetError, condense
+from onnxproof.errors import FindingError, TargetError, condense, list_names
 from onnxproof.graph.file import hold_against
 from onnxproof.request.python_objects import load_object
-from onnxproof.request.specs import parse_target
+from onnxproof.request.specs import SCRIPTS, parse_target
 from onnxproof.subject.exported_program import load_program
 from onnxproof.subject.subject import read_parameters
 
@@ -24,7 +24,16 @@ SAVED = {".pt2": "an exported program (torch.export.save)"}
 def load_target(target: str, *, trust: bool = False) -> tuple[Any, str]:
     """The object TARGET names, and a short name for it; what is pickled in a file runs only where it is trusted."""
     path, attribute = parse_target(target)
-    return load_object(target) if attribute is not None else (_load_file(Path(path), trust), Path(path).stem)
+    if attribute is None:
+        return _load_file(Path(path), trust), Path(path).stem
+    if not path.endswith(SCRIPTS):
+        return load_object(target)
+    module = _load_file(Path(path), trust)
+    parts = dict(module.named_modules())
+    if attribute not in parts:
+        named = [name for name in parts if name and "." not in name]
+        raise TargetError(f"{path} has no part {attribute!r}; its parts are {list_names(named[:20])}")
+    return parts[attribute], attribute
 
 
 def _load_file(path: Path, trust: bool) -> Any:

@@ -189,24 +189,6 @@ def pair_outputs(
 ) -> Pairing:
     """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with. `passed`: outputs
     that are inputs as they came, which a file may leave out."""
-    pairing = _pair_all(expected, ports, promised, named=named)
-    gone = [finding.where.output for finding in pairing.findings if finding.code == "OX210"]
-    handed = {name: passed[name] for name in gone if name is not None and name in (passed or {})} if passed else {}
-    findings = (
-        _tell_handed(finding, handed) if finding.where.output in handed else finding for finding in pairing.findings
-    )
-    return replace(pairing, findings=tuple(findings), handed=handed)
-
-
-def _tell_handed(finding: Finding, handed: Mapping[str, str]) -> Finding:
-    source = handed[str(finding.where.output)]
-    message = f"{finding.message}: the module hands on its input {source} as it came, and so may the caller"
-    return replace(finding, message=message, severity="note")
-
-
-def _pair_all(
-    expected: Sequence[str], ports: Sequence[Port], promised: Sequence[str] | None, *, named: bool
-) -> Pairing:
     names = [port.name for port in ports]
     fitting = promised if promised is not None and len(promised) == len(expected) else None
     wanted = dict(zip(expected, fitting or expected, strict=True))
@@ -214,12 +196,14 @@ def _pair_all(
         order = [_tell_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
     if named or fitting is not None:
-        return _pair_by_name(wanted, names, promised=fitting is not None)
+        return _pair_by_name(wanted, names, passed or {}, promised=fitting is not None)
     pairs = dict(zip(expected, names, strict=False))
-    return Pairing(pairs, _tell_unpaired(expected[len(names) :], names[len(expected) :]))
+    return _leave(pairs, expected[len(names) :], names[len(expected) :], passed or {})
 
 
-def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str], *, promised: bool) -> Pairing:
+def _pair_by_name(
+    wanted: Mapping[str, str], names: Sequence[str], passed: Mapping[str, str], *, promised: bool
+) -> Pairing:
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
     left = [name for name in wanted if name not in pairs]
     # A promise of names is kept or broken. The members of a cache have a place and a part; one word is a name that callers ask for.
@@ -228,7 +212,7 @@ def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str], *, promised: 
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):
-        return Pairing(pairs, _tell_unpaired(lonely, unknown))
+        return _leave(pairs, lonely, unknown, passed)
     renamed, findings = dict(zip(lonely, unknown, strict=True)), []
     for module, graph in renamed.items():
         message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
@@ -237,10 +221,24 @@ def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str], *, promised: 
     return Pairing(pairs | renamed, tuple(findings))
 
 
-def _tell_unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ...]:
-    gone = [found("OX210", f"the artifact has no output {name}", where=Where(output=name)) for name in missing]
+def _leave(
+    pairs: Mapping[str, str], missing: Sequence[str], extra: Sequence[str], passed: Mapping[str, str]
+) -> Pairing:
+    """What has no partner is told; what the module hands on as it came the caller has already."""
+    handed = {name: passed[name] for name in missing if name in passed}
+    hint = ": the module hands on its input {} as it came, and so may the caller"
+    gone = (
+        found(
+            "OX210",
+            f"the artifact has no output {name}" + (hint.format(handed[name]) if name in handed else ""),
+            severity="note" if name in handed else None,
+            where=Where(output=name),
+        )
+        for name in missing
+    )
     more = ((name, f"the artifact has an output {name} that the module does not return") for name in extra)
-    return (*gone, *(found("OX211", message, where=Where(output=name)) for name, message in more))
+    told = (*gone, *(found("OX211", message, where=Where(output=name)) for name, message in more))
+    return Pairing(pairs, told, handed)
 
 
 def _tell_unused(name: str, expected: Sequence[str]) -> Finding:

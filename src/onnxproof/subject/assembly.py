@@ -51,7 +51,8 @@ def make_subject(
     _check_shaped(module, name)
     subject = _cast(subject)
     if dynamic is None:
-        subject = choose_default(subject)
+        # What the module is called without has no size that follows its inputs'.
+        subject = replace(choose_default(replace(subject, foreign={})), foreign=subject.foreign)
     else:
         wished = replace(subject, asked_dynamic=True, dynamic=read_asked(dynamic, known))
         subject, tied = take_along(wished)

@@ -58,13 +58,11 @@ def pair_inputs(
     unknown = [name for name in names if name not in pairs.values()]
     if lonely and unknown:
         left = [port for port in ports if port.name in unknown]
-        worded = _pair_by_words({name: expected[name] for name in lonely}, left, shapes or {})
-        fitting = worded or _pair_by_shape(lonely, left, shapes or {})
+        fitting = _pair_by_fit({name: expected[name] for name in lonely}, left, shapes or {})
         by_place = fitting or dict(zip(lonely, unknown, strict=False))
         pairs |= by_place
         told = ", ".join(f"{graph} ← {module}" for module, graph in by_place.items())
-        how = "their words" if worded else "shape" if fitting else "position"
-        message = f"input names differ, paired by {how}: {told}"
+        message = f"input names differ, paired by {'shape and words' if fitting else 'position'}: {told}"
         severity: Severity = "note" if len(expected) == 1 else "review"
         findings.append(found("OX217", message, severity=severity, evidence={"pairs": by_place}))
         lonely = [name for name in lonely if name not in by_place]
@@ -120,46 +118,30 @@ def _pair_by_meaning(lonely: Sequence[str], unknown: Sequence[str]) -> dict[str,
     }
 
 
-def _pair_by_words(
-    lonely: Mapping[str, str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
-) -> dict[str, str]:
-    """Inputs whose names share words, and that fit each other: `input_ids` of a decoder's file is `decoder_input_ids` of the whole.
-
-    Nothing unless that says of every port which input it takes."""
-
-    def alike(name: str, port: Port) -> float:
-        one, other = ({*re.split(r"[^a-z0-9]+", text.lower())} for text in (name, port.name))
-        fits = lonely[name] in ("", port.dtype) and _fits(shapes.get(name, ()), port.shape if name in shapes else ())
-        return len(one & other) / len(one | other) if fits else 0.0
-
-    pairs = {}
-    for port in ports:
-        best = max(lonely, key=lambda name: alike(name, port))
-        rivals = [name for name in lonely if alike(name, port) == alike(best, port)]
-        if not alike(best, port) or len(rivals) > 1 or best in pairs:
-            return {}
-        pairs[best] = port.name
-    return pairs
-
-
 # Inputs up to which every order is tried.
 MANY = 6
 
 
-def _pair_by_shape(
-    lonely: Sequence[str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
+def _pair_by_fit(
+    lonely: Mapping[str, str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
 ) -> dict[str, str] | None:
-    """The one order in which every input fits its port, where the given one does not fit."""
-    if len(lonely) != len(ports) or len(ports) > MANY or not all(name in shapes for name in lonely):
-        return None
+    """The one order in which every input fits its port and their names share most, where that is not the given one: `input_ids` of
+    a decoder's file is `decoder_input_ids` of the whole."""
 
-    def fits(order: Sequence[Port]) -> bool:
-        return all(_fits(shapes[name], port.shape) for name, port in zip(lonely, order, strict=True))
+    def rate(name: str, port: Port) -> float | None:
+        fits = lonely[name] in ("", port.dtype) and (name not in shapes or _fits(shapes[name], port.shape))
+        one, other = ({*re.split(r"[^a-z0-9]+", text.lower())} for text in (name, port.name))
+        return len(one & other) / len(one | other) if fits else None
 
-    if fits(ports):
+    if len(lonely) > MANY or len(lonely) < len(ports):
         return None
-    orders = [order for order in permutations(ports) if fits(order)]
-    return {n: port.name for n, port in zip(lonely, orders[0], strict=True)} if len(orders) == 1 else None
+    rated = [(names, [*map(rate, names, ports)]) for names in permutations(lonely, len(ports))]
+    fitting = [(sum(filter(None, rates)), names) for names, rates in rated if None not in rates]
+    best = [names for rate, names in fitting if rate == max(fitting)[0]]
+    given = tuple(lonely)[: len(ports)]
+    if len(best) != 1 or given in best:
+        return None
+    return {name: port.name for name, port in zip(best[0], ports, strict=True)}
 
 
 def _fits(taken: Sequence[int | None], declared: Sequence[object] | None) -> bool:
@@ -225,20 +207,17 @@ def _leave(
     pairs: Mapping[str, str], missing: Sequence[str], extra: Sequence[str], passed: Mapping[str, str]
 ) -> Pairing:
     """What has no partner is told; what the module hands on as it came the caller has already."""
+    gone = [
+        found("OX210", f"the artifact has no output {n}", where=Where(output=n)) for n in missing if n not in passed
+    ]
     handed = {name: passed[name] for name in missing if name in passed}
-    hint = ": the module hands on its input {} as it came, and so may the caller"
-    gone = (
-        found(
-            "OX210",
-            f"the artifact has no output {name}" + (hint.format(handed[name]) if name in handed else ""),
-            severity="note" if name in handed else None,
-            where=Where(output=name),
+    for name, into in handed.items():
+        message = (
+            f"the artifact has no output {name}: the module hands on its input {into} as it came, and so may the caller"
         )
-        for name in missing
-    )
+        gone.append(found("OX210", message, severity="note", where=Where(output=name)))
     more = ((name, f"the artifact has an output {name} that the module does not return") for name in extra)
-    told = (*gone, *(found("OX211", message, where=Where(output=name)) for name, message in more))
-    return Pairing(pairs, told, handed)
+    return Pairing(pairs, (*gone, *(found("OX211", text, where=Where(output=name)) for name, text in more)), handed)
 
 
 def _tell_unused(name: str, expected: Sequence[str]) -> Finding:

@@ -393,7 +393,7 @@ class Verifier:
 
 def add_symbols(subject: Subject, artifact: Artifact) -> Subject:
     """Dims that the artifact leaves open join the sweep, under the artifact's names."""
-    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
+    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
     ports = {port.name: port for port in artifact.inputs}
     dynamic = {name: dict(dims) for name, dims in subject.dynamic.items()}
     known = {size for dims in dynamic.values() for size in dims.values()}

@@ -33,7 +33,8 @@ def make_subject(
     """Put a subject together and check every name against the module's inputs, and against those that a given file asks for."""
     foreign: dict[str, torch.Tensor] = {}
     if specs:
-        ranges = {**_fix_values(specs), **(ranges or {})}
+        fixed = {spec.name: Range(spec.value, spec.value) for spec in specs if spec.value is not None}
+        ranges = {**fixed, **(ranges or {})}
         made, foreign = _make_inputs(module, specs, ranges, asked)
         args, kwargs = _arrange_call(module, {**_name_given(module, inputs), **made})
     elif inputs is None:
@@ -130,16 +131,7 @@ def _arrange_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any,
 def _name_given(module: nn.Module, inputs: Any) -> dict[str, Any]:
     """The example that a target comes with, by name."""
     args, kwargs = split_inputs(inputs, module) if inputs is not None else ((), {})
-    named, accepted = (
-        {**dict(zip(name_positional(module, len(args)), args, strict=True)), **kwargs},
-        _list_keywords(module),
-    )
-    return {name: value for name, value in named.items() if accepted is None or name in accepted}
-
-
-def _fix_values(specs: Sequence[InputSpec]) -> dict[str, Range]:
-    """A value that the user gives is the only one that is served."""
-    return {spec.name: Range(spec.value, spec.value) for spec in specs if spec.value is not None}
+    return {**dict(zip(name_positional(module, len(args)), args, strict=True)), **kwargs}
 
 
 def _make_inputs(
@@ -149,14 +141,11 @@ def _make_inputs(
     accepted = _list_keywords(module)
     generator = torch.Generator().manual_seed(0)
     values: dict[str, Any] = {}
-    foreign: dict[str, torch.Tensor] = {}
     for spec in specs:
-        strange = accepted is not None and spec.name not in accepted
-        if strange and spec.name not in asked:
-            raise InputError(
-                f"--input: the model has no input {spec.name!r}; its inputs are {list_names(accepted or ())}"
-            )
-        (foreign if strange else values)[spec.name] = _draw_example(spec, ranges.get(spec.name), generator)
+        if accepted is not None and spec.name not in (*accepted, *asked):
+            raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {list_names(accepted)}")
+        values[spec.name] = _draw_example(spec, ranges.get(spec.name), generator)
+    foreign = {name: values.pop(name) for name in [*values] if accepted is not None and name not in accepted}
     return values, foreign
 
 
@@ -171,10 +160,7 @@ def _draw_example(spec: InputSpec, valid: Range | None, generator: torch.Generat
     dtype = getattr(torch, spec.dtype, None)
     if not isinstance(dtype, torch.dtype):
         raise InputError(f"--input {spec.name}: {spec.dtype!r} is not a dtype; expected float32, int64, bool, …")
-    if dtype == torch.bool:
-        low, high = (int(valid.low), int(valid.high)) if valid else (0, 1)
-        return torch.randint(low, high + 1, spec.shape, generator=generator).bool()
-    if not dtype.is_floating_point and not dtype.is_complex:
+    if not dtype.is_floating_point and not dtype.is_complex:  # 0 or 1 of a bool
         low, high = (int(valid.low), int(valid.high)) if valid else (0, 1)
         return torch.randint(low, high + 1, spec.shape, generator=generator).to(dtype)
     if valid:

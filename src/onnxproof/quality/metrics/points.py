@@ -19,11 +19,8 @@ def measure_points(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> 
     figures = labels.reshape(scores.n, -1, *labels.shape[-2:])
     values: dict[str, dict[str, Array]] = {}
     for side in SIDES:
-        kept = scores.sides[side].scores
-        assert kept is not None  # always kept for this task
-        found = np.asarray(kept, np.float64).reshape(scores.n, -1, *scores.plan.size[-2:])[..., :2]
-        rows = [match_figures(mine, there) for mine, there in zip(found, figures, strict=True)]
-        oks, near = np.array(rows).T
+        found = scores.read(side).reshape(scores.n, -1, *scores.plan.size[-2:])[..., :2]
+        oks, near = np.array([match_figures(*both) for both in zip(found, figures, strict=True)]).T
         values[side] = {"oks": oks, "pck_at_10": near}
     measured.means(values, bootstrap)
 

@@ -15,14 +15,11 @@ DEPTH = 10
 
 def measure_ranks(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:
     """`labels`: how relevant each candidate of each query is, 0 for not at all, below it where there is none."""
-    grades = np.asarray(scores.labels, np.float64)
-    grades = np.where(np.isfinite(grades), grades, -1)
+    grades = np.nan_to_num(np.asarray(scores.labels, np.float64), nan=-1.0)
     values: dict[str, dict[str, Array]] = {}
     best: dict[str, Array] = {}
     for side in SIDES:
-        kept = scores.sides[side].scores
-        assert kept is not None  # always kept for this task
-        mine = np.where(grades < 0, -np.inf, np.asarray(kept, np.float64))
+        mine = np.where(grades < 0, -np.inf, scores.read(side))
         order = np.argsort(-mine, axis=1, kind="stable")
         values[side] = judge_order(np.take_along_axis(grades, order, axis=1), grades)
         best[side] = order[:, 0]

@@ -21,6 +21,8 @@ from onnxproof.files import replacing
 # Where optimum and the package with the voice detector are installed.
 ENVIRONMENT = Path(os.environ.get("ONNXPROOF_OPTIMUM", Path(__file__).parents[1] / ".venv-optimum"))
 MODELS = f"{Path(shipped_models.__file__)}"
+PAGE = Path(__file__).parents[1] / "docs" / "state.md"
+HEADING = "## Files as others ship them"
 TASKS = {
     "gpt2": "text-generation-with-past",
     "llama": "text-generation-with-past",
@@ -45,7 +47,8 @@ class Shipped:
 def detect(file: str, part: str, samples: int, rate: int | None) -> Shipped:
     """A part of the voice detector, with what it hears and remembers, and the file."""
     more = ("--input", f"x:1x{samples}", "--input", "state:2x1x128", *(("--input", f"sr={rate}") if rate else ()))
-    return Shipped(f"silero-vad, {file}", f"silero_vad/data/{file}", f"silero_vad.jit:{part}", more)
+    heard = f"{file}, {16 if part == '_model' else 8} kHz"
+    return Shipped(f"silero-vad, {heard}", f"silero_vad/data/{file}", f"silero_vad.jit:{part}", more)
 
 
 PAIRS = [
@@ -131,7 +134,7 @@ def write_rows(folder: Path) -> list[str]:
         return []
     shipped = sum(note["verdict"] == "ship" for note in notes)
     return [
-        "\n## Files as others ship them\n",
+        f"\n{HEADING}\n",
         "Proved by `onnxproof prove` as they are: exports of `optimum-cli export onnx` (small configurations with random weights), the files of the package "
         "silero-vad against its TorchScript file (`prove silero_vad.jit:_model --onnx silero_vad.onnx --input x:1x576 --input state:2x1x128 --input sr=16000`), "
         f"and two towers with published weights, exported by onnxproof. {shipped} of {len(notes)} ship.\n",
@@ -145,5 +148,8 @@ def write_rows(folder: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    for line in run(Path(tempfile.gettempdir()) / "onnxproof-sequences", sys.argv[1:]):
+    work = Path(tempfile.gettempdir()) / "onnxproof-sequences"
+    for line in run(work, sys.argv[1:]):
         print(line, flush=True)
+    before = PAGE.read_text(encoding="utf-8").partition(HEADING)[0].rstrip()
+    PAGE.write_text("\n".join([before, *write_rows(work)]), encoding="utf-8")

@@ -118,6 +118,7 @@ def _pair_by_meaning(lonely: Sequence[str], unknown: Sequence[str]) -> dict[str,
     }
 
 
+NOTED: Severity = "note"
 # Inputs up to which every order is tried.
 MANY = 6
 
@@ -137,9 +138,8 @@ def _pair_by_fit(
         return None
     rated = [(names, [*map(rate, names, ports)]) for names in permutations(lonely, len(ports))]
     fitting = [(sum(filter(None, rates)), names) for names, rates in rated if None not in rates]
-    best = [names for rate, names in fitting if rate == max(fitting)[0]]
-    given = tuple(lonely)[: len(ports)]
-    if len(best) != 1 or given in best:
+    best = [names for shared, names in fitting if shared == max(fitting)[0]]
+    if len(best) != 1 or best == [tuple(lonely)[: len(ports)]]:
         return None
     return {name: port.name for name, port in zip(best[0], ports, strict=True)}
 
@@ -207,15 +207,15 @@ def _leave(
     pairs: Mapping[str, str], missing: Sequence[str], extra: Sequence[str], passed: Mapping[str, str]
 ) -> Pairing:
     """What has no partner is told; what the module hands on as it came the caller has already."""
-    gone = [
-        found("OX210", f"the artifact has no output {n}", where=Where(output=n)) for n in missing if n not in passed
-    ]
-    handed = {name: passed[name] for name in missing if name in passed}
-    for name, into in handed.items():
-        message = (
-            f"the artifact has no output {name}: the module hands on its input {into} as it came, and so may the caller"
+    handed, gone = {name: passed[name] for name in missing if name in passed}, []
+    for name in missing:
+        why = (
+            f": the module hands on its input {handed[name]} as it came, and so may the caller"
+            if name in handed
+            else ""
         )
-        gone.append(found("OX210", message, severity="note", where=Where(output=name)))
+        message, severity = f"the artifact has no output {name}{why}", NOTED if name in handed else None
+        gone.append(found("OX210", message, severity=severity, where=Where(output=name)))
     more = ((name, f"the artifact has an output {name} that the module does not return") for name in extra)
     return Pairing(pairs, (*gone, *(found("OX211", text, where=Where(output=name)) for name, text in more)), handed)
 

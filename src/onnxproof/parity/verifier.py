@@ -46,7 +46,7 @@ from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.proof.rollout import Rollout
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.completion import BRANCH
-from onnxproof.subject.state import read_stem
+from onnxproof.subject.state import is_kept, read_stem
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 
@@ -407,10 +407,10 @@ def add_symbols(subject: Subject, artifact: Artifact) -> Subject:
 
 
 def find_passed(inputs: Inputs, outputs: Arrays) -> dict[str, str]:
-    """Outputs that are an input as it came, bit for bit: output → input, the one that is called so where several are equal."""
-    passed = {}
+    """Outputs that are a state as it came, bit for bit: output → input, the one that is called so where several are equal."""
+    passed, kept = {}, {name: array for name, array in inputs.items() if is_kept(name)}
     for out, made in outputs.items():
-        same = [n for n, given in inputs.items() if made.dtype == given.dtype and np.array_equal(made, given)]
+        same = [n for n, given in kept.items() if made.dtype == given.dtype and np.array_equal(made, given)]
         same = [n for n in same if read_stem(n) == read_stem(out)] or same
         if len(same) == 1:
             passed[out] = same[0]

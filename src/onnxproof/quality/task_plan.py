@@ -80,24 +80,18 @@ POINTS, RANKS = ("keypoint", "landmark", "joint", "pose"), ("rank", "relevance")
 def _find_formed(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> Plan | None:
     """Points of figures, or scores that order candidates, where asked for or where an output's name and the labels say so."""
     mine = {n: a for n, a in outputs.items() if settings.output in (None, n) and a.dtype.kind == "f"}
-    pointed = labels.ndim in (3, 4) and labels.shape[-1] in (2, 3)
-    points = [n for n, a in mine.items() if pointed and a.ndim in (3, 4) and a.shape[-2] == labels.shape[-2]]
-    points = [n for n in points if mine[n].shape[-1] in (2, 3)]
+    pointed = [n for n, a in {**mine, "": labels}.items() if a.ndim in (3, 4) and a.shape[-1] in (2, 3)]
+    points = [n for n in pointed if n and "" in pointed and mine[n].shape[-2] == labels.shape[-2]]
     graded = labels.ndim == 2 and _whole(labels)
     ranks = [n for n, a in mine.items() if graded and a.ndim == 2 and a.shape[1:] == labels.shape[1:]]
     for task, names, words in (("keypoints", points, POINTS), ("ranking", ranks, RANKS)):
         named = [name for name in names if any(word in name.lower() for word in words)]
         if settings.task == task and not names:
-            wanted = (
-                "(…, points, 2 or 3) of both" if task == "keypoints" else "a whole number for each score of a query"
-            )
-            told = ", ".join(f"{name} {list(a.shape)}" for name, a in outputs.items())
-            raise InputError(
-                f"--task {task}: expected {wanted}; the labels are {list(labels.shape)}, the outputs {told}"
-            )
+            wanted = "(…, points, 2 or 3) of both" if points is names else "a whole number for each score of a query"
+            forms = f"the labels are {list(labels.shape)}, the outputs {[list(a.shape) for a in outputs.values()]}"
+            raise InputError(f"--task {task}: expected {wanted}; {forms}")
         if settings.task == task or (settings.task is None and named and not settings.metrics):
-            name = (named or names)[0]
-            form = mine[name].shape[1:]
+            form = mine[name := (named or names)[0]].shape[1:]
             return Plan(task, name, "value", int(np.prod(form)), size=form)
     return None
 

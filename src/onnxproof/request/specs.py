@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -17,6 +19,8 @@ ROLES: tuple[Role, ...] = get_args(Role)
 Part = Literal["all", "calibration", "judging"]
 # Files of TorchScript, of which a part may be named: `file.jit:encoder`.
 SCRIPTS = (".pt", ".pth", ".ts", ".jit", ".torchscript")
+# What a number on the command line is in a tensor.
+VALUES = {bool: "bool", int: "int64", float: "float32"}
 
 
 def parse_target(target: str) -> tuple[str, str | None]:
@@ -64,25 +68,18 @@ class ProviderSpec:
 def parse_input(text: str) -> InputSpec:
     """`name:4x3x224x224[:dtype]`, or `name=16000` for a scalar that is always that."""
     if ":" not in text and "=" in text:
-        return _parse_value(*text.split("=", 1))
+        name, _, number = text.partition("=")
+        with suppress(ValueError, KeyError):
+            value = json.loads(number)
+            return InputSpec(name, (), VALUES[type(value)], float(value))
     parts = text.split(":")
     if len(parts) not in (2, 3) or not parts[0]:
-        raise Expected("name:4x3x224x224:float32")
+        raise Expected("name:4x3x224x224:float32, or name=16000 for a number")
     try:
         shape = tuple(int(size) for size in parts[1].lower().split("x")) if parts[1] not in ("", "scalar") else ()
     except ValueError:
         raise Expected(f"sizes such as 4x3x224x224, got {parts[1]!r}") from None
     return InputSpec(parts[0], shape, parts[2] if len(parts) == 3 else "float32")
-
-
-def _parse_value(name: str, text: str) -> InputSpec:
-    if name and text.lower() in ("true", "false"):
-        return InputSpec(name, (), "bool", float(text.lower() == "true"))
-    try:
-        whole = text.lstrip("+-").isdecimal()
-        return InputSpec(name, (), "int64" if whole else "float32", float(text))
-    except ValueError:
-        raise Expected("name:4x3x224x224:float32, or name=16000 for a number") from None
 
 
 def parse_range(text: str) -> tuple[str, Range]:

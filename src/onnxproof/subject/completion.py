@@ -34,15 +34,13 @@ def _make(name: str, given: Tensors) -> torch.Tensor | None:
     if ids is None or ids.ndim != 2:
         return None
     past = next((t.shape[-2] for n, t in given.items() if is_kept(n) and t.ndim == 4), 0)
-    places = torch.arange(past, past + ids.shape[1])
-    mask = given.get("attention_mask")
-    counted = mask is not None and mask.shape == (len(ids), past + ids.shape[1])
-    if name == "position_ids" and mask is not None and counted:
-        return (mask.long().cumsum(-1) - 1).clamp(min=0)[:, past:].contiguous()
+    whole = torch.ones(len(ids), past + ids.shape[1], dtype=torch.int64)
+    mask = given.get("attention_mask", whole)
+    counted = mask.long() if mask.shape == whole.shape else whole
     made = {
-        "position_ids": places.expand(ids.shape).contiguous(),
-        "cache_position": places,
+        "position_ids": (counted.cumsum(-1) - 1).clamp(min=0)[:, past:].contiguous(),
+        "cache_position": torch.arange(past, whole.shape[1]),
         "token_type_ids": torch.zeros_like(ids),
-        "attention_mask": torch.ones(len(ids), past + ids.shape[1], dtype=torch.int64),
+        "attention_mask": whole,
     }
     return made.get(name)

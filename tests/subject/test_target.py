@@ -111,3 +111,8 @@ def test_a_script_under_any_of_its_names(suffix, tmp_path):
 def test_positional_and_keyword_inputs_together():
     module, inputs = resolve((nn.Linear(2, 3), (torch.ones(1, 2),), {"scale": 2}), "make")
     assert split_inputs(inputs, module)[1] == {"scale": 2}
+
+
+def test_positional_and_keyword_inputs_that_are_given_apart_stay_apart():
+    module, inputs = resolve((Pair(), ((X, None),), {"options": X}), "it")
+    assert split_inputs(inputs, module) == (((X, None),), {"options": X})

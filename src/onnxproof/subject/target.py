@@ -6,7 +6,7 @@ import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -19,6 +19,13 @@ from onnxproof.subject.exported_program import load_program
 from onnxproof.subject.subject import read_parameters
 
 SAVED = {".pt2": "an exported program (torch.export.save)"}
+
+
+class Call(NamedTuple):
+    """Positional and keyword inputs that were given apart: never two inputs of a forward that would take such a pair."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
 
 
 def load_target(target: str, *, trust: bool = False) -> tuple[Any, str]:
@@ -72,7 +79,7 @@ def resolve(value: Any, name: str) -> tuple[nn.Module, Any]:
     if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], nn.Module):
         return value[0], value[1]
     if isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], nn.Module) and isinstance(value[2], dict):
-        return value[0], (tuple(value[1]), value[2])
+        return value[0], Call(tuple(value[1]), value[2])
     got = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"a {type(value).__name__}"
     raise TargetError(
         f"{name} gave {got}; expected a torch.nn.Module, (module, example_inputs) where example_inputs is a tuple of "
@@ -104,6 +111,8 @@ def split_inputs(inputs: Any, module: nn.Module) -> tuple[tuple[Any, ...], dict[
 
     A pair (args, kwargs) is understood where forward() does not take such a pair as its two inputs.
     """
+    if isinstance(inputs, Call):
+        return inputs
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     if not isinstance(inputs, (tuple, list)) or hasattr(inputs, "_fields"):

@@ -70,9 +70,17 @@ large: setup
 precision: setup
 	$(BIN)/python -m benchmarks.precision
 
-# Right models that carry state, and faults that a sequence shows.
-sequences: setup
+# Right models that carry state, faults that a sequence shows, and files as others ship them.
+sequences: setup .venv/.weights .venv-optimum/.installed
+	$(BIN)/python -m benchmarks.shipped
 	$(BIN)/python -m benchmarks.sequences
+
+# What others export with, and a package whose files alone are needed.
+.venv-optimum/.installed: constraints.txt
+	$(PYTHON) -m venv .venv-optimum
+	.venv-optimum/bin/pip install --quiet --disable-pip-version-check -c constraints.txt optimum-onnx torch onnxruntime
+	.venv-optimum/bin/pip install --quiet --disable-pip-version-check --no-deps silero-vad
+	touch $@
 
 .venv-polygraphy/.installed:
 	$(PYTHON) -m venv .venv-polygraphy
@@ -161,4 +169,4 @@ reference: setup
 	$(BIN)/python tests/layers.py
 
 clean:
-	rm -rf .venv .venv-demo .venv-docs .venv-openvino .venv-polygraphy onnxproof-out site
+	rm -rf .venv .venv-demo .venv-docs .venv-openvino .venv-optimum .venv-polygraphy onnxproof-out site

@@ -23,10 +23,12 @@ import torch
 import onnxproof
 from benchmarks.answers import SIDE, Detector, Segmenter
 from benchmarks.faults.helpers import after, become, before, constant, find, producer, put, swap_inputs
+from benchmarks.shipped import write_rows
 from benchmarks.zoo import ZOO, Model
 from onnxproof.artifact.file import read_artifact
 from onnxproof.cases.plan import make_case
 from onnxproof.cases.rollout import carry
+from onnxproof.files import replacing
 from onnxproof.parity.listener import SILENT
 from onnxproof.parity.rollout import name_answers
 from onnxproof.parity.verifier import Verifier
@@ -360,32 +362,43 @@ def judge(planted: Planted, right: Path, folder: Path) -> dict[str, Any]:
 
 def run(chosen: list[str], work: Path) -> Iterator[str]:
     """Every model and every fault; what is noted already is not done again."""
-    notes = work / "notes.json"
-    known = json.loads(notes.read_text()) if notes.is_file() else {}
     for name, zoo in MODELS.items():
         if chosen and name not in chosen:
             continue
         right = work / name / "model.onnx"
-        if name not in known or not right.is_file():
+        if read_note(work, name) is None or not right.is_file():
             proof = onnxproof.prove(*zoo.make(), out=work / name, **zoo.options)
             steps = len(proof.rollout.steps) if proof.rollout is not None else 0
-            known[name] = {
-                "verdict": proof.verdict,
-                "codes": [f.code for f in proof.findings if f.weight],
-                "steps": steps,
-            }
-            notes.write_text(json.dumps(known, indent=1))
-            yield f"{name}: {known[name]}"
+            codes = [f.code for f in proof.findings if f.weight]
+            yield write_note(work, name, {"verdict": proof.verdict, "codes": codes, "steps": steps})
         for planted in FAULTS:
             key = f"{name}: {planted.name}"
-            if planted.model == name and key not in known:
+            if planted.model == name and read_note(work, key) is None:
                 with tempfile.TemporaryDirectory() as folder:
-                    known[key] = judge(planted, right, Path(folder))
-                notes.write_text(json.dumps(known, indent=1))
-                yield f"{key}: {known[key]}"
+                    judged = judge(planted, right, Path(folder))
+                yield write_note(work, key, judged)
 
 
-def write_page(known: dict[str, Any]) -> str:
+def read_note(work: Path, key: str) -> Any:
+    """What an earlier run, or another one that goes on beside this one, has noted; a file for each."""
+    note = work / "notes" / f"{key.replace(': ', '__')}.json"
+    return json.loads(note.read_text()) if note.is_file() else None
+
+
+def write_note(work: Path, key: str, made: dict[str, Any]) -> str:
+    """Note it, and tell it."""
+    with replacing(work / "notes" / f"{key.replace(': ', '__')}.json") as half:
+        half.write_text(json.dumps(made))
+    return f"{key}: {made}"
+
+
+def read_notes(work: Path) -> dict[str, Any]:
+    """All notes, in the order of the models and faults."""
+    keys = [*MODELS, *(f"{planted.model}: {planted.name}" for planted in FAULTS)]
+    return {key: note for key in keys if (note := read_note(work, key)) is not None}
+
+
+def write_page(known: dict[str, Any], shipped: list[str]) -> str:
     """The page."""
     right = {name: one for name, one in known.items() if ":" not in name}
     wrong = {name: one for name, one in known.items() if ":" in name}
@@ -411,6 +424,7 @@ def write_page(known: dict[str, Any]) -> str:
             f"{'yes' if one['located'] else 'no'} |"
             for name, one in wrong.items()
         ),
+        *shipped,
         "",
     ]
     return "\n".join(lines)
@@ -422,10 +436,10 @@ def _show(step: int | None) -> str:
 
 def main() -> None:
     work = Path(tempfile.gettempdir()) / "onnxproof-sequences"
-    work.mkdir(exist_ok=True)
+    (work / "notes").mkdir(parents=True, exist_ok=True)
     for line in run(sys.argv[1:], work):
         print(line, flush=True)
-    PAGE.write_text(write_page(json.loads((work / "notes.json").read_text())), encoding="utf-8")
+    PAGE.write_text(write_page(read_notes(work), write_rows(work)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -81,3 +81,25 @@ def test_a_state_under_the_names_of_another_exporter():
     assert [code for code, _ in told(pair_outputs(names, ports("logits", "present.0.key"), names, named=True))] == [
         "OX212"
     ]
+
+
+def test_parts_of_an_encoder_decoder_are_paired_by_their_words():
+    ours = {"encoder_outputs.last_hidden_state": "float32", "attention_mask": "int64", "decoder_input_ids": "int64"}
+    theirs = [
+        Port("encoder_attention_mask", "int64", ("b", "s")),
+        Port("input_ids", "int64", ("b", "t")),
+        Port("encoder_hidden_states", "float32", ("b", "s", 32)),
+    ]
+    shapes = {"encoder_outputs.last_hidden_state": (2, 7, 32), "attention_mask": (2, 7), "decoder_input_ids": (2, 1)}
+    pairs = {"attention_mask": "encoder_attention_mask", "decoder_input_ids": "input_ids"}
+    whole = pair_inputs(ours, theirs, shapes)
+    assert whole.pairs == {"encoder_outputs.last_hidden_state": "encoder_hidden_states", **pairs}
+    part = pair_inputs(ours, theirs[:2], shapes, named=True)
+    assert part.pairs == pairs
+    assert told(part) == [("OX217", "review"), ("OX226", "note")], "nobody gives named inputs by position"
+
+
+def test_what_the_module_hands_on_may_be_left_out():
+    pairing = pair_outputs(["y", "present"], ports("y"), None, named=True, passed={"present": "past"})
+    assert (pairing.handed, told(pairing)) == ({"present": "past"}, [("OX210", "note")])
+    assert told(pair_outputs(["y", "present"], ports("y"), None, named=True)) == [("OX210", "block")]

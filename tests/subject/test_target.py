@@ -48,6 +48,14 @@ def test_a_scripted_file_is_named_after_itself(tmp_path):
     assert (name, tuple(module(X).shape)) == ("small", (2, 2))
 
 
+def test_a_part_of_a_scripted_file(tmp_path):
+    torch.jit.save(torch.jit.script(nn.Sequential(nn.Linear(3, 2), nn.ReLU())), tmp_path / "whole.jit")
+    module, name = load_target(f"{tmp_path / 'whole.jit'}:0")
+    assert (name, tuple(module(X).shape)) == ("0", (2, 2))
+    with pytest.raises(TargetError, match="has no part 'head'; its parts are '0', '1'"):
+        load_target(f"{tmp_path / 'whole.jit'}:head")
+
+
 class Pair(nn.Module):
     def forward(self, both, options):
         return both[0]
@@ -103,3 +111,8 @@ def test_a_script_under_any_of_its_names(suffix, tmp_path):
 def test_positional_and_keyword_inputs_together():
     module, inputs = resolve((nn.Linear(2, 3), (torch.ones(1, 2),), {"scale": 2}), "make")
     assert split_inputs(inputs, module)[1] == {"scale": 2}
+
+
+def test_positional_and_keyword_inputs_that_are_given_apart_stay_apart():
+    module, inputs = resolve((Pair(), ((X, None),), {"options": X}), "it")
+    assert split_inputs(inputs, module) == (((X, None),), {"options": X})

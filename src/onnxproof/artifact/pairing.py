@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
@@ -21,6 +22,8 @@ class Pairing:
     pairs: Mapping[str, str] = field(default_factory=dict)
     """Module's name → graph's name."""
     findings: tuple[Finding, ...] = ()
+    handed: Mapping[str, str] = field(default_factory=dict)
+    """Outputs of the module that the graph lacks because they are inputs as they came: output → input."""
 
     @property
     def blocking(self) -> Finding | None:
@@ -34,9 +37,14 @@ class Pairing:
 
 
 def pair_inputs(
-    expected: Mapping[str, str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]] | None = None
+    expected: Mapping[str, str],
+    ports: Sequence[Port],
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    *,
+    named: bool = False,
 ) -> Pairing:
-    """`expected`: the module's inputs with their dtypes, in order; `shapes`: their sizes, None where they are dynamic."""
+    """`expected`: the module's inputs with their dtypes, in order; `shapes`: their sizes, None where they are dynamic;
+    `named`: nobody gives them by position."""
     names = [port.name for port in ports]
     findings: list[Finding] = []
     pairs = {name: name for name in expected if name in names}
@@ -49,18 +57,20 @@ def pair_inputs(
     lonely = [name for name in expected if name not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if lonely and unknown:
-        fitting = _pair_by_shape(lonely, [port for port in ports if port.name in unknown], shapes or {})
+        left = [port for port in ports if port.name in unknown]
+        fitting = _pair_by_fit({name: expected[name] for name in lonely}, left, shapes or {})
         by_place = fitting or dict(zip(lonely, unknown, strict=False))
         pairs |= by_place
         told = ", ".join(f"{graph} ← {module}" for module, graph in by_place.items())
-        message = f"input names differ, paired by {'shape' if fitting else 'position'}: {told}"
+        message = f"input names differ, paired by {'shape and words' if fitting else 'position'}: {told}"
         severity: Severity = "note" if len(expected) == 1 else "review"
         findings.append(found("OX217", message, severity=severity, evidence={"pairs": by_place}))
-        lonely, unknown = lonely[len(unknown) :], unknown[len(by_place) :]
+        lonely = [name for name in lonely if name not in by_place]
+        unknown = [name for name in unknown if name not in by_place.values()]
     if unknown:
         message = f"the artifact takes {', '.join(unknown)}, which the module does not have; the module takes {', '.join(expected)}"
         findings.append(found("OX218", message, evidence={"artifact": names, "module": list(expected)}))
-    findings += [_tell_unused(name, list(expected)) for name in lonely]
+    findings += [_tell_unused(name, [] if named else list(expected)) for name in lonely]
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_tell_order("inputs", names, list(expected)))
     return Pairing(pairs, (*findings, *_compare_dtypes(expected, ports, pairs)))
@@ -108,24 +118,30 @@ def _pair_by_meaning(lonely: Sequence[str], unknown: Sequence[str]) -> dict[str,
     }
 
 
+NOTED: Severity = "note"
 # Inputs up to which every order is tried.
 MANY = 6
 
 
-def _pair_by_shape(
-    lonely: Sequence[str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
+def _pair_by_fit(
+    lonely: Mapping[str, str], ports: Sequence[Port], shapes: Mapping[str, Sequence[int | None]]
 ) -> dict[str, str] | None:
-    """The one order in which every input fits its port, where the given one does not fit."""
-    if len(lonely) != len(ports) or len(ports) > MANY or not all(name in shapes for name in lonely):
-        return None
+    """The one order in which every input fits its port and their names share most, where that is not the given one: `input_ids` of
+    a decoder's file is `decoder_input_ids` of the whole."""
 
-    def fits(order: Sequence[Port]) -> bool:
-        return all(_fits(shapes[name], port.shape) for name, port in zip(lonely, order, strict=True))
+    def rate(name: str, port: Port) -> float | None:
+        fits = lonely[name] in ("", port.dtype) and (name not in shapes or _fits(shapes[name], port.shape))
+        one, other = ({*re.split(r"[^a-z0-9]+", text.lower())} for text in (name, port.name))
+        return len(one & other) / len(one | other) if fits else None
 
-    if fits(ports):
+    if len(lonely) > MANY or len(lonely) < len(ports):
         return None
-    orders = [order for order in permutations(ports) if fits(order)]
-    return {n: port.name for n, port in zip(lonely, orders[0], strict=True)} if len(orders) == 1 else None
+    rated = [(names, [*map(rate, names, ports)]) for names in permutations(lonely, len(ports))]
+    fitting = [(sum(filter(None, rates)), names) for names, rates in rated if None not in rates]
+    best = [names for shared, names in fitting if shared == max(fitting)[0]]
+    if len(best) != 1 or best == [tuple(lonely)[: len(ports)]]:
+        return None
+    return {name: port.name for name, port in zip(best[0], ports, strict=True)}
 
 
 def _fits(taken: Sequence[int | None], declared: Sequence[object] | None) -> bool:
@@ -146,9 +162,15 @@ def _compare_dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: M
 
 
 def pair_outputs(
-    expected: Sequence[str], ports: Sequence[Port], promised: Sequence[str] | None, *, named: bool
+    expected: Sequence[str],
+    ports: Sequence[Port],
+    promised: Sequence[str] | None,
+    *,
+    named: bool,
+    passed: Mapping[str, str] | None = None,
 ) -> Pairing:
-    """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with."""
+    """`named`: the module itself names its outputs. `promised`: the names the file says it was exported with. `passed`: outputs
+    that are inputs as they came, which a file may leave out."""
     names = [port.name for port in ports]
     fitting = promised if promised is not None and len(promised) == len(expected) else None
     wanted = dict(zip(expected, fitting or expected, strict=True))
@@ -156,12 +178,14 @@ def pair_outputs(
         order = [_tell_order("outputs", names, list(wanted.values()))] if names != list(wanted.values()) else []
         return Pairing(wanted, tuple(order))
     if named or fitting is not None:
-        return _pair_by_name(wanted, names, promised=fitting is not None)
+        return _pair_by_name(wanted, names, passed or {}, promised=fitting is not None)
     pairs = dict(zip(expected, names, strict=False))
-    return Pairing(pairs, _tell_unpaired(expected[len(names) :], names[len(expected) :]))
+    return _leave(pairs, expected[len(names) :], names[len(expected) :], passed or {})
 
 
-def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str], *, promised: bool) -> Pairing:
+def _pair_by_name(
+    wanted: Mapping[str, str], names: Sequence[str], passed: Mapping[str, str], *, promised: bool
+) -> Pairing:
     pairs = {module: graph for module, graph in wanted.items() if graph in names}
     left = [name for name in wanted if name not in pairs]
     # A promise of names is kept or broken. The members of a cache have a place and a part; one word is a name that callers ask for.
@@ -170,7 +194,7 @@ def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str], *, promised: 
     lonely = [module for module in wanted if module not in pairs]
     unknown = [name for name in names if name not in pairs.values()]
     if len(lonely) != len(unknown):
-        return Pairing(pairs, _tell_unpaired(lonely, unknown))
+        return _leave(pairs, lonely, unknown, passed)
     renamed, findings = dict(zip(lonely, unknown, strict=True)), []
     for module, graph in renamed.items():
         message = f"the output {wanted[module]} is called {graph} in the artifact; paired by position"
@@ -179,15 +203,26 @@ def _pair_by_name(wanted: Mapping[str, str], names: Sequence[str], *, promised: 
     return Pairing(pairs | renamed, tuple(findings))
 
 
-def _tell_unpaired(missing: Sequence[str], extra: Sequence[str]) -> tuple[Finding, ...]:
-    gone = [found("OX210", f"the artifact has no output {name}", where=Where(output=name)) for name in missing]
+def _leave(
+    pairs: Mapping[str, str], missing: Sequence[str], extra: Sequence[str], passed: Mapping[str, str]
+) -> Pairing:
+    """What has no partner is told; what the module hands on as it came the caller has already."""
+    handed, gone = {name: passed[name] for name in missing if name in passed}, []
+    for name in missing:
+        why = (
+            f": the module hands on its input {handed[name]} as it came, and so may the caller"
+            if name in handed
+            else ""
+        )
+        message, severity = f"the artifact has no output {name}{why}", NOTED if name in handed else None
+        gone.append(found("OX210", message, severity=severity, where=Where(output=name)))
     more = ((name, f"the artifact has an output {name} that the module does not return") for name in extra)
-    return (*gone, *(found("OX211", message, where=Where(output=name)) for name, message in more))
+    return Pairing(pairs, (*gone, *(found("OX211", text, where=Where(output=name)) for name, text in more)), handed)
 
 
 def _tell_unused(name: str, expected: Sequence[str]) -> Finding:
     """Whoever feeds by position feeds what comes after it wrongly."""
-    after = expected[expected.index(name) + 1 :]
+    after = expected[expected.index(name) + 1 :] if expected else []
     message = f"the artifact has no input {name}: nothing in the graph depends on it"
     if not after:
         return found("OX226", message)

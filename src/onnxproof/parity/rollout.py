@@ -107,12 +107,15 @@ def is_beyond(c: Comparison) -> bool:
     )
 
 
-def name_answers(run: Run, outputs: Mapping[str, str], hidden: Collection[str] = ()) -> Run:
-    """A session that answers under the module's names; what is hidden has the file's."""
+def name_answers(
+    run: Run, outputs: Mapping[str, str], hidden: Collection[str] = (), handed: Mapping[str, str] | None = None
+) -> Run:
+    """A session that answers under the module's names; what is hidden has the file's, what is handed on is what came in."""
 
     def answer(inputs: Inputs) -> Arrays:
         raw = run(inputs)
         named = {name: raw[graph] for name, graph in outputs.items() if graph in raw}
-        return {**named, **{name: raw[name] for name in hidden}}
+        passed = {name: inputs[into] for name, into in (handed or {}).items()}
+        return {**named, **passed, **{name: raw[name] for name in hidden}}
 
     return answer

@@ -40,11 +40,13 @@ from onnxproof.parity.saturation import EXAMINED, choose_saturating, find_satura
 from onnxproof.parity.sets import judge_sets
 from onnxproof.parity.truth import PLANNED, Effort, Outputs, Truth
 from onnxproof.parity.work import expect_work
-from onnxproof.proof.artifact import Artifact
+from onnxproof.proof.artifact import Artifact, Port
 from onnxproof.proof.case_result import ORDINARY, CaseResult
 from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.proof.rollout import Rollout
 from onnxproof.request.request import VerifySettings
+from onnxproof.subject.completion import BRANCH
+from onnxproof.subject.state import is_kept, read_stem
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 
@@ -148,7 +150,8 @@ class Verifier:
 
     def _pair_inputs(self) -> Pairing:
         dtypes = {d.name: d.dtype.name for d in self.supply.domains}
-        pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes())
+        named = not self.subject.args
+        pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes(), named=named)
         promised, names = self._artifact.promised_inputs, [port.name for port in self._artifact.inputs]
         broken = promised is not None and {*promised} != {*names}
         moved = promised is not None and not broken and [*promised] != names
@@ -162,14 +165,23 @@ class Verifier:
             raise FindingError(pairing.blocking)
         return pairing
 
-    def _pair_outputs(self, baseline: Arrays) -> Pairing:
+    def _pair_outputs(self, baseline: Arrays, inputs: Inputs) -> Pairing:
         if self._outputs is None:
-            ports, promised = self._artifact.outputs, self._artifact.promised_outputs
-            self._outputs = pair_outputs(list(baseline), ports, promised, named=self.eager.named)
+            ports, promised = self._list_answered(inputs), self._artifact.promised_outputs
+            passed = find_passed(inputs, baseline)
+            self._outputs = pair_outputs(list(baseline), ports, promised, named=self.eager.named, passed=passed)
             for finding in self._outputs.findings:
                 self._listener.finding(finding)
             self._listener.outputs(self._outputs.pairs)
         return self._outputs
+
+    def _list_answered(self, inputs: Inputs) -> Sequence[Port]:
+        """The outputs of the file; one of two branches answers what does not change in the other one only."""
+        ports = self._artifact.outputs
+        if BRANCH not in self.subject.foreign:
+            return ports
+        raw = self.session.run(inputs)
+        return [port for port in ports if raw[port.name].size]
 
     def _make_double(self) -> DoubleRunner | None:
         try:
@@ -197,7 +209,7 @@ class Verifier:
         """Cases in the order they are run."""
         hidden = self._hidden.pairs
         self.supply.rollouts = find_rollouts(
-            self.supply, self.eager, hidden, lambda outputs: self._pair_outputs(outputs).reverse
+            self.supply, self.eager, hidden, lambda outputs: self._pair_outputs(outputs, self.supply.example()).reverse
         )
         return self.supply.plan(self.double.called if self.double is not None else ())
 
@@ -211,7 +223,8 @@ class Verifier:
         steps = min(rollouts.count(walk), int(FREE * self._settings.budget / cost))
         free = FreeRun(rollouts, walk, steps, self._truth, self._settings.limits)
         self._listener.stage(walk.name, CANDIDATE)
-        answers = name_answers(self.session.run, self.output_pairs, hidden)
+        handed = self._outputs.handed if self._outputs is not None else {}
+        answers = name_answers(self.session.run, self.output_pairs, hidden, handed)
         sides, begin = Sides(self.eager, self.double), self._hidden.begin(rollouts.drive(walk)[0])
         with self.work.threads(0):
             return free.run(sides, answers, hidden, begin, guessed=not self._settings.state)
@@ -289,12 +302,14 @@ class Verifier:
     def _ask_candidate(self, run: CaseRun, baseline: Outputs, answer: Answer | None) -> Outputs:
         """What the candidate says, under the module's names."""
         raw = run.time(CANDIDATE, answer or (lambda: self.session.run(self._feed(run))))
-        pairs = self._pair_outputs(baseline).pairs
+        outputs = self._pair_outputs(baseline, run.inputs)
+        pairs = outputs.pairs
         missing = [graph for graph in pairs.values() if graph not in raw]
         # Another contender's answer may lack outputs: it is compared in those that it has.
         if missing and answer is None:
             raise Rejected(f"{self.candidate.name} does not answer {list_names(missing)}; it answers {list_names(raw)}")
-        return {name: raw[graph] for name, graph in pairs.items() if graph in raw}
+        answered = {name: raw[graph] for name, graph in pairs.items() if graph in raw}
+        return {**answered, **{name: run.inputs[into] for name, into in outputs.handed.items()}}
 
     def _feed(self, run: CaseRun) -> Inputs:
         return {**run.inputs, **self._hidden.begin(run.inputs)}
@@ -382,7 +397,7 @@ class Verifier:
 
 def add_symbols(subject: Subject, artifact: Artifact) -> Subject:
     """Dims that the artifact leaves open join the sweep, under the artifact's names."""
-    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs).pairs
+    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
     ports = {port.name: port for port in artifact.inputs}
     dynamic = {name: dict(dims) for name, dims in subject.dynamic.items()}
     known = {size for dims in dynamic.values() for size in dims.values()}
@@ -393,6 +408,17 @@ def add_symbols(subject: Subject, artifact: Artifact) -> Subject:
             if isinstance(size, str) and dim not in dynamic.get(name, {}) and dim < tensor.ndim and size not in known:
                 dynamic.setdefault(name, {})[dim] = size
     return replace(subject, dynamic=dynamic)
+
+
+def find_passed(inputs: Inputs, outputs: Arrays) -> dict[str, str]:
+    """Outputs that are a state as it came, bit for bit: output → input, the one that is called so where several are equal."""
+    passed, kept = {}, {name: array for name, array in inputs.items() if is_kept(name)}
+    for out, made in outputs.items():
+        same = [n for n, given in kept.items() if made.dtype == given.dtype and np.array_equal(made, given)]
+        same = [n for n in same if read_stem(n) == read_stem(out)] or same
+        if len(same) == 1:
+            passed[out] = same[0]
+    return passed
 
 
 def _count_elements(inputs: Arrays) -> int:

@@ -124,6 +124,11 @@ def _export(
 def _examine(subject: Subject, request: Request, report: Callable[[Finding], None]) -> None:
     if subject.cast is not None:
         report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
+    if subject.completed or subject.foreign:
+        own, alone = ", ".join(subject.completed), ", ".join(f"{n} = {t.tolist()}" for n, t in subject.foreign.items())
+        told = [f"the example got {own}, which the file takes and it left out"] if own else []
+        told += [f"{alone} goes to the file alone, which asks for it"] if alone else []
+        report(found("OX151", "; ".join(told)))
     if subject.tied:
         flags = " ".join(f"--dynamic {one}" for one in subject.tied)
         message = f"the module takes other sizes only if more inputs have them: {flags} was taken along"

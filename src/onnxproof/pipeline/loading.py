@@ -7,6 +7,8 @@ import os
 import platform
 import random
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import numpy
 import onnx
@@ -14,6 +16,7 @@ import torch
 
 from onnxproof.candidates import INSTALLED, choose_candidate
 from onnxproof.errors import TargetError
+from onnxproof.graph.view import Graph, list_names
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
 from onnxproof.request.request import Request
@@ -64,7 +67,19 @@ def load_subject(request: Request) -> Subject:
         from onnxproof.quality.preprocessing_export import combine
 
         module, inputs = combine(module, request.evaluate)
-    return make_subject(module, inputs, name=name, specs=request.inputs, dynamic=request.dynamic, ranges=request.ranges)
+    asked = _read_asked(request)
+    return make_subject(
+        module, inputs, name=name, specs=request.inputs, dynamic=request.dynamic, ranges=request.ranges, asked=asked
+    )
+
+
+def _read_asked(request: Request) -> list[str]:
+    """The inputs of the file that is given; one that cannot be read is told where it is needed."""
+    if request.onnx is None:
+        return []
+    with suppress(Exception):
+        return list_names(Graph.read(Path(str(request.onnx))).inputs)
+    return []
 
 
 def load_anew(request: Request) -> Subject:

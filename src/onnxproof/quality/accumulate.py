@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from onnxproof.files import replacing
 from onnxproof.quality.task import UNKNOWN, Plan, decide, to_probabilities
-from onnxproof.tensors.arrays import Array
+from onnxproof.tensors.arrays import Array, Floats
 
 SIDES = ("baseline", "candidate")
 # What is kept of a side where its scores are not.
@@ -86,6 +86,10 @@ class Scores:
     columns: Mapping[str, Array]
     """What else is kept per example: hashes, a sample of rows, decisions after the other preprocessing."""
     seconds: Mapping[str, float]
+
+    def read(self, side: str) -> Floats:
+        """The scores of a side, for a task that keeps all of them."""
+        return np.asarray(self.sides[side].scores, np.float64)
 
 
 def summarise_columns(raw: Array, codes: Array, plan: Plan) -> dict[str, Array]:

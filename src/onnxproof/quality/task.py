@@ -43,7 +43,7 @@ class Plan:
     window: tuple[int, int] | None = None
     """Places along the first axis of them that are decisions, where not all are."""
     size: tuple[int, ...] = ()
-    """To what maps of scores are resized, where the labels are larger."""
+    """To what maps of scores are resized, where the labels are larger; of figures, how many points of how many numbers."""
     boxes: BoxNames | None = None
     """The outputs that hold boxes."""
 

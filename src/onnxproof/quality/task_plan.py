@@ -25,6 +25,8 @@ def make_plan(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSet
     boxed = labels.ndim == 3 and labels.shape[2] == 5
     if settings.task == "detection" or (boxed and settings.task is None and find_boxes(outputs, None) is not None):
         return _plan_boxes(outputs, labels, settings)
+    if (formed := _find_formed(outputs, labels, settings)) is not None:
+        return formed
     if (placed := _find_places(outputs, labels, settings)) is not None:
         return _plan_places(placed, outputs[placed], labels, settings)
     labels = _drop_missing(labels)
@@ -70,6 +72,28 @@ def _plan_boxes(outputs: Mapping[str, Array], labels: Array, settings: EvaluateS
     return Plan(
         "detection", names.boxes, "value", 4, _name_classes(settings, range(count)), tuple(range(count)), boxes=names
     )
+
+
+POINTS, RANKS = ("keypoint", "landmark", "joint", "pose"), ("rank", "relevance")
+
+
+def _find_formed(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> Plan | None:
+    """Points of figures, or scores that order candidates, where asked for or where an output's name and the labels say so."""
+    mine = {n: a for n, a in outputs.items() if settings.output in (None, n) and a.dtype.kind == "f"}
+    pointed = [n for n, a in {**mine, "": labels}.items() if a.ndim in (3, 4) and a.shape[-1] in (2, 3)]
+    points = [n for n in pointed if n and "" in pointed and mine[n].shape[-2] == labels.shape[-2]]
+    graded = labels.ndim == 2 and _whole(labels)
+    ranks = [n for n, a in mine.items() if graded and a.ndim == 2 and a.shape[1:] == labels.shape[1:]]
+    for task, names, words in (("keypoints", points, POINTS), ("ranking", ranks, RANKS)):
+        named = [name for name in names if any(word in name.lower() for word in words)]
+        if settings.task == task and not names:
+            wanted = "(…, points, 2 or 3) of both" if points is names else "a whole number for each score of a query"
+            forms = f"the labels are {list(labels.shape)}, the outputs {[list(a.shape) for a in outputs.values()]}"
+            raise InputError(f"--task {task}: expected {wanted}; {forms}")
+        if settings.task == task or (settings.task is None and named and not settings.metrics):
+            form = mine[name := (named or names)[0]].shape[1:]
+            return Plan(task, name, "value", int(np.prod(form)), size=form)
+    return None
 
 
 def _find_places(outputs: Mapping[str, Array], labels: Array, settings: EvaluateSettings) -> str | None:

@@ -19,6 +19,8 @@ LEADING = {
     "tokens": ("f1", "token_accuracy"),
     "detection": ("map", "map_50", "map_75"),
     "embedding": ("recall_at_1", "recall_at_5", "mean_reciprocal_rank", "cosine", "same_neighbour"),
+    "ranking": ("ndcg_at_10", "mean_reciprocal_rank", "same_best"),
+    "keypoints": ("oks", "pck_at_10"),
     "generate": ("perplexity", "exact_match", "prefix"),
     "regression": ("mae", "rmse", "r2", "relative_error"),
 }
@@ -26,6 +28,9 @@ NAMES = {
     "roc_auc": "ROC-AUC",
     "pr_auc": "PR-AUC",
     "f1": "F1",
+    "ndcg_at_10": "NDCG@10",
+    "oks": "OKS",
+    "pck_at_10": "PCK@0.1",
     "ece": "ECE",
     "mae": "MAE",
     "rmse": "RMSE",

@@ -19,6 +19,8 @@ TASKS = (
         "tokens",
         "detection",
         "embedding",
+        "ranking",
+        "keypoints",
         "generate",
     ),
     "custom",

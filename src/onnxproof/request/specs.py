@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,19 +17,23 @@ Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "leng
 ROLES: tuple[Role, ...] = get_args(Role)
 # Rows of the data: all of them, or those that calibrate a lower precision, or those that judge it.
 Part = Literal["all", "calibration", "judging"]
+# Files of TorchScript, of which a part may be named: `file.jit:encoder`.
+SCRIPTS = (".pt", ".pth", ".ts", ".jit", ".torchscript")
+# What a number on the command line is in a tensor.
+VALUES = {bool: "bool", int: "int64", float: "float32"}
 
 
 def parse_target(target: str) -> tuple[str, str | None]:
     """A file or package and the name in it (None for a file that is itself the model); a file that is not there is told at once."""
     path, colon, attribute = target.rpartition(":")
-    whole = target.endswith((".pt2", ".pt", ".pth", ".ts", ".jit", ".torchscript", ".onnx"))
+    whole = target.endswith((*SCRIPTS, ".pt2", ".onnx"))
     if whole and (not colon or "/" in attribute or "\\" in attribute):
         path, attribute = target, ""
     elif not colon or not path or not attribute:
         raise TargetError(
             f"TARGET {target!r} is not understood: expected path/file.py:name, package.module:name, file.pt2 or file.pt"
         )
-    if (not attribute or path.endswith(".py")) and not Path(path).is_file():
+    if (not attribute or path.endswith((".py", *SCRIPTS))) and not Path(path).is_file():
         raise TargetError(f"there is no file {path} in {Path.cwd()}: give its path from here")
     return path, attribute or None
 
@@ -39,6 +45,8 @@ class InputSpec:
     name: str
     shape: tuple[int, ...]
     dtype: str
+    value: float | None = None
+    """The one value of a scalar, where the user gave it."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +66,15 @@ class ProviderSpec:
 
 
 def parse_input(text: str) -> InputSpec:
-    """`name:4x3x224x224[:dtype]`."""
+    """`name:4x3x224x224[:dtype]`, or `name=16000` for a scalar that is always that."""
+    if ":" not in text and "=" in text:
+        name, _, number = text.partition("=")
+        with suppress(ValueError, KeyError):
+            value = json.loads(number)
+            return InputSpec(name, (), VALUES[type(value)], float(value))
     parts = text.split(":")
     if len(parts) not in (2, 3) or not parts[0]:
-        raise Expected("name:4x3x224x224:float32")
+        raise Expected("name:4x3x224x224:float32, or name=16000 for a number")
     try:
         shape = tuple(int(size) for size in parts[1].lower().split("x")) if parts[1] not in ("", "scalar") else ()
     except ValueError:

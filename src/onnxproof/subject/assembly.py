@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +13,10 @@ from torch.nn.parameter import UninitializedParameter
 
 from onnxproof.errors import InputError, TargetError, list_names
 from onnxproof.request.specs import InputSpec, Range
+from onnxproof.subject.completion import complete
 from onnxproof.subject.dynamic import choose_default, read_asked, take_along
 from onnxproof.subject.module_copy import copy_module
-from onnxproof.subject.subject import Subject, read_parameters, read_script_names
+from onnxproof.subject.subject import Subject, name_positional, read_parameters, read_script_names
 from onnxproof.subject.target import split_inputs
 
 
@@ -27,10 +28,15 @@ def make_subject(
     specs: Sequence[InputSpec] = (),
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     ranges: Mapping[str, Range] | None = None,
+    asked: Collection[str] = (),
 ) -> Subject:
-    """Put a subject together and check every name against the module's inputs."""
+    """Put a subject together and check every name against the module's inputs, and against those that a given file asks for."""
+    foreign: dict[str, torch.Tensor] = {}
     if specs:
-        args, kwargs = _arrange_call(module, _make_inputs(module, specs, ranges or {}))
+        fixed = {spec.name: Range(spec.value, spec.value) for spec in specs if spec.value is not None}
+        ranges = {**fixed, **(ranges or {})}
+        made, foreign = _make_inputs(module, specs, ranges, asked)
+        args, kwargs = _arrange_call(module, {**_name_given(module, inputs), **made})
     elif inputs is None:
         raise InputError(
             f"{name} comes without example inputs: return (module, example_inputs), or give each input with "
@@ -38,7 +44,7 @@ def make_subject(
         )
     else:
         args, kwargs = split_inputs(inputs, module)
-    subject = Subject(module, args, kwargs, name=name)
+    subject = complete(Subject(module, args, kwargs, name=name, foreign=foreign), asked)
     known = subject.inputs.tensors
     if not known:
         raise InputError(f"{name} has no tensor among its example inputs: there is nothing to feed")
@@ -46,10 +52,11 @@ def make_subject(
     _check_shaped(module, name)
     subject = _cast(subject)
     if dynamic is None:
-        subject = choose_default(subject)
+        # What the module is called without has no size that follows its inputs'.
+        subject = replace(choose_default(replace(subject, foreign={})), foreign=subject.foreign)
     else:
-        asked = replace(subject, asked_dynamic=True, dynamic=read_asked(dynamic, known))
-        subject, tied = take_along(asked)
+        wished = replace(subject, asked_dynamic=True, dynamic=read_asked(dynamic, known))
+        subject, tied = take_along(wished)
         subject = replace(subject, tied=tuple(tied))
     return _add_ranges(subject, ranges or {})
 
@@ -92,7 +99,8 @@ def _add_ranges(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
             raise InputError(
                 f"--range {name}:{low},{high}: expected sizes around the example's, whose {name} is {sizes[name]}"
             )
-    return replace(subject, ranges={name: r for name, r in ranges.items() if name in inputs}, limits=limits)
+    ranges = {**subject.ranges, **{name: r for name, r in ranges.items() if name in inputs}}
+    return replace(subject, ranges=ranges, limits=limits)
 
 
 def _cast(subject: Subject) -> Subject:
@@ -120,15 +128,25 @@ def _arrange_call(module: nn.Module, values: dict[str, Any]) -> tuple[tuple[Any,
     return (), values
 
 
-def _make_inputs(module: nn.Module, specs: Sequence[InputSpec], ranges: Mapping[str, Range]) -> dict[str, Any]:
+def _name_given(module: nn.Module, inputs: Any) -> dict[str, Any]:
+    """The example that a target comes with, by name."""
+    args, kwargs = split_inputs(inputs, module) if inputs is not None else ((), {})
+    return {**dict(zip(name_positional(module, len(args)), args, strict=True)), **kwargs}
+
+
+def _make_inputs(
+    module: nn.Module, specs: Sequence[InputSpec], ranges: Mapping[str, Range], asked: Collection[str]
+) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """The module's inputs, and those that only a file has."""
     accepted = _list_keywords(module)
     generator = torch.Generator().manual_seed(0)
     values: dict[str, Any] = {}
     for spec in specs:
-        if accepted is not None and spec.name not in accepted:
+        if accepted is not None and spec.name not in (*accepted, *asked):
             raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {list_names(accepted)}")
         values[spec.name] = _draw_example(spec, ranges.get(spec.name), generator)
-    return values
+    foreign = {name: values.pop(name) for name in [*values] if accepted is not None and name not in accepted}
+    return values, foreign
 
 
 def _list_keywords(module: nn.Module) -> list[str] | None:
@@ -142,9 +160,7 @@ def _draw_example(spec: InputSpec, valid: Range | None, generator: torch.Generat
     dtype = getattr(torch, spec.dtype, None)
     if not isinstance(dtype, torch.dtype):
         raise InputError(f"--input {spec.name}: {spec.dtype!r} is not a dtype; expected float32, int64, bool, …")
-    if dtype == torch.bool:
-        return torch.randint(0, 2, spec.shape, generator=generator).bool()
-    if not dtype.is_floating_point and not dtype.is_complex:
+    if not dtype.is_floating_point and not dtype.is_complex:  # 0 or 1 of a bool
         low, high = (int(valid.low), int(valid.high)) if valid else (0, 1)
         return torch.randint(low, high + 1, spec.shape, generator=generator).to(dtype)
     if valid:

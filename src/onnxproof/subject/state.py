@@ -20,7 +20,9 @@ KEPT = frozenset(
     "h c hx cx hidden cell state states carry mem mems memory memories past present cache cached prev previous kv key value "
     "rnn lstm gru".split()
 )
-ALIKE = {"keys": "key", "values": "value", "k": "key", "v": "value", "self": "decoder", "cross": "encoder"}
+ALIKE = dict(
+    pair.split("=") for pair in "keys=key values=value states=state k=key v=value self=decoder cross=encoder".split()
+)
 # `past_key_values` is one word; `key` and `value` after it are others.
 WORD = re.compile(r"key_?values?(?![a-z])|[a-z]+|\d+")
 # The parts of a layer in the tuples that caches were before they were objects.

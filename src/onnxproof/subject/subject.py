@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -38,11 +38,21 @@ class Subject:
     """Name of a size → the smallest and the largest that is served."""
     cast: str | None = None
     """The dtype that float inputs were cast to, where the module rejects those of the example."""
+    foreign: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    """Inputs that only the file has: the module is called without them."""
+    completed: tuple[str, ...] = ()
+    """Parameters that the example leaves out and the file takes."""
 
     @property
     def inputs(self) -> Flat:
         """The example inputs, flat and named after the parameters."""
-        return flatten_call(self.module, self.args, self.kwargs)
+        flat = flatten_call(self.module, self.args, self.kwargs)
+        if not self.foreign:
+            return flat
+        count = len(flat.tensors)
+        return replace(
+            flat, tensors={**flat.tensors, **self.foreign}, rebuild=lambda leaves: flat.rebuild([*leaves][:count])
+        )
 
     def copies(self) -> list[torch.Tensor]:
         """The example inputs as tensors of their own: a forward may change what it is given."""
@@ -90,7 +100,7 @@ class Subject:
 
 def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Flat:
     """Flatten positional and keyword inputs, named after the parameters of `forward`."""
-    names = [*_name_positional(module, len(args)), *kwargs]
+    names = [*name_positional(module, len(args)), *kwargs]
     clash = {name for name in names if names.count(name) > 1}
     if clash:
         raise InputError(
@@ -105,7 +115,8 @@ def flatten_call(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, 
     return Flat(flat.tensors, flat.constants, rebuild)
 
 
-def _name_positional(module: nn.Module, count: int) -> list[str]:
+def name_positional(module: nn.Module, count: int) -> list[str]:
+    """The parameters that so many positional inputs go to."""
     known = read_parameters(module)
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     names = read_script_names(module) or [p.name for p in known if p.kind in positional]

@@ -6,25 +6,41 @@ import inspect
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
 
-from onnxproof.errors import FindingError, TargetError, condense
+from onnxproof.errors import FindingError, TargetError, condense, list_names
 from onnxproof.graph.file import hold_against
 from onnxproof.request.python_objects import load_object
-from onnxproof.request.specs import parse_target
+from onnxproof.request.specs import SCRIPTS, parse_target
 from onnxproof.subject.exported_program import load_program
 from onnxproof.subject.subject import read_parameters
 
 SAVED = {".pt2": "an exported program (torch.export.save)"}
 
 
+class Call(NamedTuple):
+    """Positional and keyword inputs that were given apart: never two inputs of a forward that would take such a pair."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+
 def load_target(target: str, *, trust: bool = False) -> tuple[Any, str]:
     """The object TARGET names, and a short name for it; what is pickled in a file runs only where it is trusted."""
     path, attribute = parse_target(target)
-    return load_object(target) if attribute is not None else (_load_file(Path(path), trust), Path(path).stem)
+    if attribute is None:
+        return _load_file(Path(path), trust), Path(path).stem
+    if not path.endswith(SCRIPTS):
+        return load_object(target)
+    module = _load_file(Path(path), trust)
+    parts = dict(module.named_modules())
+    if attribute not in parts:
+        named = [name for name in parts if name and "." not in name]
+        raise TargetError(f"{path} has no part {attribute!r}; its parts are {list_names(named[:20])}")
+    return parts[attribute], attribute
 
 
 def _load_file(path: Path, trust: bool) -> Any:
@@ -63,7 +79,7 @@ def resolve(value: Any, name: str) -> tuple[nn.Module, Any]:
     if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[0], nn.Module):
         return value[0], value[1]
     if isinstance(value, tuple) and len(value) == 3 and isinstance(value[0], nn.Module) and isinstance(value[2], dict):
-        return value[0], (tuple(value[1]), value[2])
+        return value[0], Call(tuple(value[1]), value[2])
     got = f"a tuple of {len(value)}" if isinstance(value, tuple) else f"a {type(value).__name__}"
     raise TargetError(
         f"{name} gave {got}; expected a torch.nn.Module, (module, example_inputs) where example_inputs is a tuple of "
@@ -95,6 +111,8 @@ def split_inputs(inputs: Any, module: nn.Module) -> tuple[tuple[Any, ...], dict[
 
     A pair (args, kwargs) is understood where forward() does not take such a pair as its two inputs.
     """
+    if isinstance(inputs, Call):
+        return inputs
     if isinstance(inputs, Mapping):
         return (), dict(inputs)
     if not isinstance(inputs, (tuple, list)) or hasattr(inputs, "_fields"):

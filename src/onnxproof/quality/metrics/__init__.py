@@ -10,6 +10,8 @@ from onnxproof.quality.metrics.measured import Measured
 from onnxproof.quality.metrics.neighbours import measure_neighbours
 from onnxproof.quality.metrics.numbers import measure_numbers
 from onnxproof.quality.metrics.places import measure_places
+from onnxproof.quality.metrics.points import measure_points
+from onnxproof.quality.metrics.ranks import measure_ranks
 from onnxproof.quality.metrics.texts import measure_texts
 
 MEASURES = {
@@ -18,6 +20,8 @@ MEASURES = {
     "tokens": measure_places,
     "detection": measure_boxes,
     "embedding": measure_neighbours,
+    "ranking": measure_ranks,
+    "keypoints": measure_points,
     "generate": measure_texts,
 }
 

@@ -21,7 +21,7 @@ def measure_neighbours(scores: Scores, measured: Measured, bootstrap: Bootstrap)
     alone = np.bincount(labels)[labels] == 1  # no other example is of its kind: nothing could be found
     ranks: dict[str, dict[str, Array]] = {}
     nearest: dict[str, Array] = {}
-    vectors = {side: _normalise(_read(scores, side)) for side in SIDES}
+    vectors = {side: _normalise(scores.read(side)) for side in SIDES}
     for side, mine in vectors.items():
         rank, nearest[side] = _search(mine, labels)
         rank[alone[: len(rank)]] = np.nan
@@ -32,12 +32,6 @@ def measure_neighbours(scores: Scores, measured: Measured, bootstrap: Bootstrap)
     measured.means(ranks, bootstrap)
     measured.put("candidate", "cosine", float(np.einsum("ij,ij->i", *vectors.values()).min()))
     measured.put("candidate", "same_neighbour", float((nearest["baseline"] == nearest["candidate"]).mean()))
-
-
-def _read(scores: Scores, side: str) -> Floats:
-    vectors = scores.sides[side].scores
-    assert vectors is not None  # always kept for this task
-    return np.asarray(vectors, np.float64)
 
 
 def _normalise(vectors: Floats) -> Floats:

@@ -138,7 +138,7 @@ def test_ox228_without_labels_the_changed_decisions_are_counted_on_all_rows(tmp_
     x = torch.randn(3000, 20, generator=torch.Generator().manual_seed(3)).numpy()
     proof = unlabelled(tmp_path, lower("int4 weights"), x)
     told = codes(proof)["OX228"]
-    assert told.severity == proof.verdict == "block"
+    assert told.severity == proof.verdict == "review"
     assert told.evidence["rows"] == 3000
     assert told.evidence["low"] < told.evidence["changed"] / 3000 < told.evidence["high"]
     assert "most where the original says" in told.message

@@ -45,7 +45,14 @@ def test_what_was_not_chosen_or_changes_nothing_needs_no_word():
 
 @pytest.mark.parametrize(
     ("changed", "rows", "severity"),
-    [(0, 1000, "note"), (10, 1000, "note"), (15, 1000, "review"), (0, 20, "review"), (90, 1000, "block")],
+    [
+        (0, 1000, "note"),
+        (10, 1000, "note"),
+        (15, 1000, "review"),
+        (0, 20, "review"),
+        (90, 1000, "review"),
+        (600, 1000, "block"),
+    ],
 )
 def test_unlabelled_data_say_how_many_decisions_change(changed, rows, severity):
     findings = [

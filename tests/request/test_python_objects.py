@@ -35,3 +35,14 @@ def test_what_is_not_there_is_told(text, message, tmp_path):
     (tmp_path / "model.pt").write_text("")
     with pytest.raises(TargetError, match=message):
         load_object(text.format(folder=tmp_path))
+
+
+def test_a_file_of_a_package_finds_what_lies_beside_it(tmp_path):
+    package = tmp_path / "shop_of_models" / "parts"
+    package.mkdir(parents=True)
+    for folder in (package, package.parent):
+        (folder / "__init__.py").touch()
+    (package / "sizes.py").write_text("WIDE = 7\n")
+    (package / "by_dots.py").write_text("from .sizes import WIDE\n")
+    (package / "by_name.py").write_text("from shop_of_models.parts.sizes import WIDE\n")
+    assert [load_object(f"{package / name}.py:WIDE")[0] for name in ("by_dots", "by_name")] == [7, 7]

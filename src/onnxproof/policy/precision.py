@@ -14,6 +14,9 @@ from onnxproof.request.thresholds import QualityPolicy
 
 # Decibels of a node that makes infinities of right inputs.
 OVERFLOW = -300.0
+# The share of changed decisions from which on a file is another model. What is less is for labels to judge: the largest number of an output
+# may be no decision at all, and many a decision is between equals.
+SPOILED = 0.5
 # Decibels from which on a lower precision changes nothing that float32 would not.
 ROUNDING = 110.0
 
@@ -83,8 +86,11 @@ def _judge_unmeasured(proof: Proof, kind: str, limit: float, right: bool) -> Ite
         f"{kind} changes {changed} of {rows} decisions on your data (95 %: {low:.2%} to {high:.2%}){_tell_kind(proof)}"
     )
     evidence = {"changed": changed, "rows": rows, "low": low, "high": high, "limit": limit}
-    if low > limit:
-        yield found("OX228", f"{told}, more than {limit:.1%}", severity="block", evidence=evidence)
+    if low > SPOILED:
+        yield found("OX228", f"{told}, more than half of them", severity="block", evidence=evidence)
+    elif low > limit:
+        message = f"{told}, more than {limit:.1%}: bring labels, which tell what they are worth"
+        yield found("OX228", message, evidence=evidence)
     elif high > limit:
         message = f"{told}, which may be more than {limit:.1%}: bring labels, or more rows"
         yield found("OX228", message, evidence=evidence)

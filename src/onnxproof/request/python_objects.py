@@ -38,8 +38,27 @@ def _import_file(path: Path) -> Any:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
+        package = _find_package(path.resolve()) if isinstance(error, ImportError) else None
+        if package is not None:
+            return _import_from_package(*package)
         raise TargetError(f"{path} raised while it was imported: {_tell_raised(error, path)}") from error
     return module
+
+
+def _find_package(path: Path) -> tuple[Path, str] | None:
+    """Where the package lies that a file belongs to, and the file's name in it; None for a file that stands alone."""
+    folders = [path.parent]
+    while (folders[-1] / "__init__.py").is_file():
+        folders.append(folders[-1].parent)
+    inside = path.relative_to(folders[-1]).with_suffix("")
+    return (folders[-1], ".".join(inside.parts)) if len(inside.parts) > 1 else None
+
+
+def _import_from_package(root: Path, name: str) -> Any:
+    """A file that imports what lies beside it by the package's name, or by dots."""
+    sys.modules.pop(name.rpartition(".")[2], None)  # what was imported of it as a file alone
+    sys.path.insert(0, str(root))
+    return _import_module(name)
 
 
 def _import_module(name: str) -> Any:

@@ -139,7 +139,9 @@ def test_ox518_scores_of_different_shapes_are_named(tmp_path):
     assert "OX518" not in codes(evaluate(line(), {"x": x, "labels": y == 0}, tmp_path))
 
 
-@pytest.mark.parametrize("kind", ["binary", "multiclass", "multilabel"])
+@pytest.mark.parametrize(
+    "kind", ["binary", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("multiclass", "multilabel"))]
+)
 def test_missing_labels_do_not_change_the_task(kind, tmp_path):
     data = rows()
     labels = data["labels"].astype(np.float64)
@@ -212,6 +214,7 @@ def test_labels_that_are_all_zero_have_no_relative_error(tmp_path):
     assert not {"relative_error", "r2"} & quality.candidate.keys()
 
 
+@pytest.mark.slow
 def test_objects_in_memory_are_data_too(tmp_path):
     data = rows()
     x, y = torch.tensor(data["x"]), torch.tensor(data["labels"])

@@ -173,6 +173,7 @@ class Encoded(nn.Module):
         return self.encoder(x, src_key_padding_mask=pad)
 
 
+@pytest.mark.slow
 def test_padded_positions_that_only_the_fast_path_leaves_out(tmp_path):
     example = (torch.randn(2, 4, 8), torch.tensor([[False] * 4, [False, False, True, True]]))
     proof = onnxproof.prove(Encoded(True).eval(), example, out=tmp_path / "a", budget=20)

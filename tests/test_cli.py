@@ -12,6 +12,7 @@ from conftest import target
 from onnxproof.proof.schema import read_schema
 
 
+@pytest.mark.slow
 def test_the_tutorial_model_ships_over_many_batches(cli, tmp_path):
     result = cli("prove", target("tutorial"), "--batch-sizes", "1,2,4,7,32,128", "--json", "proof.json", "-v")
     assert result.returncode == 0, result.stderr
@@ -27,6 +28,7 @@ def test_the_tutorial_model_ships_over_many_batches(cli, tmp_path):
     assert "max rel" in result.stdout
 
 
+@pytest.mark.slow
 def test_the_tutorials_fixed_batch_blocks_and_says_how_to_fix_it(cli, tmp_path):
     script = (
         "import sys, torch; sys.path.insert(0, sys.argv[1]); import models\n"

@@ -35,6 +35,7 @@ def test_a_small_budget_finds_the_same_culprit(mutated, verify):
     assert ample.culprits[0].op == "LayerNormalization"
 
 
+@pytest.mark.slow
 def test_a_kernel_is_found_chunk_by_chunk(tmp_path):
     class Top(torch.nn.Module):
         def forward(self, x):
@@ -77,6 +78,7 @@ def test_a_file_without_any_names_is_located_by_structure(name, fault, op, mutat
     assert blame.culprits[0].op == op
 
 
+@pytest.mark.slow
 def test_a_torchscript_file_names_its_module(tmp_path):
     module, inputs = models.gelu_mlp()
     proof = onnxproof.export(module, inputs, out=tmp_path, exporter="torchscript")
@@ -143,6 +145,7 @@ def test_what_magnifies_rounding_is_named(tmp_path):
     assert amplifiers[0].introduced > 10
 
 
+@pytest.mark.slow
 def test_a_node_with_a_subgraph_is_the_border(tmp_path):
     class Branch(torch.nn.Module):
         def forward(self, x):

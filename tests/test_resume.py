@@ -47,6 +47,7 @@ def test_a_killed_run_goes_on_and_leaves_nothing_behind(cli, tmp_path):
     assert proof_of(tmp_path) == undisturbed
 
 
+@pytest.mark.slow
 def test_from_python_the_same_question_is_answered_from_the_journal_and_another_model_is_not(tmp_path):
     def ask(module):
         return onnxproof.prove(module, (torch.ones(2, 4),), out=tmp_path, budget=2.0, batch_sizes=(2, 3), resume=True)

@@ -131,9 +131,7 @@ def test_a_limit_that_is_only_in_the_graph_is_reached(tmp_path):
     assert proof.search.found.startswith("search/")
 
 
-@pytest.mark.parametrize(
-    "name", ["mlp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("cnn", "transformer"))]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in ("mlp", "cnn", "transformer")])
 def test_a_correct_model_survives_the_search(name, tmp_path):
     import models
 
@@ -321,6 +319,7 @@ def test_wrong_roles_are_refused(inside, tmp_path):
 # --- what must not go wrong -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_module_that_works_in_place_is_searched(tmp_path):
     class InPlace(torch.nn.Module):
         def __init__(self):
@@ -349,6 +348,7 @@ def test_a_broken_counterexample_is_left_alone(tmp_path):
     assert not any(case.name.startswith("kept/") for case in proof.cases)
 
 
+@pytest.mark.slow
 def test_a_kept_nan_gates_only_where_nan_does(tmp_path):
     class Top(torch.nn.Module):
         def forward(self, x):

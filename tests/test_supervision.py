@@ -93,6 +93,7 @@ def test_isolate_in_python(tmp_path):
     assert proof.verdict == "ship"
 
 
+@pytest.mark.slow
 def test_children_of_one_fork_server_share_nothing(cli, tmp_path):
     # What one child does to its modules is not there in the next: the export's trace is not seen while verifying.
     proof = run(

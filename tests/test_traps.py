@@ -116,6 +116,7 @@ def pictures(n=60, scale=1.0, seed=0):
     return (generator.random((n, 3, 8, 8)) * tint * scale).astype(np.float32), np.arange(n) % 2
 
 
+@pytest.mark.slow
 def test_ox607_ox608_ox614_and_ox615_images(run):
     x, y = pictures()
     train = pictures(200, seed=1)

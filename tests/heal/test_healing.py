@@ -62,6 +62,7 @@ class OfTwoLengths(nn.Module):
         return self.long(x) if x.shape[1] > 20 else self.short(x)
 
 
+@pytest.mark.slow
 def test_a_branch_on_a_length_is_healed_by_limiting_it_to_what_was_captured(tmp_path):
     torch.manual_seed(0)
     dynamic = {"x": {0: "batch", 1: "seq"}}

@@ -97,6 +97,7 @@ def test_a_module_that_counts_its_calls_is_compared_from_where_it_began(tmp_path
     assert not codes(proof) & {"OX201", "OX207"}
 
 
+@pytest.mark.slow
 def test_the_users_data_are_timed_where_there_are_enough_rows(tmp_path):
     np.savez(tmp_path / "data.npz", X=np.random.default_rng(0).normal(size=(5, 20)).astype("float32"))
     data = str(tmp_path / "data.npz")
@@ -181,6 +182,7 @@ def test_a_baseline_turns_it_into_a_regression_check(timed, tmp_path):
         onnxproof.bench(module, inputs, baseline=tmp_path / "none.json", out=tmp_path, **QUICK)
 
 
+@pytest.mark.slow
 def test_without_a_compiler_torch_compile_is_a_note(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)

@@ -90,6 +90,7 @@ def test_scores_that_choose_the_same_tokens_are_held_to_rounding_too(prompts, tm
     assert "OX517" in {f.code for f in proof.findings if f.weight}
 
 
+@pytest.mark.slow
 def test_a_search_keeps_what_the_module_keeps(prompts, tmp_path):
     proof = evaluate(Language().eval(), prompts, tmp_path, beams=3)
     assert proof.verdict == "ship"

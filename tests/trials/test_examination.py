@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
@@ -88,6 +89,7 @@ class EntropyTwice(nn.Module):
         return entropy, entropy.bool()
 
 
+@pytest.mark.slow
 def test_one_pairing_that_is_mended_mends_others(tmp_path):
     """What is positive is what an entropy asks itself, and what its own truth is; the entropy is one of three steps that look alike."""
     for _ in range(2):  # the second remembers what the first has tried

@@ -51,6 +51,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(cache):
     assert Remembered().recall("a") is None
 
 
+@pytest.mark.slow
 def test_a_proof_is_the_same_with_and_without_it(tmp_path, cache):
     file = export(tmp_path / "file")
     first = onnxproof.verify(*capped(), onnx=file, out=tmp_path / "out", in_process=True)

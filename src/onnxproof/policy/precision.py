@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from onnxproof.findings import Finding, Where, found
@@ -110,8 +110,9 @@ def bound_share(count: int, of: int) -> tuple[float, float]:
 def _tell_overflow(case: CaseResult, c: Comparison, observed: Iterable[Finding]) -> Finding:
     """With the node at which it begins, where one makes infinities of right inputs."""
     assert c.cost is not None  # it was counted
-    ranked = [node for finding in observed if finding.code == "OX232" for node in finding.evidence["nodes"]]
-    first: dict[str, Any] = next((node for node in ranked if node["introduced"] <= OVERFLOW), {})
+    listed = (node for finding in observed for node in finding.evidence.get("nodes", ()))
+    ranked = (node for node in listed if isinstance(node, Mapping) and "introduced" in node)
+    first: Mapping[str, Any] = next((node for node in ranked if node["introduced"] <= OVERFLOW), {})
     born = f", at {first['node']}" if first else ""
     message = f"{c.output} is finite in the original and overflows in this precision{born}: {c.cost.lost} elements"
     where = Where(c.output, case.name, *(first.get(name) for name in ("node", "module", "file", "line")))

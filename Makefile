@@ -67,7 +67,7 @@ large: setup
 	$(BIN)/python -m benchmarks.large
 
 # Right and wrong conversions to int8, float16 and four bits, judged.
-precision: setup
+precision: setup .venv/.weights
 	$(BIN)/python -m benchmarks.precision
 
 # Right models that carry state, faults that a sequence shows, and files as others ship them.

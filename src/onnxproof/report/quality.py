@@ -98,7 +98,8 @@ def _show_table(q: Quality, count: int, baseline: str) -> list[str]:
     for metric in _choose_metrics(q)[:count]:
         interval = q.intervals.get(metric)
         apart = q.candidate[metric] - q.baseline.get(metric, q.candidate[metric])
-        sides = (f"{one:.4f}" for one in (q.baseline.get(metric, math.nan), q.candidate[metric]))
+        # What is counted against the baseline has no number there.
+        sides = ("–" if one is None else f"{one:.4f}" for one in (q.baseline.get(metric), q.candidate[metric]))
         span, moved = (
             (_show_span(interval.candidate, "–"), _show_span(interval.difference, "…")) if interval else ("", "")
         )

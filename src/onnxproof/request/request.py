@@ -146,7 +146,11 @@ class Request:
     held: tuple[Any, Any] | None = field(default=None, compare=False)
     """(module, inputs) in memory; stays in the caller's process."""
     inputs: tuple[specs.InputSpec, ...] = option(
-        (), "Example input: x:4x3x224x224:float32 (repeatable).", each(specs.parse_input), name="input", repeated=True
+        (),
+        "Example input: x:4x3x224x224:float32, or a number that is always that: sr=16000 (repeatable).",
+        each(specs.parse_input),
+        name="input",
+        repeated=True,
     )
     dynamic: Mapping[str, Mapping[int, str]] | None = option(
         None,

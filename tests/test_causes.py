@@ -231,7 +231,10 @@ def test_an_operator_that_tracing_refuses_has_its_line(tmp_path, capfd):
 
 def test_a_traced_file_has_lines_in_its_source_map_and_none_in_itself(tmp_path, capfd):
     model = Scaled().eval()
+    torch._C._jit_set_onnx_log_enabled(True)  # as torch leaves it after a verbose export
     made = onnxproof.export(model, (X,), exporter="torchscript", out=tmp_path)
+    assert torch._C._jit_is_onnx_log_enabled()
+    torch._C._jit_set_onnx_log_enabled(False)
     origins = sourcemap.read(tmp_path / "model.sourcemap.json")
     assert {origin.line for origin in origins.values()} == {line_of(model, "math.sqrt")}
     assert __file__.encode() not in (tmp_path / "model.onnx").read_bytes()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -127,11 +128,7 @@ def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
     subject = order.subject
     # A scripted module cannot be traced inside another one; it takes flat tensors as it is.
     scripted = isinstance(subject.module, torch.jit.ScriptModule) and not subject.kwargs
-    # Without the graphs that a verbose export writes to the terminal behind Python's back.
-    with (
-        patch.object(torch._C, "_jit_set_onnx_log_enabled"),
-        tempfile.TemporaryDirectory(prefix="onnxproof-traced-") as folder,
-    ):
+    with _silence_graphs(), tempfile.TemporaryDirectory(prefix="onnxproof-traced-") as folder:
         traced = Path(folder) / "model.onnx"
         torch.onnx.export(
             subject.module if scripted else FlatModule(subject),
@@ -147,6 +144,18 @@ def _run_torchscript(attempt: Attempt, order: Order) -> Attempt:
         model = ir.external_data.load_to_model(ir.load(traced))  # read now: the file is about to go
     _save(model, order, {})
     return attempt
+
+
+@contextmanager
+def _silence_graphs() -> Iterator[None]:
+    """Without the graphs that a verbose export writes to the terminal behind Python's back, also where an earlier one left that switched on."""
+    switch, before = torch._C._jit_set_onnx_log_enabled, torch._C._jit_is_onnx_log_enabled()
+    switch(False)
+    try:
+        with patch.object(torch._C, "_jit_set_onnx_log_enabled"):
+            yield
+    finally:
+        switch(before)
 
 
 def _save(model: ir.Model, order: Order, bounds: Mapping[str, tuple[int, int | None]]) -> None:

@@ -41,7 +41,11 @@ def render(record: dict[str, Any]) -> str:
         "",
         f"Made by `make power` in one run of {record['seconds'] / 60:.0f} minutes: {len(faults)} faulty exports and {len(zoo)} correct ones, "
         f"{len(verifiers)} verifiers. Each verifier gets the PyTorch module, its example inputs and the ONNX file."
-        + (f" Asked again later, over all of them: {', '.join(record['anew'])}." if "anew" in record else ""),
+        + (
+            f" Asked again later, in parts, and of items that are newer than that run: {', '.join(record['anew'])} alone; the numbers behind the strokes say of how many."
+            if "anew" in record
+            else ""
+        ),
         "",
         "## Faults caught",
         "",

@@ -17,6 +17,7 @@ from onnxproof.parity.comparison import (
     count_unexplained_mismatches,
     count_unexplained_pattern,
     find_roundoff,
+    is_credible,
     measure_allowance,
     measure_exactness,
     measure_noise,
@@ -303,3 +304,22 @@ def test_integers_have_their_true_distance(b, c):
 def test_every_comparison_survives_its_proof(pair):
     result = compare("x", *pair)
     assert to_plain(decode(to_plain(result), Comparison)) == to_plain(result)
+
+
+@pytest.mark.parametrize(("dtype", "step"), [(np.float32, 1e-42), (np.float16, 6e-8)])
+def test_what_kernels_flush_is_explained_beside_large_values(dtype, step):
+    """A denormal number has few digits or is taken for zero, whatever stands beside it; the truth stays one."""
+    truth = np.array([[step * 1.4, 0.0], [1e3, 2e3]])
+    baseline, candidate = truth.astype(dtype), np.array([[0.0, 0.0], [1e3, 2e3]], dtype)
+    assert is_credible(baseline, truth, [truth], find_roundoff(baseline.dtype))
+    assert measure_unexplained(baseline, candidate, truth, [truth], find_roundoff(baseline.dtype)) <= 1
+    candidate[1, 0] += 100
+    assert measure_unexplained(baseline, candidate, truth, [truth], find_roundoff(baseline.dtype)) > 1
+
+
+def test_one_odd_element_among_many_does_not_make_a_truth_none():
+    truth = np.ones(1000)
+    baseline = truth.astype(np.float32)
+    baseline[3] = 7  # another one of several equal values was chosen
+    assert is_credible(baseline, truth, [truth], 6e-8)
+    assert not is_credible(baseline[:100], truth[:100], [truth[:100]], 6e-8)

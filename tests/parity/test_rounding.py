@@ -9,7 +9,7 @@ from torch import nn
 
 import models
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.parity.rounding import EXACT, RULES, Injector
+from onnxproof.parity.rounding import EXACT, FIRST, OWN, RULES, Injector
 from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy
 
@@ -226,3 +226,12 @@ def test_a_mean_of_values_that_cancel_has_an_error_of_their_size():
     """A zero beside ±1000 is normalised to what rounding left of the mean."""
     _, far = spread(Op(lambda x: nn.functional.layer_norm(x, (4,))), torch.tensor([[1000.0, -1000.0, 0.0, 1e-6]]))
     assert far[0, 2] > 1e-9
+
+
+def test_what_saturates_is_equal_and_either_of_it_may_come_first():
+    """In float64 a sigmoid of 40 is less than one of 41; in float32 both are 1, and kernels take the first or what they like."""
+    scores, x = torch.arange(40.0, 72.0), torch.randperm(1000)[:32].double()
+    module = Op(lambda x: x[torch.sigmoid(scores).topk(1).indices])
+    double = DoubleRunner(make_subject(module, (x.float(),)))
+    taken = {int(double.sample(arrays(x.float()), seed)["output"][0]) for seed in (OWN, FIRST)}
+    assert taken == {int(x[0]), int(x[torch.ones(32).topk(1).indices])}

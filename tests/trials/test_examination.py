@@ -131,3 +131,22 @@ def test_what_a_narrow_float_or_a_border_costs_is_no_kernels_fault(tmp_path):
     assert proof.trials is not None
     assert proof.trials.latent == ()
     assert proof.verdict == "ship"
+
+
+class Stepped(nn.Module):
+    """A softplus whose exporter writes more than one node: what it is before its threshold is asked has its value everywhere here."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.softplus(self.step(x)) * x
+
+
+def test_a_part_of_an_operator_that_agrees_is_not_taken_for_the_operator(tmp_path):
+    torch.manual_seed(0)
+    proof = onnxproof.prove(Stepped().eval(), (torch.randn(2, 5, 4),), out=tmp_path)
+    assert proof.verdict == "ship", proof.findings
+    assert proof.trials is not None
+    assert proof.trials.latent == ()

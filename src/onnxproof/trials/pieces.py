@@ -115,6 +115,10 @@ class Cut:
         frontier = tuple((one, self.common[one]) for one in sorted(before))
         return Piece(name, self.common[name], frontier, tuple(sorted(nodes)), tuple(sorted(calls)))
 
+    def leads_only(self, name: str, end: str) -> bool:
+        """Whether a value is made of another common one and of nothing else."""
+        return self._follow_graph(end, set())[1] == {name}
+
     def _is_made(self, name: str, nodes: set[int], calls: set[int]) -> bool:
         return self._writer.get(name) in nodes or self.program.writer.get(self.common[name]) in calls
 
@@ -159,8 +163,9 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
     """
     for name in (piece.value, *(taken for taken, _ in piece.frontier)):
         for common, end in _pair_otherwise(cut, name) if name in cut.common else ():
-            # What is taken varies: then a step between the two would be one that the module does not have.
-            if end != name != piece.value and np.unique(cut.values[name]).size > 1:
+            # What is taken varies: then a step from one to the other would be one that the module does not have, unless it takes
+            # more than the one (a part of an operator, of which another part chooses).
+            if end != name != piece.value and cut.leads_only(name, end) and np.unique(cut.values[name]).size > 1:
                 continue
             other = Cut(cut.evaluator, cut.program, cut.values, common)
             rival = other.cut(end if name == piece.value else piece.value)

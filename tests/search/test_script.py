@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from onnxproof.request.python_objects import load_object
 from onnxproof.request.session import SessionSettings
 from onnxproof.request.specs import ProviderSpec
 from onnxproof.search.script import NoScript, Sides, write_script
@@ -77,3 +78,19 @@ def test_what_code_cannot_build_has_no_script(tmp_path):
     subject = make_subject(Named(), {"x": {"a": torch.ones(2), "colour": Colour.RED}})
     with pytest.raises(NoScript, match="Colour"):
         written(tmp_path, subject, None)
+
+
+def test_a_file_of_a_package_is_imported_as_a_part_of_it(tmp_path, monkeypatch):
+    package = tmp_path / "shelf"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "parts.py").write_text("import torch\n\n\nclass Half(torch.nn.Identity):\n    pass\n")
+    (package / "model.py").write_text("from .parts import Half\n\n\ndef make():\n    return Half()\n")
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    target = f"{package / 'model.py'}:make"
+    subject = make_subject(load_object(target)[0](), (torch.ones(2),))
+    text = written(tmp_path, subject, target)
+    only = text.partition("def main")[0] + "print(type(load_module()).__name__)"
+    (tmp_path / "only.py").write_text(only)
+    done = subprocess.run([sys.executable, "only.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "Half\n", done.stderr

@@ -60,8 +60,8 @@ def _tell_groups(found: list[Group], baseline: str) -> list[str]:
     if not found:
         return []
     shown = found if len(found) <= SHOWN_GROUPS else found[: SHOWN_GROUPS - 1]
-    width = max(len("cases"), *(len(group.sizes) for group in shown))
-    lines = ["", f"  {'cases':<{width}}  values   max abs   max rel   noise ratio  graph in float64"]
+    width = max(len("sizes"), *(len(group.sizes) for group in shown))
+    lines = ["", f"  {'sizes':<{width}}   cases   max abs   max rel   noise ratio  graph in float64"]
     lines += [f"  {group.sizes:<{width}}  {group.cases:>6}  {_show_row(group, baseline)}" for group in shown]
     if len(found) > len(shown):
         lines.append(f"  … and {len(found) - len(shown)} more sizes")

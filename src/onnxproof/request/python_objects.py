@@ -38,14 +38,14 @@ def _import_file(path: Path) -> Any:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        package = _find_package(path.resolve()) if isinstance(error, ImportError) else None
+        package = find_package(path.resolve()) if isinstance(error, ImportError) else None
         if package is not None:
             return _import_from_package(*package)
         raise TargetError(f"{path} raised while it was imported: {_tell_raised(error, path)}") from error
     return module
 
 
-def _find_package(path: Path) -> tuple[Path, str] | None:
+def find_package(path: Path) -> tuple[Path, str] | None:
     """Where the package lies that a file belongs to, and the file's name in it; None for a file that stands alone."""
     folders = [path.parent]
     while (folders[-1] / "__init__.py").is_file():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -18,6 +19,7 @@ import torch
 
 from onnxproof.candidates.serve import LEVELS
 from onnxproof.files import write_file
+from onnxproof.request.python_objects import find_package
 from onnxproof.request.session import SessionSettings
 from onnxproof.subject.subject import Subject
 
@@ -77,8 +79,18 @@ def _write_loading(target: str | None, folder: Path, module_file: str | None) ->
     if loader is not None:
         return _load_text(loader).substitute(path=repr(_make_relative(target, folder)))
     path, _, name = target.rpartition(":")
-    opened = ("open_file", _make_relative(path, folder)) if path.endswith(".py") else ("open_import", path)
-    return _load_text(opened[0]).substitute(path=repr(opened[1])) + _load_text("load_named").substitute(name=repr(name))
+    return _write_opening(path, folder) + _load_text("load_named").substitute(name=repr(name))
+
+
+def _write_opening(path: str, folder: Path) -> str:
+    if not path.endswith(".py"):
+        return _load_text("open_import").substitute(root=repr(""), path=repr(path))
+    package = find_package(Path(path).resolve())
+    # A file was imported as a part of its package only where it could not be imported alone.
+    if package is None or package[1] not in sys.modules:
+        return _load_text("open_file").substitute(path=repr(_make_relative(path, folder)))
+    root = f"str(HERE / {_make_relative(package[0], folder)!r})"
+    return _load_text("open_import").substitute(root=root, path=repr(package[1]))
 
 
 def _write_call(subject: Subject) -> str:

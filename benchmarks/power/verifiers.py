@@ -41,6 +41,8 @@ class Result:
     module: str | None = None
     line: int | None = None
     stage: str | None = None
+    tried: float = 0.0
+    """Seconds of the trials of single pieces."""
 
 
 # --- ours -----------------------------------------------------------------------------------------------------------
@@ -103,6 +105,7 @@ def _result(proof: onnxproof.Proof) -> Result:
         blamed.where.module if blamed else None,
         blamed.where.line if blamed else None,
         blamed.stage if blamed else None,
+        proof.timing.stages.get("trial", 0.0),
     )
 
 

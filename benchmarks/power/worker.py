@@ -71,6 +71,7 @@ def main() -> None:
                     module=result.module,
                     line=result.line,
                     stage=result.stage,
+                    tried=result.tried,
                     seconds=time.perf_counter() - began,
                 )
             tell(item=name, verifier="", state="done")

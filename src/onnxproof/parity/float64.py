@@ -18,7 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxproof.graph.widening import widen_array
-from onnxproof.parity.rounding import Injector, count_operations
+from onnxproof.parity.amplitudes import count_operations
+from onnxproof.parity.rounding import Injector
 from onnxproof.parity.work import UNKNOWN, Work
 from onnxproof.subject.mode import Rest, enter_eval, forget_compiled
 from onnxproof.subject.module_copy import copy_module

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from onnxproof.parity.amplitudes import count_operations
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.parity.rounding import count_operations
 from onnxproof.tensors.arrays import Arrays
 
 # Elements of all values up to which a module is recorded.

@@ -15,7 +15,7 @@ from onnxproof.report.junit import render_junit
 from onnxproof.report.markdown import render_markdown
 from onnxproof.report.notebook import render_notebook
 from onnxproof.report.text import render
-from onnxproof.report.wording import list_worst_elements, show_number
+from onnxproof.report.wording import list_worst_elements, show_number, tell_headline
 from proofs import full_proof, make_proof
 
 RENDERS = (render, render_markdown, render_junit, render_annotations, render_notebook)
@@ -72,3 +72,11 @@ def test_worst_elements_have_both_values():
     assert first == "(2, 5): before.onnx 0.5  onnxruntime 0.25  difference -0.25"
     assert "difference" not in second
     assert list_worst_elements(found("OX201", "apart"), "PyTorch") == []
+
+
+def test_the_first_line_tells_of_many_cases_that_the_module_rejects():
+    proof = make_proof()
+    refused = [replace(case, status="rejected", outputs=()) for case in proof.cases]
+    few, many = (replace(proof, cases=(*refused[:n], *proof.cases[n:])) for n in (1, len(refused) // 2))
+    assert "rejected" not in tell_headline(few)
+    assert f"({len(refused) // 2} rejected by PyTorch), every difference is rounding" in tell_headline(many)

@@ -14,6 +14,8 @@ from onnxproof.proof.rollout import Rollout
 from onnxproof.proof.trials import Trials
 from onnxproof.report import quality
 
+# The share of rejected cases from which on the first line tells of them.
+MANY = 0.2
 WORDS = {"ship": "SHIP", "review": "REVIEW", "block": "BLOCK"}
 # Errors from here on stand for NaN or infinity on one side only.
 BORN = 1e299
@@ -63,7 +65,10 @@ def _tell_compared(proof: Proof) -> str:
     what = f"nothing but {silenced}" if silenced else right
     left_out = {*proof.planned} - {case.name for case in proof.cases}
     of = f" of {len(proof.planned)}" if left_out else ""
-    return f"{proof.compared}{of} cases compared, {what}{healed}"
+    rejected = sum(case.status == "rejected" for case in proof.cases)
+    # A few are edges of what the module takes; many, and what was compared is not what was planned.
+    but = f" ({rejected} rejected by {proof.subject.baseline})" if rejected > MANY * len(proof.cases) else ""
+    return f"{proof.compared}{of} cases compared{but}, {what}{healed}"
 
 
 def _tell_silenced(proof: Proof) -> str:

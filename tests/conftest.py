@@ -6,7 +6,7 @@ import gc
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from hypothesis import settings  # noqa: E402
 
 import models  # noqa: E402
 import onnxproof  # noqa: E402
+import warm  # noqa: E402
 from inner import apart, artifact, suite  # noqa: E402, F401  # fixtures of the tests of the pytest plugin
 
 pytest_plugins = ["pytester"]
@@ -82,13 +83,27 @@ def verify(tmp_path: Path) -> Callable[..., onnxproof.Proof]:
     return run
 
 
+@pytest.fixture(scope="session")
+def warmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where fork servers are to be had that have imported everything."""
+    place = tmp_path_factory.mktemp("warm") / "socket"
+    process = warm.start(place)
+    yield place
+    process.kill()
+    process.wait()
+
+
 @pytest.fixture
-def cli(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run the command line in an empty folder."""
+def cli(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the command line in an empty folder; its imports are shared unless a test is about them (`cold`) or about the environment."""
+    cold = request.node.get_closest_marker("cold") is not None or not hasattr(os, "pidfd_open")
 
     def run(*arguments: str | Path, timeout: float = 240, **environment: str) -> subprocess.CompletedProcess[str]:
+        start = "from onnxproof.cli import main; main()"
+        if not cold and not environment:
+            start = warm.COMMAND.format(here=str(HERE), place=str(request.getfixturevalue("warmed")))
         return subprocess.run(
-            [sys.executable, "-c", "from onnxproof.cli import main; main()", *map(str, arguments)],
+            [sys.executable, "-c", start, *map(str, arguments)],
             capture_output=True,
             text=True,
             cwd=tmp_path,

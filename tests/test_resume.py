@@ -18,6 +18,8 @@ from onnxproof import system
 from onnxproof.files import JOURNAL
 from test_supervision import wait_for
 
+# Who is left behind is looked for among the command's own processes.
+pytestmark = pytest.mark.cold
 FLAGS = ("--batch-sizes", "2,3,5", "--budget", "5s")
 
 

@@ -19,6 +19,8 @@ import onnxproof
 from onnxproof.process import supervisor
 from onnxproof.subject.module_copy import copy_module
 
+# How children are started and stopped is what these are about.
+pytestmark = pytest.mark.cold
 HEADER = "import os, signal, time\nimport torch\nfrom torch import nn\n"
 
 

@@ -59,3 +59,38 @@ def test_tracing_freezes_a_branch():
     subject = make_subject(Branch().eval(), (torch.ones(2, 2),))
     (frozen,) = trace_outputs(subject, {"x": -np.ones((2, 2), np.float32)})
     assert frozen.tolist() == [[-2, -2], [-2, -2]]
+
+
+def test_a_program_that_is_fixed_to_other_sizes_writes_nowhere_else():
+    """A captured LSTM holds states of the example's batch, and oneDNN's kernel trusts them: it wrote beyond and killed the process."""
+
+    class Recurrent(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = torch.nn.LSTM(4, 3, batch_first=True, bidirectional=True)
+
+        def forward(self, x):
+            return self.mix(x)[0] / 0
+
+    subject = make_subject(Recurrent().eval(), (torch.ones(2, 5, 4),), dynamic={})
+    program = capture(subject)
+    assert find_nonfinite_call(program, subject, {"x": np.ones((2, 5, 4), np.float32)}).startswith("div")
+    enabled = torch._C._get_mkldnn_enabled()
+    for _ in range(20):
+        assert find_nonfinite_call(program, subject, {"x": np.ones((64, 5, 4), np.float32)}) is None
+    assert torch._C._get_mkldnn_enabled() == enabled
+
+
+def test_a_trace_that_froze_a_state_writes_nowhere_else():
+    class Frozen(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mix = torch.nn.LSTM(4, 3, batch_first=True, bidirectional=True)
+
+        def forward(self, x):
+            state = torch.zeros(2, int(x.shape[0]), 3)
+            return self.mix(x, (state, state))[0]
+
+    subject = make_subject(Frozen().eval(), (torch.ones(2, 5, 4),))
+    for _ in range(20):
+        assert trace_outputs(subject, {"x": np.ones((64, 5, 4), np.float32)}) is None

@@ -75,24 +75,31 @@ def _run_dynamo(attempt: Attempt, order: Order) -> Attempt:
     source: Any = FlatModule(order.subject)
     if attempt.strict:
         source = torch.export.export(source, order.leaves, dynamic_shapes=(_unname_dims(dims),), strict=True)
-    program = torch.onnx.export(
+    program = export_captured(
         source,
         order.leaves,
-        None,
-        dynamo=True,
+        None if attempt.strict else (dims,),
         input_names=names,
         output_names=order.outputs,
-        dynamic_shapes=None if attempt.strict else (dims,),
         opset_version=attempt.opset,
         optimize=attempt.optimize,
-        verbose=False,
     )
-    assert program is not None  # a dynamo export that fails raises
     bounds = _read_bounds(program.exported_program, dims) if program.exported_program is not None else {}
     _save(program.model, order, bounds)
     # Where running the model fails, torch.onnx.export traces it strictly; only this attribute tells.
     by_itself = getattr(program, "_capture_strategy", None) == "TorchExportStrictStrategy"
     return replace(attempt, strict=attempt.strict or by_itself)
+
+
+def export_captured(module: Any, leaves: tuple[torch.Tensor, ...], dims: Any, **settings: Any) -> Any:
+    """torch.onnx.export by capture, as if it were the first of this process.
+
+    An export with dynamic dimensions has the recurrent operators captured as loops, but torch remembers whom it asked for them
+    after an earlier one, and fixes the sequence's length then.
+    """
+    for operator in (torch.ops.aten.lstm.input, torch.ops.aten.gru.input):
+        operator._dispatch_cache.clear()
+    return torch.onnx.export(module, leaves, None, dynamo=True, dynamic_shapes=dims, verbose=False, **settings)
 
 
 def _unname_dims(dims: Sequence[Mapping[int, str] | None]) -> tuple[Any, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from onnxproof.artifact.exporter_output import catch_output
+from onnxproof.artifact.exporters import export_captured
 from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.findings.frames import find_user_frame, unwrap_scope
 from onnxproof.graph.sourcemap import Origin
@@ -63,9 +64,7 @@ def capture(subject: Subject) -> Captured:
 
 
 def _export(subject: Subject, leaves: tuple[torch.Tensor, ...], dims: Any) -> Any:
-    return torch.onnx.export(
-        FlatModule(subject), leaves, None, dynamo=True, dynamic_shapes=dims, optimize=False, verbose=False
-    )
+    return export_captured(FlatModule(subject), leaves, dims, optimize=False)
 
 
 def _collect_origins(program: torch.export.ExportedProgram) -> dict[str, Origin]:
@@ -137,9 +136,21 @@ def find_nonfinite_call(captured: Captured, subject: Subject, inputs: Arrays) ->
             found.append(node.name)
 
     # Where it refuses these sizes, what was seen until then counts.
-    with suppress(Exception), torch.no_grad():
+    with suppress(Exception), torch.no_grad(), _check_sizes():
         _Watched(captured.program, look).run(*_collect_arguments(captured.program, subject, inputs))
     return found[0] if found else None
+
+
+@contextmanager
+def _check_sizes() -> Iterator[None]:
+    """Kernels that refuse what does not fit: a program that is fixed to other sizes holds states of those, and oneDNN's LSTM would
+    write beyond them."""
+    before = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(before)
 
 
 def trace_outputs(subject: Subject, inputs: Arrays) -> list[Array] | None:
@@ -148,7 +159,8 @@ def trace_outputs(subject: Subject, inputs: Arrays) -> list[Array] | None:
         with catch_output(), enter_eval(subject.module), preserve_buffers(subject.module), torch.no_grad():
             # The exporter does without the check, which would trace the module once more.
             traced = torch.jit.trace(FlatModule(subject), tuple(subject.inputs.tensors.values()), check_trace=False)
-            outputs = traced(*[to_torch(inputs[name]) for name in subject.inputs.tensors])
+            with _check_sizes():
+                outputs = traced(*[to_torch(inputs[name]) for name in subject.inputs.tensors])
     except Exception:
         return None
     return [to_numpy(output) for output in (outputs if isinstance(outputs, tuple) else (outputs,))]

@@ -17,7 +17,7 @@ from torch import nn
 
 import onnxproof
 
-KINDS = ("int8 dynamic", "int8 static", "int8 operators", "float16", "int4 weights")
+KINDS = ("int8 dynamic", "int8 static", "int8 operators", "float16", "float16 throughout", "int4 weights")
 
 
 class Net(nn.Module):
@@ -62,8 +62,8 @@ def lower(kind: str) -> Path:
     elif kind in ("int8 static", "int8 operators"):
         form = QuantFormat.QDQ if kind == "int8 static" else QuantFormat.QOperator
         quantize_static(folder / "float.onnx", path, Rows(), quant_format=form, per_channel=kind == "int8 static")
-    elif kind == "float16":
-        onnx.save(convert_float_to_float16(model, keep_io_types=True), path)
+    elif kind in ("float16", "float16 throughout"):
+        onnx.save(convert_float_to_float16(model, keep_io_types=kind == "float16"), path)
     else:
         maker = MatMulNBitsQuantizer(_with_products(model), block_size=16, is_symmetric=False)
         maker.process()

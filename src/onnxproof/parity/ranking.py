@@ -139,7 +139,8 @@ class Ranking:
             return right.get(name, real)
 
         self._run(self.inputs, self.meaning.narrow, compare)
-        self._run(self.inputs, self.meaning.narrow, lambda stop, name, real: whole.setdefault(name, real))
+        taken = self.meaning.take(self.inputs)
+        self._run(taken, self.meaning.narrow, lambda stop, name, real: whole.setdefault(name, real))
         costs = [
             _cost(stop, self._name(stop, name) or stop.node, name, (right[name], real, whole[name]), original)
             for (name, stop), real in zip(nodes.items(), own.values(), strict=True)

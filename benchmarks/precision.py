@@ -1,8 +1,8 @@
 """Right and wrong conversions to a lower precision, judged: `python -m benchmarks.precision` writes docs/precision.md.
 
-Every model is converted as people do it: float16, two kinds of int8, four bits. Nothing of a right conversion may block: without
-data the answer is REVIEW. Then a fault is planted, one at a time: in int8 files, and in one layer of a half-precision one. Then the fewest nodes
-that must stay in float are looked for in a model of 300 nodes, and what onnxruntime's own tools do stands beside, on models with labels.
+Every model is converted as people do it: float16, with inputs and outputs or without, two kinds of int8, four bits. Nothing of a right conversion
+may block: without data the answer is REVIEW. Then a fault is planted, one at a time: in int8 files, and in one layer of a half-precision one. Then the
+fewest nodes that must stay in float are looked for in a model of 300 nodes, and what onnxruntime's own tools do stands beside, on all models.
 `python -m benchmarks.precision faults` runs one part again.
 """
 
@@ -39,8 +39,8 @@ PAGE, RECORD = DOCS / "precision.md", DOCS / "precision.json"
 HEAD = """# Lower precision
 
 Made by `make precision` in one run. A right conversion is computed right (the file's exact meaning is what the runtime is held against) and never
-blocks; what it costs stands beside it in decibels, the worst output on ordinary inputs. Without data the verdict is REVIEW: nothing tells
-what the cost means on a task. A planted fault has to block, and the tensor or range that is wrong has to be named. A fault counts as one if it
+blocks; what it costs stands beside it in decibels, the worst output on ordinary inputs (`fp16 throughout` takes and gives half floats too). Without data
+the verdict is REVIEW: nothing tells what the cost means on a task. A planted fault has to block, and the tensor or range that is wrong has to be named. A fault counts as one if it
 takes the outputs two decibels and more away from the original's: one that changes nothing is none. A range is right or wrong for data, so
 that faults in ranges are judged with `--data`, unlabelled rows such as those that calibrated the right file; all others without.
 
@@ -151,7 +151,9 @@ TABLES: dict[str, tuple[str, tuple[int, ...]]] = {
 }
 # Those with labels of their own.
 LABELLED = ("digits, trained", "LSTM, trained", "breast cancer, trained", "wine, trained")
-KINDS = ("fp16", "int8 dynamic", "int8 static", "int4")
+# float16 that takes and gives half floats too.
+THROUGHOUT = "fp16 throughout"
+KINDS = ("fp16", THROUGHOUT, "int8 dynamic", "int8 static", "int4")
 # Models whose static int8 file has stored products that a fault can be planted in.
 FAULTY = ("dense", "convolutional", "mobile", "encoder", "decoder", "recommender", "regression", "digits, trained")
 
@@ -308,6 +310,16 @@ def judge(name: str, path: Path, folder: Path, data: str | None = None) -> Any:
     return onnxproof.verify(*make(name), onnx=str(path), out=folder, fast=True, in_process=True, budget=3.0, data=data)
 
 
+def lower(plain: Path, path: Path, kind: str, data: list[dict[str, Any]]) -> None:
+    """The file in a lower precision."""
+    if kind == THROUGHOUT:
+        from onnxruntime.transformers.float16 import convert_float_to_float16
+
+        onnx.save(convert_float_to_float16(onnx.load(plain), keep_io_types=False), path)
+    else:
+        convert(plain, path, Lowering(kind), data)
+
+
 def run_conversions() -> list[dict[str, Any]]:
     """Every model in every precision."""
     rows: list[dict[str, Any]] = []
@@ -318,7 +330,7 @@ def run_conversions() -> list[dict[str, Any]]:
                 path = Path(made) / "lower.onnx"
                 row: dict[str, Any] = {"model": name, "kind": kind}
                 try:
-                    convert(plain, path, Lowering(kind), data)
+                    lower(plain, path, kind, data)
                 except Unsuitable as error:
                     rows.append({**row, "text": str(error), "verdict": "none"})
                     continue
@@ -475,7 +487,7 @@ def run_floats() -> dict[str, Any]:
         assert record is not None
         nodes = len(onnx.load(record.original).graph.node)
         x, labels = data["x"], data["labels"]
-        rows = list_files(record, x, labels) + run_peers(Path(record.original), Path(made), x, labels)
+        rows = compare_files(record, Path(made), {list_ports(Path(record.original))[0]: x}, labels)
     search = record.search
     assert search is not None
     told = {"kept": search.nodes, "evaluations": search.evaluations, "minimal": search.minimal, "of": search.of}
@@ -483,72 +495,108 @@ def run_floats() -> dict[str, Any]:
 
 
 def run_beside() -> list[dict[str, Any]]:
-    """int8 files of every model with labels, as `onnxproof quantize` and as onnxruntime's own tools make them."""
+    """int8 files of every model, as `onnxproof quantize` and as onnxruntime's own tools make them."""
     rows: list[dict[str, Any]] = []
-    for name in LABELLED:
+    for name in MODELS:
         module, inputs = make(name)
-        table, shape = TABLES[name]
-        x, labels = (tensor.numpy() for tensor in trained.table(table))
-        x = x.reshape(-1, *shape)
         with tempfile.TemporaryDirectory() as made:
             plain, _ = export(name, Path(made) / "plain")
-            data = {next(iter(draw_rows(name, list_ports(plain))[0])): x, "labels": labels}
-            how: dict[str, Any] = {"to": "int8", "keep_within": {"accuracy": 0.005}, "budget": 1.0}
+            data, labels = draw_table(name, list_ports(plain))
+            goal: dict[str, Any] = {} if labels is None else {"keep_within": {"accuracy": 0.005}}
+            given = data if labels is None else {**data, "labels": labels}
             began = time.perf_counter()
-            record = onnxproof.quantize(module, inputs, data=data, out=made, **how).quantization
+            record = onnxproof.quantize(
+                module, inputs, data=given, out=made, to="int8", budget=1.0, **goal
+            ).quantization
             seconds = time.perf_counter() - began
             assert record is not None
-            found = list_files(record, x, labels)
+            found = compare_files(record, Path(made), data, labels)
             found[1]["seconds"] = seconds
-            found += run_peers(Path(record.original), Path(made), x, labels)
         rows += [{"model": name, **row} for row in found]
         print(*rows[-len(found) :], sep="\n", flush=True)
     return rows
+
+
+def draw_table(name: str, ports: list[str]) -> tuple[dict[str, Any], Any]:
+    """All rows of a model, and their labels where there are any."""
+    if name in LABELLED:
+        table, shape = TABLES[name]
+        x, labels = (tensor.numpy() for tensor in trained.table(table))
+        return {ports[0]: x.reshape(-1, *shape)}, labels
+    batches = draw_rows(name, ports)
+    if name == "MiniLM, published":
+        ids, mask = (tensor.numpy() for tensor in make(name)[1])
+        generator = np.random.default_rng(0)
+        drawn = [{ports[0]: _exchange(ids, generator), ports[1]: mask} for _ in range(24)]
+        batches = [*batches, *drawn]
+    return {port: np.concatenate([batch[port] for batch in batches]) for port in ports}, None
+
+
+def _exchange(ids: Any, generator: np.random.Generator) -> Any:
+    """Sentences with other words in the places of words."""
+    words = (ids > 998) & (ids < 30522)
+    return np.where(words, generator.integers(1996, 30522, ids.shape), ids)
 
 
 def list_ports(path: Path) -> list[str]:
     return [value.name for value in onnx.load(path).graph.input]
 
 
-def measure(path: Path, x: Any, labels: Any) -> tuple[float, float]:
-    """Accuracy on all rows, and the typical time of sixteen in milliseconds."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(path, options)
-    port, times = session.get_inputs()[0].name, []
-    scores = np.concatenate([session.run(None, {port: x[i : i + 16]})[0] for i in range(0, len(x), 16)])
-    for _ in range(300):
-        began = time.perf_counter()
-        session.run(None, {port: x[:16]})
-        times.append(time.perf_counter() - began)
-    return float(np.mean(scores.argmax(1) == labels)), 1e3 * median(times)
+class Measured:
+    """What a file answers for rows of data on one thread, and how far that is from the float file's."""
+
+    def __init__(self, plain: Path, data: Mapping[str, Any], labels: Any) -> None:
+        self._data, self._labels = data, labels
+        self._right, _ = self._run(plain)
+
+    def rate(self, path: Path) -> dict[str, Any]:
+        """The loss of accuracy, or decibels where there are no labels; bytes, and the typical time of sixteen rows in milliseconds."""
+        scores, ms = self._run(path)
+        row = {"bytes": path.stat().st_size, "ms": ms}
+        if self._labels is not None:
+            hits, now = (np.mean(one.argmax(1) == self._labels) for one in (self._right, scores))
+            return {**row, "drop": float(hits - now)}
+        error = float(np.sum((scores - self._right) ** 2))
+        return {**row, "decibels": float(10 * np.log10(np.sum(self._right**2) / error))} if error else row
+
+    def _run(self, path: Path) -> tuple[Any, float]:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        session, times = onnxruntime.InferenceSession(path, options), []
+        count = len(next(iter(self._data.values())))
+        batches = [{n: a[i : i + 16] for n, a in self._data.items()} for i in range(0, count, 16)]
+        scores = np.concatenate([session.run(None, batch)[0] for batch in batches])
+        while len(times) < 300 and sum(times) < 5:
+            began = time.perf_counter()
+            session.run(None, batches[0])
+            times.append(time.perf_counter() - began)
+        return scores.astype(np.float64), 1e3 * median(times)
 
 
-def list_files(record: Any, x: Any, labels: Any) -> list[dict[str, Any]]:
-    """The float file, and what `onnxproof quantize` made of it."""
+def compare_files(record: Any, folder: Path, data: Mapping[str, Any], labels: Any) -> list[dict[str, Any]]:
+    """The float file, what `onnxproof quantize` made of it, and what onnxruntime's own tools do."""
     files = {"float": record.original, **{f"onnxproof, {one.name}": one.path for one in record.candidates if one.path}}
-    right = measure(Path(record.original), x, labels)[0]
+    measured = Measured(Path(record.original), data, labels)
     rows: list[dict[str, Any]] = []
     for tool, path in files.items():
-        accuracy, ms = measure(Path(path), x, labels)
         best = " *" * (tool == f"onnxproof, {record.winner}")
-        rows.append({"tool": f"{tool}{best}", "bytes": Path(path).stat().st_size, "drop": right - accuracy, "ms": ms})
-    return rows
+        rows.append({"tool": f"{tool}{best}", **measured.rate(Path(path))})
+    return rows + run_peers(Path(record.original), folder, data, measured)
 
 
-def run_peers(plain: Path, folder: Path, x: Any, labels: Any) -> list[dict[str, Any]]:
+def run_peers(plain: Path, folder: Path, data: Mapping[str, Any], measured: Measured) -> list[dict[str, Any]]:
     """Plain conversions, and the loss that `qdq_loss_debug` sees at each activation."""
     from onnxruntime.quantization import CalibrationDataReader, qdq_loss_debug, quantize_dynamic, quantize_static
 
     model = onnx.load(plain)
     # They refuse what torch's exporter noted of shapes.
     del model.graph.value_info[:]
-    source, port = folder / "peer.onnx", model.graph.input[0].name
+    source = folder / "peer.onnx"
     onnx.save(model, source)
 
     class Rows(CalibrationDataReader):  # type: ignore[misc]  # onnxruntime has no types
         def __init__(self) -> None:
-            self._rows = iter([{port: x[:64]}])
+            self._rows = iter([{name: array[:64] for name, array in data.items()}])
 
         def get_next(self) -> Any:
             return next(self._rows, None)
@@ -558,14 +606,12 @@ def run_peers(plain: Path, folder: Path, x: Any, labels: Any) -> list[dict[str, 
         "onnxruntime quantize_dynamic": lambda path: quantize_dynamic(source, path),
         "onnxruntime quantize_static": lambda path: quantize_static(source, path, Rows()),
     }
-    right, lower = measure(source, x, labels)[0], folder / "made.onnx"
+    lower = folder / "made.onnx"
     for tool, maker in makers.items():
         began = time.perf_counter()
         maker(lower)
         seconds = time.perf_counter() - began
-        accuracy, ms = measure(lower, x, labels)
-        row = {"tool": tool, "bytes": lower.stat().st_size, "drop": right - accuracy, "ms": ms, "seconds": seconds}
-        rows.append(row)
+        rows.append({"tool": tool, **measured.rate(lower), "seconds": seconds})
     began = time.perf_counter()
     seen = []
     for path in (source, lower):
@@ -628,18 +674,19 @@ def render(record: Mapping[str, Any]) -> Iterator[str]:
         f"All of it, with proofs and times, took {deep['seconds']:.0f} s on a busy machine.\n"
     )
     yield from tabulate([{"model": f"{deep['nodes']} nodes", **row} for row in deep["rows"]])
-    yield "\n## Beside onnxruntime's own tools, on the models with labels\n"
+    yield "\n## Beside onnxruntime's own tools\n"
     yield (
         "int8 by `onnxproof quantize --to int8 --keep-within accuracy=0.005` (its seconds are all of it: making, proving and timing every file; `*` is the file that it "
-        "names) and by onnxruntime's own converters as they are; the loss is counted on all rows, the time is that of sixteen rows on one thread of a busy machine.\n"
+        "names) and by onnxruntime's own converters as they are; without labels there is no such goal, and decibels say how much of the float file's answers is kept. Both "
+        "are counted on all rows, the time is that of sixteen rows on one thread of a busy machine.\n"
     )
     yield from tabulate(record["beside"])
 
 
 def tabulate(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Files beside each other."""
-    yield "| model | tool | bytes | loss of accuracy | ms | seconds to make |\n|---|---|---|---|---|---|"
-    forms = {"bytes": ",", "drop": "+.4f", "ms": ".3f", "seconds": ".1f"}
+    yield "| model | tool | bytes | loss of accuracy | dB | ms | seconds to make |\n|---|---|---|---|---|---|---|"
+    forms = {"bytes": ",", "drop": "+.4f", "decibels": ".0f", "ms": ".3f", "seconds": ".1f"}
     for row in rows:
         told = " | ".join(format(row[name], form) if name in row else "–" for name, form in forms.items())
         yield f"| {row['model']} | {row['tool']} | {told} |"

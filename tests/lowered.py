@@ -16,8 +16,10 @@ from onnxruntime.transformers.float16 import convert_float_to_float16
 from torch import nn
 
 import onnxproof
+from onnxproof.lowering.conversion import convert
+from onnxproof.request.lowering import Lowering
 
-KINDS = ("int8 dynamic", "int8 static", "int8 operators", "float16", "int4 weights")
+KINDS = ("int8 dynamic", "int8 static", "int8 operators", "float16", "float16 throughout", "int4 weights")
 
 
 class Net(nn.Module):
@@ -35,6 +37,29 @@ class Net(nn.Module):
 def net() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
     torch.manual_seed(1)
     return Net().eval(), (torch.randn(16, 20),)
+
+
+class Uneven(nn.Module):
+    """One channel of the second product is two hundred times as large, and the third takes it back."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second, self.last = nn.Linear(20, 64), nn.Linear(64, 64), nn.Linear(64, 10)
+        with torch.no_grad():
+            self.second.weight[7] *= 200
+            self.last.weight[:, 7] /= 200
+
+    def forward(self, x):
+        return self.last(torch.relu(self.second(torch.relu(self.first(x)))))
+
+
+def lower_uneven(how: Lowering, folder: Path) -> tuple[nn.Module, torch.Tensor, Path]:
+    """A net with such a channel, the rows that calibrated it, and its file in a lower precision."""
+    module, x = Uneven().eval(), torch.randn(64, 20, generator=torch.Generator().manual_seed(1))
+    plain = Path(onnxproof.export(module, (x,), out=folder).artifact.path)
+    convert(plain, folder / "uneven.onnx", how, [{"x": x.numpy()}])
+    return module, x, folder / "uneven.onnx"
 
 
 class Rows(CalibrationDataReader):
@@ -62,8 +87,8 @@ def lower(kind: str) -> Path:
     elif kind in ("int8 static", "int8 operators"):
         form = QuantFormat.QDQ if kind == "int8 static" else QuantFormat.QOperator
         quantize_static(folder / "float.onnx", path, Rows(), quant_format=form, per_channel=kind == "int8 static")
-    elif kind == "float16":
-        onnx.save(convert_float_to_float16(model, keep_io_types=True), path)
+    elif kind in ("float16", "float16 throughout"):
+        onnx.save(convert_float_to_float16(model, keep_io_types=kind == "float16"), path)
     else:
         maker = MatMulNBitsQuantizer(_with_products(model), block_size=16, is_symmetric=False)
         maker.process()

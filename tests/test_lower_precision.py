@@ -79,6 +79,58 @@ def test_ox232_the_nodes_that_cost_most_are_told(tmp_path):
     assert "OX232" not in codes(prove(lower("float32"), tmp_path / "near"))
 
 
+def test_ox219_a_file_in_half_floats_throughout_is_judged_by_its_data(tmp_path):
+    x = torch.randn(1000, 20, generator=torch.Generator().manual_seed(3)).numpy()
+    np.savez(tmp_path / "rows.npz", x=x)
+    proof = prove(lower("float16 throughout"), tmp_path, data=str(tmp_path / "rows.npz"))
+    assert proof.verdict == "ship"
+    assert "callers cast what they feed" in codes(proof)["OX219"].message
+    assert "float16 computed right, 0 of 512 decisions on your data changed" in render(proof)
+    assert labelled(tmp_path, lower("float16 throughout")).verdict == "ship"
+    exact = prove(lower("float16 throughout"), tmp_path, precision="exact")
+    assert {one.code for one in exact.findings if one.severity == "block"} == {"OX214"}
+    assert codes(exact)["OX219"].severity == "review"
+
+
+def test_ox230_an_input_that_half_floats_do_not_hold(tmp_path):
+    module, (x,) = net()
+    scaled = torch.nn.Sequential(Scaled(), module)
+    made = onnxproof.export(scaled, (x * 1e5,), out=tmp_path)
+    path = tmp_path / "half.onnx"
+    onnx.save(convert_float_to_float16(onnx.load(made.artifact.path), keep_io_types=False), path)
+    how = {"out": tmp_path / "out", "fast": True, "in_process": True, "budget": 10.0}
+    proof = onnxproof.prove(scaled, (x * 1e5,), onnx=str(path), **how)
+    assert proof.verdict == "block"
+    assert "an input is beyond what the file takes" in codes(proof)["OX230"].message
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return x * 1e-3
+
+
+class Step(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = torch.nn.GRUCell(4, 8)
+
+    def forward(self, x, state):
+        return self.cell(x, state)
+
+
+def test_a_state_in_half_floats_is_carried(tmp_path):
+    torch.manual_seed(0)
+    step, inputs = Step().eval(), (torch.randn(2, 4), torch.zeros(2, 8))
+    made = onnxproof.export(step, inputs, out=tmp_path)
+    path = tmp_path / "half.onnx"
+    onnx.save(convert_float_to_float16(onnx.load(made.artifact.path), keep_io_types=False), path)
+    how = {"out": tmp_path / "out", "fast": True, "in_process": True, "budget": 10.0}
+    proof = onnxproof.prove(step, inputs, onnx=str(path), **how)
+    assert [one.code for one in proof.findings if one.weight] == ["OX228"]
+    assert proof.rollout is not None
+    assert proof.rollout.planned == len(proof.rollout.steps) == 12
+
+
 class Scores(torch.nn.Module):
     def __init__(self, factor):
         super().__init__()
@@ -142,7 +194,11 @@ def test_ox228_without_labels_the_changed_decisions_are_counted_on_all_rows(tmp_
     assert told.evidence["rows"] == 3000
     assert told.evidence["low"] < told.evidence["changed"] / 3000 < told.evidence["high"]
     assert "most where the original says" in told.message
-    assert unlabelled(tmp_path, lower("float16"), x).verdict == "ship"
+    half = unlabelled(tmp_path, lower("float16"), x)
+    assert half.verdict == "ship"
+    # Nobody held it against exact arithmetic here.
+    assert "computed right" not in render(half)
+    assert "of 3000 decisions on your data changed" in render(half)
 
 
 def test_a_conversion_that_is_worse_for_sure_blocks(tmp_path):

@@ -48,6 +48,26 @@ def test_inputs_that_are_missing_unknown_or_of_another_type():
 
 
 @pytest.mark.parametrize(
+    ("module", "artifact", "severity"),
+    [
+        ("float32", "float16", "note"),
+        ("float64", "float16", "note"),
+        ("float32", "bfloat16", "note"),
+        ("float64", "float32", "review"),
+        ("float32", "float64", "review"),
+        ("float16", "bfloat16", "review"),
+        ("int64", "int32", "review"),
+        ("int64", "float16", "review"),
+    ],
+)
+def test_ox219_half_floats_are_part_of_a_chosen_precision(module, artifact, severity):
+    (chosen,) = pair_inputs({"a": module}, ports("a", dtype=artifact), lowered=True).findings
+    (other,) = pair_inputs({"a": module}, ports("a", dtype=artifact)).findings
+    assert (chosen.code, chosen.severity, other.severity) == ("OX219", severity, "review")
+    assert ("callers cast" in chosen.message) == (severity == "note")
+
+
+@pytest.mark.parametrize(
     ("expected", "names", "promised", "named", "pairs", "codes"),
     [
         (["p", "q"], ["p", "q"], None, True, {"p": "p", "q": "q"}, []),

@@ -14,6 +14,7 @@ TOLD = {
     "int8 static": "int8 static, 3 of 3 Gemms; weights per channel",
     "int8 operators": "int8 static, 3 of 3 Gemms; weights per tensor",
     "float16": "float16, 6 of 6 weights",
+    "float16 throughout": "float16, 6 of 6 weights; inputs and outputs in float16",
     "int4 weights": "int4 weights, 3 of 3 MatMuls; weights per channel",
 }
 

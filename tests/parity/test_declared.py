@@ -52,7 +52,7 @@ def test_the_meaning_is_near_the_original_and_its_roundings_are_near_it(kind):
     (original,) = EagerRunner(subject).run(inputs).values()
     double = DoubleRunner(meaning)
     (truth,) = double.run(inputs).values()
-    assert baseline.dtype == np.float32
+    assert baseline.dtype == (np.float16 if kind == "float16 throughout" else np.float32)
     np.testing.assert_allclose(baseline, truth, rtol=1e-6, atol=1e-7)
     cost = measure_cost(original, truth)
     assert cost is not None
@@ -77,6 +77,16 @@ def test_half_floats_are_rounded_where_the_graph_says_so(tmp_path):
     onnx.save(convert_float_to_float16(onnx.load(made.artifact.path), keep_io_types=True), tmp_path / "half.onnx")
     (output,) = GraphModule(str(tmp_path / "half.onnx")).evaluate({"x": x.numpy()}).values()
     assert np.isinf(output).all()
+
+
+def test_what_is_fed_is_rounded_where_the_graph_takes_half_floats():
+    x, near = np.full((2, 20), 1.0, "f4"), np.full((2, 20), 1.0 + 2**-13, "f4")
+    throughout, inside = (GraphModule(str(lower(kind))) for kind in ("float16 throughout", "float16"))
+    (a, b), (c, d) = ([*map(one.take, ({"x": x}, {"x": near}))] for one in (throughout, inside))
+    assert np.array_equal(a["x"], b["x"])
+    assert not np.array_equal(c["x"], d["x"])
+    assert np.array_equal(throughout.rounded({"x": x}, 1, 2**-24)["output"], throughout.rounded(b, 1, 2**-24)["output"])
+    assert np.isinf(throughout.take({"x": np.float32([1e6])})["x"]).all()
 
 
 def test_what_it_costs():

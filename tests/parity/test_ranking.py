@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from lowered import KINDS, change, lower, net
+from lowered import KINDS, change, lower, lower_uneven, net
 from onnxproof.lowering.conversion import list_places
 from onnxproof.parity.declared import Meaning, list_originals
-from onnxproof.parity.ranking import Ranking, place_cost
+from onnxproof.parity.ranking import Ranking, place_cost, tell_costs
+from onnxproof.request.lowering import Lowering
 
 
 def rank(path, *, places=True, originals=None):
@@ -47,6 +48,21 @@ def test_clipping_and_a_channel_that_ruins_the_scale(tmp_path):
     clipped = rank(change(lower("int8 static"), "x_scale", lambda a: a * 0.2, tmp_path))
     assert clipped[0].clipped > 0.2
     assert all(cost.outlier == 0 for cost in clipped)
+
+
+@pytest.mark.parametrize("kind", ["int8 static", "int8 dynamic"])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_ox232_a_channel_that_ruins_the_scale_is_named_wherever_it_ranks(kind, per_channel, tmp_path):
+    module, x, path = lower_uneven(Lowering(kind, per_channel=per_channel), tmp_path)
+    ranked = Ranking(Meaning(str(path), {}), list_originals(module), {"x": x.numpy()}).rank()
+    told = tell_costs(ranked)
+    assert ("one channel of the weight of" in told.message) == (not per_channel)
+    if not per_channel:
+        (ruined,) = (cost for cost in ranked if cost.outlier)
+        assert ruined.module == "second"
+        assert ruined.outlier == pytest.approx(200, rel=0.1)
+        assert ruined.node in told.message.partition(";")[0]
+        assert any(node["outlier"] for node in told.evidence["nodes"])
 
 
 def test_the_name_before_the_conversion_finds_the_line(tmp_path):

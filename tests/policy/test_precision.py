@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
+from onnxproof.findings import found
 from onnxproof.policy.precision import bound_share, judge_precision
 from onnxproof.proof.artifact import Artifact, Precision
 from onnxproof.proof.case_result import CaseResult
@@ -69,6 +70,17 @@ def test_a_file_that_is_wrong_is_not_called_computed_right():
 def test_an_overflow_blocks_on_ordinary_values_only():
     assert ("OX230", "block") in told(proof(PrecisionCost(-300.0, lost=3)))
     assert told(proof(PrecisionCost(-300.0, lost=3), "large")) == []
+
+
+@pytest.mark.parametrize(
+    ("introduced", "inherited", "said"),
+    [(-300.0, 300.0, "at first"), (70.0, -300.0, "because an input is beyond what the file takes"), (70.0, 70.0, "")],
+)
+def test_an_overflow_is_told_with_where_it_begins(introduced, inherited, said):
+    node = {"node": "first", "introduced": introduced, "inherited": inherited}
+    seen = proof(PrecisionCost(-300.0, lost=3), findings=(found("OX232", "", evidence={"nodes": [node]}),))
+    message = next(one.message for one in judge_precision(seen, QualityPolicy()) if one.code == "OX230")
+    assert message.partition("precision")[2] == f", {said}: 3 elements".replace(", :", ":")
 
 
 @pytest.mark.parametrize(("count", "of"), [(0, 10), (10, 10), (1, 540), (37, 1000), (3, 7), (999, 1000)])

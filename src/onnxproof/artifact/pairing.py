@@ -12,7 +12,7 @@ import numpy as np
 
 from onnxproof.findings import Finding, Severity, Where, found
 from onnxproof.proof.artifact import Artifact, Port
-from onnxproof.subject.state import is_kept, read_stem
+from onnxproof.subject.state import is_half_of, is_kept, read_stem
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,10 @@ def pair_inputs(
     shapes: Mapping[str, Sequence[int | None]] | None = None,
     *,
     named: bool = False,
+    lowered: bool = False,
 ) -> Pairing:
     """`expected`: the module's inputs with their dtypes, in order; `shapes`: their sizes, None where they are dynamic;
-    `named`: nobody gives them by position."""
+    `named`: nobody gives them by position; `lowered`: a lower precision was chosen, and inputs may have it too."""
     names = [port.name for port in ports]
     findings: list[Finding] = []
     pairs = {name: name for name in expected if name in names}
@@ -73,7 +74,7 @@ def pair_inputs(
     findings += [_tell_unused(name, [] if named else list(expected)) for name in lonely]
     if not lonely and not unknown and set(names) == set(expected) and names != list(expected):
         findings.append(_tell_order("inputs", names, list(expected)))
-    return Pairing(pairs, (*findings, *_compare_dtypes(expected, ports, pairs)))
+    return Pairing(pairs, (*findings, *_compare_dtypes(expected, ports, pairs, lowered)))
 
 
 def hide_state(artifact: Artifact, expected: Collection[str]) -> tuple[Artifact, dict[str, str]]:
@@ -152,13 +153,19 @@ def _fits(taken: Sequence[int | None], declared: Sequence[object] | None) -> boo
     return len(taken) == len(declared) and all(a == b for a, b in sizes if isinstance(a, int) and isinstance(b, int))
 
 
-def _compare_dtypes(expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str]) -> Iterator[Finding]:
+def _compare_dtypes(
+    expected: Mapping[str, str], ports: Sequence[Port], pairs: Mapping[str, str], lowered: bool
+) -> Iterator[Finding]:
     declared = {port.name: port.dtype for port in ports}
     for name, graph in pairs.items():
         module, artifact = expected[name], declared[graph]
-        if artifact not in (module, "unknown"):
-            message = f"the input {name} is {module} in the module and {artifact} in the artifact"
-            yield found("OX219", message, evidence={"input": name, "module": module, "artifact": artifact})
+        if artifact in (module, "unknown"):
+            continue
+        chosen = lowered and is_half_of(module, artifact)
+        asked = ", as the chosen precision has it: callers cast what they feed" * chosen
+        message = f"the input {name} is {module} in the module and {artifact} in the artifact{asked}"
+        evidence = {"input": name, "module": module, "artifact": artifact}
+        yield found("OX219", message, severity=NOTED if chosen else None, evidence=evidence)
 
 
 def pair_outputs(

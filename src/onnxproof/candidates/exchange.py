@@ -78,7 +78,8 @@ def choose_carrier(kind: str) -> np.dtype[Any] | None:
 
 def feed(inputs: Arrays, declared: Mapping[str, str], renamed: Mapping[str, str]) -> Outputs:
     """What a session is given for these inputs: under the graph's names, in the dtypes it declares."""
-    return {name: _cast(inputs[renamed.get(name, name)], kind) for name, kind in declared.items()}
+    with np.errstate(over="ignore"):  # half floats end soon
+        return {name: _cast(inputs[renamed.get(name, name)], kind) for name, kind in declared.items()}
 
 
 def _cast(array: Array, kind: str) -> Array:

@@ -14,7 +14,7 @@ from onnxproof.cases.plan import Case, Inputs, make_inputs, resize_example
 from onnxproof.cases.shapes import clamp_sizes, is_served, shrink_batch
 from onnxproof.cases.values import fill
 from onnxproof.errors import Rejected
-from onnxproof.subject.state import find_growth
+from onnxproof.subject.state import find_growth, is_half_of
 from onnxproof.tensors.arrays import Array, Arrays
 
 Run = Callable[[Inputs], Arrays]
@@ -43,7 +43,12 @@ def carry(
         fed = {**drive, **now}
         made = run(fed)
         yield fed, made
-        now = {into: made[out] for out, into in state.items()}
+        now = {into: _widen(made[out], fed[into]) for out, into in state.items()}
+
+
+def _widen(made: Array, before: Array) -> Array:
+    """A state in the dtype that it was given in, where it comes back as half floats."""
+    return made.astype(before.dtype) if is_half_of(before.dtype.name, made.dtype.name) else made
 
 
 class Rollouts:

@@ -46,17 +46,26 @@ def recognise_precision(graph: Graph) -> Precision | None:
     products = [node for node in graph.all_nodes if node.op_type in PRODUCTS or node.op_type in QUANTISED]
     lowered = [(node, how) for node in products if (how := _find_lowering(node)) is not None]
     if lowered:
-        return _describe(products, lowered)
+        return _describe(products, lowered, _tell_ends(graph))
     halves = Counter(HALVES[dtype] for value in _list_stored(graph) if (dtype := value.dtype) in HALVES)
     floats = sum(1 for value in _list_stored(graph) if value.dtype == ir.DataType.FLOAT and _large(value))
     if not halves:
         return None
     kind = halves.most_common(1)[0][0]
     share = f"{sum(halves.values())} of {sum(halves.values()) + floats} weights"
-    return Precision(kind=kind, text=f"{kind}, {share}")
+    return Precision(kind=kind, text=f"{kind}, {share}{_tell_ends(graph)}")
 
 
-def _describe(products: list[ir.Node], lowered: list[tuple[ir.Node, tuple[str, str]]]) -> Precision:
+def _tell_ends(graph: Graph) -> str:
+    """Whether the file takes and gives half floats: whoever calls it has to, too."""
+    sides = {"inputs": graph.inputs, "outputs": graph.outputs}
+    halves = {name: {HALVES[v.dtype] for v in values if v.dtype in HALVES} for name, values in sides.items()}
+    kinds = sorted(set().union(*halves.values()))
+    told = " and ".join(name for name, found in halves.items() if found)
+    return f"; {told} in {' and '.join(kinds)}" if kinds else ""
+
+
+def _describe(products: list[ir.Node], lowered: list[tuple[ir.Node, tuple[str, str]]], ends: str) -> Precision:
     ways = {way for _, (_, way) in lowered}
     way = next(one for one in ORDER if one in ways)
     bits = Counter(bits for _, (bits, _) in lowered).most_common(1)[0][0]
@@ -65,7 +74,8 @@ def _describe(products: list[ir.Node], lowered: list[tuple[ir.Node, tuple[str, s
     channels = any(_is_per_channel(node) for node, _ in lowered)
     told = ", ".join(f"{count} of {total} {op}{'s' * (total > 1)}" for op, (count, total) in counts.items())
     kind = f"{bits} {way}"
-    return Precision(kind, f"{kind}, {told}; weights per {'channel' if channels else 'tensor'}", counts, channels)
+    text = f"{kind}, {told}; weights per {'channel' if channels else 'tensor'}{ends}"
+    return Precision(kind, text, counts, channels)
 
 
 def _name_base(node: ir.Node) -> str:

@@ -83,6 +83,8 @@ class Suspect:
     """Whether it is the range of an input, before any product."""
     idle: bool = False
     """Whether almost nothing of a range is used."""
+    coarse: bool = False
+    """Whether the steps of a range are what is odd about it, and not its ends."""
 
     def weigh(self, decibels: float, strange: bool = False, real: bool = False) -> Severity:
         """A stored tensor is wrong whatever the inputs are; a range may be right for others, unless it spoils the outputs.
@@ -189,6 +191,7 @@ class _Seen:
                 (),
                 GAIN if again else RANGE_GAIN,
                 idle=again or (clipped <= CLIPPED and used < IDLE),
+                coarse=again or (clipped <= CLIPPED and used < USED),
                 share=clipped,
                 clipped=int(outside.sum()),
                 given=name is not None,
@@ -347,9 +350,8 @@ class _Trial:
         ranges = [one for one in suspects if one.parameter is None]
         if not ranges or self.now >= FAIR:
             return
-        every = _open_ranges(
-            {value: folded for values in self.seen.ranges.values() for value, folded in values.items()}
-        )
+        opened = {value: folded for values in self.seen.ranges.values() for value, folded in values.items()}
+        every = _open_ranges(opened, coarse=any(one.coarse for one in ranges))
         odd = {value for one in ranges for value in self.seen.ranges[one.scale]}
         others = [{value: mend for value, mend in way.items() if value not in odd} for way in every]
         # They alone must spoil the outputs: all ranges together cost something in a right file too.
@@ -387,18 +389,19 @@ def _list_ways(one: Suspect, ranges: Mapping[str, Mapping[str, bool]]) -> Iterat
     """How it may be mended: a tensor alone, and with the ranges that have its scale, which would clip what is mended."""
     yield from one.mends
     values = ranges.get((one.shared if one.mends else one.scale) or "", {})
-    for way in _open_ranges(values) if values else ():
+    for way in _open_ranges(values, coarse=one.coarse) if values else ():
         yield from ({**mend, **way} for mend in one.mends or ({},))
 
 
-def _open_ranges(values: Mapping[str, bool]) -> tuple[Mends, Mends]:
-    """Ranges without an end, or with none but the zero that some begin at."""
+def _open_ranges(values: Mapping[str, bool], *, coarse: bool) -> tuple[Mends, Mends]:
+    """Ranges without an end, or with none but the zero that some begin at; their steps stay, unless they are `coarse`."""
 
     def let(stop: Stop, live: Live) -> Sequence[Any]:
-        return [live[stop.taken[0]]]
+        real, step = live[stop.taken[0]], stop.arguments[1]
+        return [real if coarse or np.size(step) != 1 else np.rint(real / step) * step]
 
     def let_positive(stop: Stop, live: Live) -> Sequence[Any]:
-        return [np.maximum(live[stop.taken[0]], 0.0)]
+        return [np.maximum(real, 0.0) for real in let(stop, live)]
 
     return dict.fromkeys(values, let), {name: let_positive if folded else let for name, folded in values.items()}
 

@@ -86,10 +86,11 @@ class _Original:
         name, scale = stop.taken[0], find_scale(stop.taken[0], real, self.meaning.stored) if stop.op == "Whole" else 1.0
         if scale is None:
             return real
-        if stop.op == "DequantizeLinear" and np.size(stop.arguments[1]) == 1 and real.ndim > 1:
-            self._look_for_outliers(stop.values[0], real)
         meant = self._match(name, real * scale, stop.values[0])
-        return real if meant is None else np.asarray(meant / scale)
+        right = real if meant is None else np.asarray(meant / scale)
+        if np.size(scale if stop.op == "Whole" else stop.arguments[1]) == 1 and real.ndim > 1:
+            self._look_for_outliers(stop.values[0], right)
+        return right
 
     def _match(self, name: str, real: Array, value: str) -> Array | None:
         if name not in self._meant:
@@ -102,10 +103,12 @@ class _Original:
         return right if np.sum((real - right) ** 2) < UNLIKE * np.sum(right**2) else None
 
     def _look_for_outliers(self, name: str, real: Array) -> None:
-        largest = np.abs(real).reshape(len(real), -1).max(axis=1)
-        typical = float(np.median(largest))
-        if typical and float(largest.max()) > OUTLIER * typical:
-            self.outliers[name] = float(largest.max()) / typical
+        """Of what a weight takes, or of what it gives: products have these in either order."""
+        for axis in (0, 1):
+            largest = np.moveaxis(np.abs(real), axis, 0).reshape(real.shape[axis], -1).max(axis=1)
+            typical = float(np.median(largest))
+            if typical and float(largest.max()) > OUTLIER * typical:
+                self.outliers[name] = max(float(largest.max()) / typical, self.outliers.get(name, 0.0))
 
 
 def _unfold(stop: Stop, real: Array) -> Array:
@@ -139,7 +142,8 @@ class Ranking:
             return right.get(name, real)
 
         self._run(self.inputs, self.meaning.narrow, compare)
-        self._run(self.inputs, self.meaning.narrow, lambda stop, name, real: whole.setdefault(name, real))
+        taken = self.meaning.take(self.inputs)
+        self._run(taken, self.meaning.narrow, lambda stop, name, real: whole.setdefault(name, real))
         costs = [
             _cost(stop, self._name(stop, name) or stop.node, name, (right[name], real, whole[name]), original)
             for (name, stop), real in zip(nodes.items(), own.values(), strict=True)
@@ -210,16 +214,25 @@ def tell_costs(ranked: Sequence[NodeCost]) -> Finding | None:
     if not ranked:
         return None
     first, others = ranked[0], ", ".join(f"{cost.node} {_show(cost.introduced)}" for cost in ranked[1:TOLD])
-    causes = [f"{first.clipped:.1%} of its inputs clip"] * (first.clipped > CLIPPED)
-    causes += [f"one channel of its weight is {first.outlier:.0f} times as wide as the typical one"] * (
-        first.outlier > 0
+    told = f"introduces most: {_show(first.introduced)} (inherited: {_show(first.inherited)})"
+    told += f"; {first.clipped:.1%} of its inputs clip" * (first.clipped > CLIPPED)
+    # Its own output need not show it, because the channel is most of that.
+    ruined = max(ranked, key=lambda cost: cost.outlier)
+    wide = (
+        f"one channel of the weight of {_name_place(ruined)} is {ruined.outlier:.0f} times as wide as the typical one"
     )
-    told = "; ".join([f"introduces most: {_show(first.introduced)} (inherited: {_show(first.inherited)})", *causes])
-    known = [first.module or "", f"{Path(first.file).name}:{first.line}" if first.file else ""]
-    place = ", ".join(filter(None, known))
-    message = f"{first.node}{f' ({place})' * bool(place)} {told}" + (f"; then {others}" if others else "")
+    outlier = [f"{wide} and ruins the scale that all share: give each channel its own"] * (ruined.outlier > 0)
+    then = [f"then {others}"] * bool(others)
+    message = "; ".join([*outlier, f"{_name_place(first)} {told}", *then])
     where = Where(node=first.node, module=first.module, file=first.file, line=first.line)
-    return found("OX232", message, where=where, evidence={"nodes": [to_plain(cost) for cost in ranked[:TOLD]]})
+    shown = [*ranked[:TOLD], *([ruined] if ruined.outlier > 0 and ruined not in ranked[:TOLD] else [])]
+    return found("OX232", message, where=where, evidence={"nodes": [to_plain(cost) for cost in shown]})
+
+
+def _name_place(cost: NodeCost) -> str:
+    known = [cost.module or "", f"{Path(cost.file).name}:{cost.line}" if cost.file else ""]
+    place = ", ".join(filter(None, known))
+    return f"{cost.node}{f' ({place})' * bool(place)}"
 
 
 def _show(decibels: float) -> str:

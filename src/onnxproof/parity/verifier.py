@@ -151,7 +151,8 @@ class Verifier:
     def _pair_inputs(self) -> Pairing:
         dtypes = {d.name: d.dtype.name for d in self.supply.domains}
         named = not self.subject.args
-        pairing = pair_inputs(dtypes, self._artifact.inputs, self.subject.shapes(), named=named)
+        lowered, shapes = self._original is not None, self.subject.shapes()
+        pairing = pair_inputs(dtypes, self._artifact.inputs, shapes, named=named, lowered=lowered)
         promised, names = self._artifact.promised_inputs, [port.name for port in self._artifact.inputs]
         broken = promised is not None and {*promised} != {*names}
         moved = promised is not None and not broken and [*promised] != names

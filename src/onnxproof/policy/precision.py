@@ -45,7 +45,7 @@ def count_changed(proof: Proof) -> tuple[float, float, float] | None:
     if proof.quality is not None:
         rate = proof.quality.flip_rate
         return None if rate is None else (rate.value, rate.low, rate.high)
-    changed, rows = _count(proof)
+    changed, rows = count_unlabelled(proof)
     if not rows:
         return None
     return changed / rows, *bound_share(changed, rows)
@@ -55,7 +55,7 @@ def _on_data(proof: Proof) -> list[PrecisionCost]:
     return [c.cost for case in proof.cases if case.profile == "data" for c in case.outputs if c.cost is not None]
 
 
-def _count(proof: Proof) -> tuple[int, int]:
+def count_unlabelled(proof: Proof) -> tuple[int, int]:
     """Decisions on the user's data that are others, of how many."""
     costs = _on_data(proof)
     return sum(cost.changed for cost in costs), sum(cost.rows for cost in costs)
@@ -80,7 +80,7 @@ def _judge_unmeasured(proof: Proof, kind: str, limit: float, right: bool) -> Ite
         computed = "computed right, but " * right
         yield found("OX228", f"{kind}: {computed}nothing tells what the precision costs on the task")
         return
-    changed, rows = _count(proof)
+    changed, rows = count_unlabelled(proof)
     _, low, high = counted
     told = (
         f"{kind} changes {changed} of {rows} decisions on your data (95 %: {low:.2%} to {high:.2%}){_tell_kind(proof)}"
@@ -111,9 +111,11 @@ def _tell_overflow(case: CaseResult, c: Comparison, observed: Iterable[Finding])
     """With the node at which it begins, where one makes infinities of right inputs."""
     assert c.cost is not None  # it was counted
     listed = (node for finding in observed for node in finding.evidence.get("nodes", ()))
-    ranked = (node for node in listed if isinstance(node, Mapping) and "introduced" in node)
+    ranked = [node for node in listed if isinstance(node, Mapping) and "introduced" in node]
     first: Mapping[str, Any] = next((node for node in ranked if node["introduced"] <= OVERFLOW), {})
-    born = f", at {first['node']}" if first else ""
+    # No node makes them of right inputs, and some get them.
+    fed = any(node["inherited"] <= OVERFLOW for node in ranked)
+    born = f", at {first['node']}" if first else ", because an input is beyond what the file takes" * fed
     message = f"{c.output} is finite in the original and overflows in this precision{born}: {c.cost.lost} elements"
     where = Where(c.output, case.name, *(first.get(name) for name in ("node", "module", "file", "line")))
     return found("OX230", message, where=where, evidence={"lost": c.cost.lost})

@@ -8,6 +8,7 @@ from typing import Any
 
 from onnxproof.errors import show_line
 from onnxproof.findings import Finding
+from onnxproof.policy.precision import count_unlabelled
 from onnxproof.proof.latency import Speedup
 from onnxproof.proof.proof import Proof
 from onnxproof.proof.rollout import Rollout
@@ -61,14 +62,24 @@ def _tell_compared(proof: Proof) -> str:
     """What the cases say where nothing gates."""
     healed = f", healed by {proof.healing.change}" if proof.healing is not None and proof.healing.healed else ""
     silenced = _tell_silenced(proof)
-    right = "every difference is rounding" if proof.chosen is None else f"{proof.chosen.kind} computed right"
-    what = f"nothing but {silenced}" if silenced else right
+    what = f"nothing but {silenced}" if silenced else _tell_right(proof)
     left_out = {*proof.planned} - {case.name for case in proof.cases}
     of = f" of {len(proof.planned)}" if left_out else ""
     rejected = sum(case.status == "rejected" for case in proof.cases)
     # A few are edges of what the module takes; many, and what was compared is not what was planned.
     but = f" ({rejected} rejected by {proof.subject.baseline})" if rejected > MANY * len(proof.cases) else ""
     return f"{proof.compared}{of} cases compared{but}, {what}{healed}"
+
+
+def _tell_right(proof: Proof) -> str:
+    """Of a lower precision: whether it was held against exact arithmetic, and what it changes on data that have no labels."""
+    if proof.chosen is None:
+        return "every difference is rounding"
+    held = any(c.noise is not None or c.max_abs is not None for case in proof.cases for c in case.outputs)
+    changed, rows = count_unlabelled(proof)
+    told = [f"{proof.chosen.kind} computed right"] * held
+    told += [f"{changed} of {rows} decisions on your data changed"] * (rows > 0 and proof.quality is None)
+    return ", ".join(told) or "nothing gates"
 
 
 def _tell_silenced(proof: Proof) -> str:

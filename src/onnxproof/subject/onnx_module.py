@@ -123,10 +123,15 @@ class GraphModule(torch.nn.Module):
         self, arrays: Arrays, onward: Pass = lambda stop, results: results, *, narrowed: bool = True
     ) -> dict[str, Array]:
         """What the graph means: real numbers, rounded where it declares half floats (by whoever looks on, if not `narrowed` here)."""
-        feed = {name: widen_array(array) for name, array in arrays.items()}
         if not narrowed:
-            return self._run(feed, onward)
-        return self._run(feed, lambda stop, results: self.narrow(stop, onward(stop, results)))
+            return self._run({name: widen_array(array) for name, array in arrays.items()}, onward)
+        return self._run(self.take(arrays), lambda stop, results: self.narrow(stop, onward(stop, results)))
+
+    def take(self, arrays: Arrays) -> dict[str, Array]:
+        """What is fed, rounded where the graph declares half floats and widened again."""
+        with np.errstate(over="ignore"):
+            rounded = {n: a.astype(self._narrow[n]) if n in self._narrow else a for n, a in arrays.items()}
+        return {name: widen_array(array) for name, array in rounded.items()}
 
     def _run(self, feed: Arrays, onward: Pass) -> dict[str, Array]:
         return self._exact.run(feed, onward)
@@ -177,11 +182,12 @@ class GraphModule(torch.nn.Module):
             return [self._nudge(result, unit, stop, self._narrow.get(name), generator, lower) for result, name in named]
 
         # What is quantised first is divided by its scale first: a value on the border of two integers may go to either.
+        taken = self.take(arrays)
         moved = {
             name: array * (1 + unit * generator.uniform(-1, 1, array.shape)) if array.dtype == np.float64 else array
-            for name, array in arrays.items()
+            for name, array in taken.items()
         }
-        return self._run(moved if lower else arrays, noise)
+        return self._run(moved if lower else taken, noise)
 
     @staticmethod
     def _nudge(

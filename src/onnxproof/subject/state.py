@@ -127,8 +127,14 @@ def list_members(prefix: str, names: Iterable[str]) -> list[str]:
 
 
 def follows(before: Any, after: Any) -> bool:
-    """Whether a value can take another's place: the same form, or longer in one dimension."""
-    return before.dtype == after.dtype and find_growth(before.shape, after.shape) is not None
+    """Whether a value can take another's place: the same form, or longer in one dimension; a file in half floats gives such."""
+    fits = before.dtype == after.dtype or is_half_of(str(before.dtype), str(after.dtype))
+    return fits and find_growth(before.shape, after.shape) is not None
+
+
+def is_half_of(dtype: str, other: str) -> bool:
+    """Whether the other is a half float where the first is a wider one."""
+    return other.endswith("float16") and dtype.endswith(("float32", "float64"))
 
 
 def find_growth(before: Sequence[int], after: Sequence[int]) -> tuple[int, int] | None:

@@ -129,9 +129,7 @@ class EvaluateSettings:
     preprocess: str | None = option(
         None, "What prepares raw records for training: file.py:name, or an ONNX file.", text
     )
-    serve_preprocess: str | None = option(
-        None, "What prepares them in production, in the same forms: compared step by step.", text
-    )
+    serve_preprocess: str | None = option(None, "What prepares them in production: compared step by step.", text)
     with_preprocess: bool = flag(False, "Export --preprocess (a torch module) into the same file.")
     batch_size: int | None = option(None, "Rows at once.", whole(1), metavar="INTEGER")
     workers: int | None = option(

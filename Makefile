@@ -77,9 +77,10 @@ sequences: setup .venv/.weights .venv-optimum/.installed
 
 # What others export with, and a package whose files alone are needed.
 .venv-optimum/.installed: constraints.txt
+	rm -rf .venv-optimum
 	$(PYTHON) -m venv .venv-optimum
 	.venv-optimum/bin/pip install --quiet --disable-pip-version-check -c constraints.txt optimum-onnx torch onnxruntime
-	.venv-optimum/bin/pip install --quiet --disable-pip-version-check --no-deps silero-vad
+	.venv-optimum/bin/pip install --quiet --disable-pip-version-check --no-deps -c constraints.txt silero-vad
 	touch $@
 
 .venv-polygraphy/.installed:

@@ -379,13 +379,17 @@ def main() -> None:
             known["right generations"] = [one for one in earlier if (one["family"], one["kind"]) not in chosen]
             for seed in range(asked.seeds):
                 for family, kind in chosen:
-                    known["right generations"].append(run_right(family, kind, seed, each, asked.tokens, Path(made)))
-                    print(known["right generations"][-1], flush=True)
+                    note(known, "right generations", run_right(family, kind, seed, each, asked.tokens, Path(made)))
         if asked.only != "right":
             known["wrong generations"] = []
             for name in FAULTS:
-                known["wrong generations"].append(run_fault(name, 16, asked.tokens, Path(made)))
-                print(known["wrong generations"][-1], flush=True)
+                note(known, "wrong generations", run_fault(name, 16, asked.tokens, Path(made)))
+
+
+def note(known: dict[str, Any], kind: str, made: dict[str, Any]) -> None:
+    """Tell it and write it down: what was run is not lost with what comes after."""
+    known[kind].append(made)
+    print(made, flush=True)
     RESULTS.write_text(json.dumps(known, indent=1) + "\n")
 
 

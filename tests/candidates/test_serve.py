@@ -8,10 +8,12 @@ import queue
 import subprocess
 import sys
 import threading
+from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto
@@ -136,3 +138,31 @@ def test_as_a_script_it_answers_errors_and_ends_with_who_asks():
     dialogue.close()
     ended = subprocess.run([sys.executable, serve.__file__], stdin=subprocess.DEVNULL, timeout=60, check=False)
     assert ended.returncode == 0
+
+
+def extended() -> bytes:
+    """A node of onnxruntime-extensions: the inverse of a matrix."""
+    model = onnx.load_from_string(identity(TensorProto.FLOAT, [2, 2]))
+    model.graph.node[0].op_type, model.graph.node[0].domain = "Inverse", serve.EXTENSIONS
+    model.opset_import.append(onnx.helper.make_opsetid(serve.EXTENSIONS, 1))
+    return model.SerializeToString()
+
+
+def test_the_library_of_extensions_is_registered_where_it_is_needed_and_there(monkeypatch):
+    package = ModuleType("onnxruntime_extensions")
+    package.__spec__ = ModuleSpec(package.__name__, None)
+    package.get_library_path = lambda: "/no/such/library.so"
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+    serve.make_session(identity(TensorProto.FLOAT, [2, 2]), SETTINGS)  # which needs none, and asks for none
+    with pytest.raises(Exception, match="no/such/library"):
+        serve.make_session(extended(), SETTINGS)
+    monkeypatch.setattr(serve.util, "find_spec", lambda name: None)
+    with pytest.raises(Exception, match=r"ai\.onnx\.contrib:Inverse"):
+        serve.make_session(extended(), SETTINGS)
+
+
+def test_a_node_of_extensions_is_computed():
+    pytest.importorskip("onnxruntime_extensions")
+    session = serve.ArraySession(serve.make_session(extended(), SETTINGS))
+    (made,) = session.prepared(dict.fromkeys(session.inputs, np.diag(np.float32([2, 4]))))()
+    assert made.tolist() == [[0.5, 0], [0, 0.25]]

@@ -56,6 +56,30 @@ def test_chunks_are_as_long_as_the_module_takes_them():
     assert [rollouts.count(walk) for walk in rollouts.walks] == [12, 3]
 
 
+def listen(inputs):
+    """Beside its state it hands on what it heard, and it has a rate and a mode."""
+    heard = inputs["rate"] * inputs["mode"] * inputs["hidden"].sum(axis=1)
+    return {"state_out": inputs["state"] + heard + inputs["x"].sum(axis=1), "hidden_out": inputs["hidden"]}
+
+
+def test_what_is_handed_on_is_no_state_and_a_number_stays():
+    given = {
+        "x": np.ones((3, 4), np.float32),
+        "state": np.full(3, 5, np.float32),
+        "hidden": np.ones((3, 2), np.float32),
+        "rate": np.array(16000),
+        "mode": np.array(1),
+    }
+    dims = {"x": {0: "batch", 1: "time"}, "state": {0: "batch"}, "hidden": {0: "batch"}}
+    domains = [domain(name, array, dims.get(name, {})) for name, array in given.items()]
+    state = {"state_out": "state", "hidden_out": "hidden"}
+    rollouts = Rollouts(domains, state, listen, listen(given), batch="batch")
+    assert rollouts.state == state  # it goes along all the same: the next step hears it too
+    assert rollouts.moving == {"state_out": "state"}
+    steps = [rollouts.make(case) for case in rollouts.cases()]
+    assert {(int(step["rate"]), int(step["mode"])) for step in steps} == {(16000, 1)}
+
+
 def attend(inputs):
     """A state that grows; positions and mask have to fit."""
     past = inputs["past"]

@@ -92,6 +92,20 @@ def test_integers_are_wide_where_pytorch_takes_them(exported):
         assert (supply.domains[0].valid, supply.domains[0].extremes) == (valid, accepted)
 
 
+def test_a_number_far_from_those_that_are_tried_has_neighbours_of_its_own(exported):
+    mlp = Mlp(exported("mlp"))
+    supply = Supply(mlp.subject, mlp.artifact, VerifySettings())
+    rate, mode = (infer_domain("n", np.array(number), {}, None, Use()) for number in (16000, 3))
+    for number, valid in ((rate, Range(8000, 32000)), (mode, WIDE_INTEGERS)):
+        supply.domains = [number]
+        supply.calibrate(lambda inputs: True)
+        assert supply.domains[0].valid == valid
+    # A module that takes two rates only is asked for the ends of what would be tried, whatever chance says.
+    supply.domains = [rate]
+    supply.calibrate(lambda inputs: int(inputs["n"]) in (8000, 16000))
+    assert supply.domains[0].valid == Range(16000, 16000)
+
+
 def test_places_in_a_dimension_follow_its_size(exported):
     mlp = Mlp(exported("mlp"))
     supply = Supply(mlp.subject, mlp.artifact, VerifySettings())

@@ -98,3 +98,10 @@ def test_a_mask_over_past_and_new_leaves_the_new_ones_on():
         assert made.shape == (3, 6)
         assert made[:, 4:].all(), profile
     assert not fill(mask, "zeros", (3, 6), np.random.default_rng(0), sizes)[:, :4].any()
+
+
+def test_a_single_number_is_mostly_the_examples():
+    made = [int(fill(domain(16000), "normal", (), np.random.default_rng(seed))) for seed in range(100)]
+    assert 35 < made.count(16000) < 65
+    declared = [int(fill(domain(3, Range(1, 9)), "normal", (), np.random.default_rng(seed))) for seed in range(100)]
+    assert declared.count(3) < 35

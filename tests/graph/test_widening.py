@@ -75,6 +75,9 @@ def test_round_numbers_are_not_moved_and_others_are():
         ("y = Elu(x)", False),
         ("c = Constant <value = float[1] {1e25}>() y = Mul(x, c)", True),
         ("c = Constant <value = float[1] {12.5}>() y = Mul(x, c)", False),
+        ("c = Constant <value = float[1] {100003.0}>() y = Mul(x, c)", False),
+        # Beyond 8192 every float32 is a multiple of 2^-10: what is left of 2π · 1400 uses all its bits.
+        ("c = Constant <value = float[1] {8796.4594}>() y = Mul(x, c)", True),
     ],
 )
 def test_numbers_that_float32_rounds_are_moved_and_others_are_meant(body, moves):

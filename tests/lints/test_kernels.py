@@ -5,14 +5,16 @@ from __future__ import annotations
 import onnx
 import pytest
 
+from onnxproof.findings import CATALOGUE
 from onnxproof.graph.view import Graph
+from onnxproof.lints import kernels
 from onnxproof.lints.kernels import CPU, OPEN, Kernel, find_ill_typed, find_missing_kernels, find_unknown_operators
 
 FLOATS = {"T": frozenset({"tensor(float)"})}
 
 
 def graph(body: str, kind: str = "float", opset: int = 20) -> Graph:
-    imports = f'"" : {opset}, "own" : 1'
+    imports = f'"" : {opset}, "own" : 1, "ai.onnx.contrib" : 1'
     return Graph(
         onnx.parser.parse_model(
             f"<ir_version: 10, opset_import: [{imports}]> g ({kind}[2] x) => ({kind}[2] y) {{ {body} }}"
@@ -59,6 +61,14 @@ def test_what_onnxruntime_does_not_know(body, opset, told):
     (finding,) = find_unknown_operators(graph(body, opset=opset))
     assert (finding.code, finding.message) == ("OX311", f"onnxruntime does not know {told}")
     assert list(find_unknown_operators(graph("y = Relu(x)"))) == []
+
+
+def test_operators_of_extensions_are_known_where_they_are_installed(monkeypatch):
+    tokenizer = graph("y = ai.onnx.contrib.BertTokenizer(x)")
+    for there, count in ((True, 0), (False, 1)):
+        monkeypatch.setattr(kernels, "find_spec", lambda name, there=there: there)
+        assert len(list(find_unknown_operators(tokenizer))) == count
+    assert "`pip install onnxruntime-extensions`" in CATALOGUE["OX311"].fix
 
 
 def test_a_type_that_the_standard_does_not_allow():

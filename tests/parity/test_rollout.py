@@ -95,6 +95,23 @@ def test_state_can_be_given_and_turned_off(folder):
         onnxproof.verify(Cell(0.9), INPUTS, onnx=path, out=folder / "f", state="y=state")
 
 
+class Handing(nn.Module):
+    """It hands on what it was given, as a decoder does with what its encoder said."""
+
+    def forward(self, x, hidden_state):
+        return {"y": x * hidden_state, "hidden_state": hidden_state}
+
+
+def test_what_is_only_handed_on_is_not_rolled_out_unless_asked(folder):
+    path = export(Handing(), folder, "handing")
+    proof = onnxproof.verify(Handing(), INPUTS, onnx=path, out=folder / "g", fast=True)
+    assert (proof.verdict, proof.rollout) == ("ship", None)
+    asked = onnxproof.verify(
+        Handing(), INPUTS, onnx=path, out=folder / "h", fast=True, state="hidden_state_out=hidden_state"
+    )
+    assert asked.rollout is not None
+
+
 class Forgetful:
     """Answers right, but not where its own state came back to it three times."""
 

@@ -154,3 +154,9 @@ def test_the_mark_changes_with_whatever_changes_a_shard(tmp_path, monkeypatch):
     ]
     assert mark() == mark()
     assert len({mark(), *changed}) == 6
+    steps = set()
+    monkeypatch.setattr(one.engine, "settings", replace(one.asked, preprocess=str(tmp_path / "tokenizer.onnx")))
+    for content in ("one", "another"):
+        (tmp_path / "tokenizer.onnx").write_text(content)
+        steps.add(mark())
+    assert len(steps) == 2

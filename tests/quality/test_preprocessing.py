@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
+from onnxproof.candidates import serve
 from onnxproof.errors import InputError
-from onnxproof.quality.preprocessing import Preprocessing, Step, apply_step, find_difference
+from onnxproof.quality.preprocessing import Preprocessing, Step, apply_step, find_difference, load_steps
 
 ROWS = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
 
@@ -106,3 +108,49 @@ def test_pipelines_part_at_the_first_step_or_at_the_end(tmp_path):
     assert compare("training", "double").names == {"training": "shift", "serving": "double"}
     with pytest.raises(InputError, match="needs --preprocess too"):
         Preprocessing(None, "steps.py:both")
+
+
+WORDS = ["ab", "abcd", "b"]
+
+
+def save_tokenizer(path, rows, domain="ai.onnx.ml"):
+    """A file that looks up whole texts: `rows` at once, each a row of one id."""
+    lookup = onnx.helper.make_node(
+        "LabelEncoder", ["text"], ["id"], domain=domain, keys_strings=WORDS, values_int64s=[5, 6, 7], default_int64=0
+    )
+    axis = onnx.numpy_helper.from_array(np.array([1]), "axis")
+    model = onnx.helper.make_model(
+        onnx.helper.make_graph(
+            [lookup, onnx.helper.make_node("Unsqueeze", ["id", "axis"], ["ids"])],
+            "tokenizer",
+            [onnx.helper.make_tensor_value_info("text", onnx.TensorProto.STRING, [rows])],
+            [onnx.helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, [rows, 1])],
+            [axis],
+        ),
+        opset_imports=[onnx.helper.make_opsetid("", 17), onnx.helper.make_opsetid(domain, 2)],
+        ir_version=8,
+    )
+    onnx.save(model, path)
+    return str(path)
+
+
+@pytest.mark.parametrize("rows", ["n", 1], ids=["many at once", "one by one"])
+def test_a_file_prepares_texts_and_is_compared_with_a_function(rows, tmp_path):
+    file = save_tokenizer(tmp_path / "tokenizer.onnx", rows)
+    (only,), _ = load_steps(file, "--preprocess")
+    assert only.name == "tokenizer.onnx"
+    assert apply_step(only, TEXTS).tolist() == [[5], [6], [7]]
+    assert apply_step(only, {"text": TEXTS}).tolist() == [[5], [6], [7]]
+    for offset, same in ((5, True), (4, False)):
+        script = tmp_path / f"train{offset}.py"
+        script.write_text(f"def look(text):\n    return [{WORDS}.index(text) + {offset}]\n")
+        facts = Preprocessing(f"{script}:look", file).compare({"text": TEXTS})
+        assert facts.same is same
+
+
+def test_a_file_of_extensions_says_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve.util, "find_spec", lambda name: None)
+    file = save_tokenizer(tmp_path / "tokenizer.onnx", "n", domain=serve.EXTENSIONS)
+    told = r"--serve-preprocess .*: the graph uses .*ai.onnx.contrib:LabelEncoder, which comes with `pip install onnxruntime-extensions`"
+    with pytest.raises(InputError, match=told):
+        load_steps(file, "--serve-preprocess")

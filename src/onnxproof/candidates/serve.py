@@ -17,6 +17,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module, util
 from typing import Any
 
 if __name__ == "__main__":
@@ -24,6 +26,7 @@ if __name__ == "__main__":
     sys.path[:] = [p for p in sys.path if os.path.realpath(p or ".") != os.path.dirname(os.path.realpath(__file__))]
     sys.path[:0] = sys.argv[1:]  # folders with the libraries to serve, where they are not the interpreter's own
 
+EXTENSIONS = "ai.onnx.contrib"  # the domain of onnxruntime-extensions: tokenizers and the like
 MAGIC = b"oxp1"
 PREFIX = struct.Struct(">4sIQ")
 # Optimisation levels and their names in onnxruntime.
@@ -70,15 +73,20 @@ def make_options(settings: Settings) -> Any:
 
 
 def make_session(model: str | bytes, settings: Settings, options: Any = None) -> Any:
-    """The session; raises whatever onnxruntime raises."""
+    """The session, with the operators of onnxruntime-extensions where it needs and finds them; raises what onnxruntime raises."""
     import onnxruntime
 
-    return onnxruntime.InferenceSession(
-        model,
-        make_options(settings) if options is None else options,
-        providers=[(name, dict(chosen)) for name, chosen in settings["providers"]],
-        disabled_optimizers=list(settings["disabled_optimizers"]) or None,
-    )
+    options = make_options(settings) if options is None else options
+    providers = [(name, dict(chosen)) for name, chosen in settings["providers"]]
+    disabled = list(settings["disabled_optimizers"]) or None
+    build = partial(onnxruntime.InferenceSession, model, options, providers=providers, disabled_optimizers=disabled)
+    try:
+        return build()
+    except Exception as error:
+        if EXTENSIONS not in str(error) or util.find_spec("onnxruntime_extensions") is None:
+            raise
+    options.register_custom_ops_library(import_module("onnxruntime_extensions").get_library_path())
+    return build()
 
 
 def read_assignment(session: Any) -> dict[str, list[str]]:

@@ -49,6 +49,11 @@ class Domain:
         """Whether it holds numbers of any size (a mask of floats does not)."""
         return self.role in ("float", "image")
 
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a single integer of unknown meaning: a rate, a mode, a count."""
+        return not self.shape and self.role == "integer" and not self.declared
+
     def sized(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The shape at these sizes of the dynamic dims."""
         return tuple(measure_size(self.dims.get(i, ""), sizes, size) for i, size in enumerate(self.shape))

@@ -98,6 +98,13 @@ class Rollouts:
         takes = own == one or self._walk(Walk("the smallest chunk", False, (one,)))
         return (own, one, two) if takes else (own, own, own)
 
+    @cached_property
+    def moving(self) -> dict[str, str]:
+        """What a step changes of what goes round; the rest is handed on as it came, as what an encoder said."""
+        pairs = [(s[0], step) for s in map(self._walk, self.walks) for step in s[1:]]
+        moves = {i for i in self.state.values() if any(not np.array_equal(a[i], b[i]) for a, b in pairs)}
+        return {out: into for out, into in self.state.items() if into in moves or not pairs}
+
     @property
     def walks(self) -> list[Walk]:
         """The long one in the smallest chunks comes first; none where a state grows whose size is fixed."""
@@ -169,7 +176,7 @@ class Rollouts:
         return made
 
     def _timely(self, domain: Domain, made: Array, sizes: Mapping[str, int], ahead: int | None, done: int) -> Array:
-        """Masks and positions go on from step to step; anything else is drawn anew."""
+        """Masks and positions go on from step to step, a number such as a rate stays; anything else is drawn anew."""
         if "mask" in domain.role and domain.newest(sizes):
             whole, hidden = (
                 fill(domain, name, made.shape, np.random.default_rng(0), sizes) for name in ("ones", "zeros")
@@ -179,7 +186,7 @@ class Rollouts:
                 whole[0, ..., 0] = hidden[0, ..., 0]
             return whole
         if not _counts(domain):
-            return made
+            return domain.example if domain.is_number else made
         first = done if ahead is None else domain.example.reshape(-1)[0] + ahead
         return np.broadcast_to(first + np.arange(made.shape[-1]), made.shape).astype(made.dtype)
 

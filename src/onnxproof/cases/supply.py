@@ -25,6 +25,7 @@ from onnxproof.graph.view import Graph
 from onnxproof.proof.artifact import Artifact
 from onnxproof.proof.search import Coverage
 from onnxproof.request.request import VerifySettings
+from onnxproof.request.specs import Range
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Arrays
 from onnxproof.tensors.conversion import to_numpy
@@ -125,8 +126,12 @@ class Supply:
         for i, domain in enumerate(self.domains):
             if domain.role == "integer" and domain.valid is None:
                 wide = replace(domain, valid=WIDE_INTEGERS)
+                if domain.is_number and abs(int(domain.example)) > WIDE_INTEGERS.high:  # those mean nothing to a rate
+                    low, high = sorted((int(domain.example) // 2, 2 * int(domain.example)))
+                    wide = replace(domain, valid=Range(low, high), extremes=False)
                 # `tiny` is the two ends of the range, which `normal` may miss.
-                tried = (make_inputs(make_case({}, profile), [wide]) for profile in ("normal", "tiny"))
+                ends = (make_case({}, profile) for profile in ("normal", "tiny"))
+                tried = (make_inputs(case, [replace(wide, declared=True)]) for case in ends)
                 accepted = all(accepts({**self.example(), **inputs}) for inputs in tried)
                 self.domains[i] = wide if accepted else self._bound_integers(domain, accepts)
 

@@ -168,8 +168,10 @@ def _nudge_tensor(tensor: onnx.TensorProto, known: set[bytes], steps: Steps) -> 
     if tensor.data_type != onnx.TensorProto.DOUBLE:
         return False
     array = onnx.numpy_helper.to_array(tensor)
-    # Few digits are meant as they stand; a number beyond float32's integers was rounded to be stored.
+    # Few digits are meant as they stand; a number beyond float32's integers was rounded to be stored, and one of all its bits too.
     whole = array.size < 64 and np.all((array == np.round(array * 2.0**10) / 2.0**10) & (np.abs(array) < 2.0**24))
+    bits = np.frexp(array)[0] * 2.0**17
+    whole = whole and np.all((bits == np.round(bits)) | (array == np.round(array)))
     # The module may hold the same numbers in float32 or in float64.
     if not array.size or whole or digest_weight(array.astype(np.float32)) in known or digest_weight(array) in known:
         return False

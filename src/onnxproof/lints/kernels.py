@@ -6,10 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 
 import onnx
 import onnx_ir as ir
 
+from onnxproof.candidates.serve import EXTENSIONS
 from onnxproof.findings import Finding, found
 from onnxproof.graph.bodies import inline
 from onnxproof.graph.view import Graph, list_names, read_name
@@ -92,7 +94,8 @@ def load_schemas() -> Mapping[tuple[str, str], Mapping[int, frozenset[str]]]:
 def find_unknown_operators(graph: Graph) -> Iterator[Finding]:
     """Operators that onnxruntime does not have at all, or not in the opset of the file, or not with an attribute."""
     unknown: dict[str, list[ir.Node]] = {}
-    for node in (node for node in graph.all_nodes if graph.function(node) is None):
+    added = {EXTENSIONS} if find_spec("onnxruntime_extensions") else set[str]()
+    for node in (node for node in graph.all_nodes if graph.function(node) is None and node.domain not in added):
         name = f"{node.domain}:{node.op_type}" if node.domain else node.op_type
         lack = _tell_unknown(node, load_schemas().get((node.domain, node.op_type), {}), graph.opsets.get(node.domain))
         if lack is not None:

@@ -49,4 +49,5 @@ def find_rollouts(
     except (Rejected, MemoryError):
         return None  # its case says so
     state = read_state(asked, inputs, outputs, name_outputs(outputs)) if asked else guess_state(inputs, outputs)
-    return Rollouts(supply.domains, state, eager.run, outputs, **how) if state else None
+    rollouts = Rollouts(supply.domains, state, eager.run, outputs, **how) if state else None
+    return rollouts if rollouts is not None and (asked or rollouts.moving) else None

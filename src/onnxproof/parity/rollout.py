@@ -60,7 +60,8 @@ class FreeRun:
             rows.append(self._judge(step, exact[step] if step < len(exact) else None, baseline, answer))
             if is_beyond(rows[-1]):
                 break
-        return Rollout(self._name, state, guessed, tuple(rows), len(theirs), message)
+        told = {**(self._rollouts.moving if guessed else self._rollouts.state), **hidden}
+        return Rollout(self._name, told, guessed, tuple(rows), len(theirs), message)
 
     def _walk(self, run: Run, side: EagerRunner | DoubleRunner) -> list[Arrays]:
         """All steps of a side that keeps what it keeps, as far as it goes."""

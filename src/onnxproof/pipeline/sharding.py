@@ -89,8 +89,8 @@ def _choose_workers(request: Request, settings: EvaluateSettings, rows: int | No
 def _fingerprint_work(request: Request, engine: Engine, plan: Plan, data: str, per_shard: int) -> str:
     """Changes with anything that changes what a shard holds."""
     settings = engine.settings
-    files = [text.rpartition(":")[0] for text in (settings.preprocess, settings.serve_preprocess) if text]
-    files += [settings.labels] if settings.labels else []
+    steps = [text for text in (settings.preprocess, settings.serve_preprocess, settings.labels) if text]
+    files = [text.rpartition(":")[0] if ".py:" in text else text for text in steps]
     parts = [
         data,
         engine.artifact.sha256,

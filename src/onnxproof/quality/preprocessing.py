@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from onnxproof.candidates import exchange, serve
 from onnxproof.data.source import Table
 from onnxproof.errors import InputError
 from onnxproof.proof.traps import PreprocessingFacts
+from onnxproof.request.session import SessionSettings
 from onnxproof.subject.target import load_target
 from onnxproof.tensors.arrays import Array, Floats
 
@@ -39,8 +42,30 @@ class Step:
     """Whether it takes many records at once; None where only trying tells."""
 
 
+def open_file(path: str, flag: str) -> Callable[[Any], Any]:
+    """An ONNX file that prepares records, many at once or one by one, such as a tokenizer of onnxruntime-extensions."""
+    try:
+        opened = serve.make_session(path, exchange.encode_settings(SessionSettings()))
+    except Exception as error:
+        raise InputError(f"{flag} {path}: {exchange.refuse_file(str(error).strip()).message}") from error
+    session, ranks = serve.ArraySession(opened), {port.name: len(port.shape or ()) for port in opened.get_inputs()}
+
+    def prepare(value: Any) -> Any:
+        fields = value if isinstance(value, Mapping) else dict.fromkeys(ranks, value)
+        arrays = {name: np.asarray(fields[name]) for name in ranks}
+        lone = all(array.ndim < ranks[name] for name, array in arrays.items())
+        given = {name: array[None] if lone else array for name, array in arrays.items()}
+        made = session.prepared(exchange.feed(given, session.inputs, {}))()
+        rows = [array[0] if lone and array.ndim > 1 and len(array) == 1 else array for array in made]
+        return dict(zip(session.outputs, rows, strict=True)) if len(rows) > 1 else rows[0]
+
+    return prepare
+
+
 def load_steps(text: str, flag: str) -> tuple[list[Step], Any]:
     """The steps of the pipeline that a user means, and the object itself."""
+    if text.endswith(".onnx"):
+        return [Step(Path(text).name, file := open_file(text, flag), None)], file
     value, name = load_target(text)
     if inspect.isclass(value):
         value = value()

@@ -314,7 +314,8 @@ def measure_excess(baseline: Array, candidate: Array, truth: Array, samples: Seq
     known, scale = np.isfinite(t), measure_scale(t)
     t = np.where(known, t, b)
     scale = np.where(known, scale, np.abs(t) + np.finfo(np.float64).tiny)
-    legal = [np.where(known, s, b) for s in map(to_float64, samples) if s.shape == t.shape]
+    # A sample that stays a number there tells what rounding may do; one that does not, nothing.
+    legal = [np.where(known | np.isfinite(s), s, b) for s in map(to_float64, samples) if s.shape == t.shape]
     allowed = np.maximum(measure_allowance(legal, t, scale, unit), find_flushed(baseline.dtype))
     excess = np.where(finite, np.abs(c - t) / allowed, 0.0)
     return np.nan_to_num(excess, nan=0.0)

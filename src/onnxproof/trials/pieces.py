@@ -43,6 +43,8 @@ COPYING = {
     *("lift_fresh_copy", "copy_", "squeeze", "unsqueeze", "permute", "native_dropout", "_reshape_alias"),
 }
 COPIES = {"Identity", "Reshape", "Cast", "Expand", "Dropout", "Slice", "Squeeze", "Unsqueeze", "Flatten"}
+# Answers of yes and no that two values hardly have in common by chance.
+TELLING = 32
 # What they give depends on sizes alone.
 SIZES = {"Shape", "Size"}
 
@@ -221,7 +223,7 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
     """A value of the graph → the program's that is the same number for number.
 
     What changes nothing on these inputs (a clamp) has the value of what comes before it: such values are paired in their order where
-    both sides have as many, else the first of them alone (see `list_rivals`).
+    both sides have as many, else the first of them alone (see `list_rivals`), and none where they say too little.
     """
     common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
     arrays = {n: to_numpy(tensor) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
@@ -238,8 +240,15 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
             names[classes.find(value)].append(name)
     for which, own in names.items():
         alike = numbers[which]
+        if max(len(own), len(alike)) > 1 and _is_poor(values[own[0]]):
+            continue
         common.update(zip(own, alike, strict=True) if len(own) == len(alike) else zip(own[:1], alike[:1], strict=False))
     return common
+
+
+def _is_poor(value: Array) -> bool:
+    """Whether a value says so little that others are the same by chance: a few answers of yes and no."""
+    return value.dtype.kind == "b" and value.size < TELLING
 
 
 class _Classes:

@@ -23,7 +23,7 @@ from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Floats
 from onnxproof.tensors.conversion import to_numpy
-from onnxproof.trials.calls import Rounding
+from onnxproof.trials.calls import Doubt, Rounding
 from onnxproof.trials.kernels import SMALLEST, Alone, find_wrong
 from onnxproof.trials.pieces import Cut, Piece
 
@@ -56,8 +56,8 @@ FEW_PROFILES = ("ones", "normal")
 EDGES = tuple(profile for profile in PROFILES if profile != "denormal")
 # Calls that promise no order among equal values: such values are not tried on them.
 UNORDERED = ORDERING | {"kthvalue", "mode", "median", "nanmedian", "unique_dim", "_unique2"}
-# Legal roundings that a suspicious piece is held against, and float32 constants that are moved by up to so many units of theirs.
-LEGAL, MOVED = range(1, 9), 4 * 2.0**-24
+# Legal roundings that a suspicious piece is held against, those of float64 alone, and float32 constants that are moved by up to so many units of theirs.
+LEGAL, DOUBTS, MOVED = range(1, 9), range(1, 5), 4 * 2.0**-24
 # The width of a range that profiles fill.
 NARROW = 20.0
 # A table is swept in at most so many inputs.
@@ -223,6 +223,8 @@ class Trial:
         place = find_apart(result, true, least + self._measure_constants(piece, given, result))
         if place is None or not self._holds_in_float32(piece, given, true, place):
             return None
+        if not self._is_decided(piece, given, true, place):
+            return None
         return self._describe(piece, profile, given, true, result, place)
 
     def _evaluate(self, piece: Piece, given: Mapping[str, Array], moved: Mapping[str, Array] | None = None) -> Array:
@@ -277,6 +279,12 @@ class Trial:
         if true.dtype.kind not in "fc":
             return bool(expected == came)
         return find_apart(np.asarray([came], np.float64), np.asarray([expected]), SMALLEST) is None
+
+    def _is_decided(self, piece: Piece, given: Mapping[str, Array], true: Array, place: int) -> bool:
+        """Whether the module gives this whatever float64 loses: of two that are equal up to its last bits either may be the larger."""
+        again = [self._replay(piece, given, rounding=Doubt(seed)).ravel()[place] for seed in DOUBTS]
+        expected = np.asarray([true.ravel()[place]])
+        return all(find_apart(np.asarray([one]), expected, SMALLEST) is None for one in again)
 
     def _is_near(self, name: str, array: Array) -> bool:
         """Within four times what the cases brought; of a mask no row hides all unless one did in the cases."""

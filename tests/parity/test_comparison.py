@@ -323,3 +323,22 @@ def test_one_odd_element_among_many_does_not_make_a_truth_none():
     baseline[3] = 7  # another one of several equal values was chosen
     assert is_credible(baseline, truth, [truth], 6e-8)
     assert not is_credible(baseline[:100], truth[:100], [truth[:100]], 6e-8)
+
+
+def test_an_error_where_nothing_stands_excuses_none_elsewhere():
+    """A row that nothing was added to is zero, up to rounding; relative to itself its error is infinite."""
+    truth = np.array([[1.0, 2.0], [0.0, 0.0]])
+    samples = [truth + 1e-7, truth - 1e-7]
+    wrong = np.array([[1.5, 2.0], [0.0, 0.0]], np.float32)
+    assert measure_unexplained(truth.astype(np.float32), wrong, truth, samples, 6e-8) > 1e5
+    near = (truth + 2e-7).astype(np.float32)
+    assert measure_unexplained(truth.astype(np.float32), near, truth, samples, 6e-8) <= 1
+
+
+def test_where_the_truth_is_no_number_finite_samples_tell_what_rounding_does():
+    """The angle of a vector to itself: not a number where float64 happens to round above one."""
+    truth, baseline = np.array([np.nan, 1.0]), np.array([0.0, 1.0], np.float32)
+    candidate = np.array([4.9e-4, 1.0], np.float32)
+    samples = [np.array([np.nan, 1.0]), np.array([3.5e-4, 1.0])]
+    assert measure_unexplained(baseline, candidate, truth, samples, 6e-8) <= 1
+    assert measure_unexplained(baseline, candidate, truth, samples[:1], 6e-8) > 1

@@ -25,6 +25,8 @@ SLOPES = (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 SHOWN = 3
 # Share of the injected errors that form the pooled noise: flips at discontinuities stay out of it.
 TRIM = 0.99
+# Errors over the scale of what stands around them from which on nothing stands there: they say nothing about other elements.
+BARE = 1e3
 # Share of the elements of a baseline that may be far from the truth without making it none.
 ODD = 0.005
 
@@ -291,7 +293,7 @@ def measure_allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, u
         return 4 * unit * scale
     farthest = np.max(errors, axis=0)
     pooled = np.concatenate([(e / scale).ravel() for e in errors])
-    keep = np.sort(pooled[np.isfinite(pooled)])[: max(1, int(np.ceil(TRIM * pooled.size)))]
+    keep = np.sort(pooled[pooled < BARE])[: max(1, int(np.ceil(TRIM * pooled.size)))]
     return np.asarray(np.maximum(4 * farthest, (8 * measure_rms(keep) + 4 * unit) * scale))
 
 

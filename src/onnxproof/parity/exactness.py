@@ -22,7 +22,7 @@ from onnxproof.parity.comparison import measure_allowance, measure_exactness
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.slabs import measure_scale, to_float64
-from onnxproof.parity.truth import ENOUGH, FALLING, HOPELESS, Outputs
+from onnxproof.parity.truth import ENOUGH, HOPELESS, Outputs, is_few
 from onnxproof.parity.work import PATIENCE
 from onnxproof.proof.comparison import Exactness
 from onnxproof.system import alarm
@@ -137,7 +137,7 @@ class GraphInFloat64:
             if result.ratio <= 1:
                 return result
             before, left = left, int((abs(e - t) > allowed).sum())
-            if result.ratio > HOPELESS and len(samples) > len(NUDGES) and left > before * FALLING:
+            if result.ratio > HOPELESS and len(samples) > len(NUDGES) and not is_few(left, before, t.size):
                 break
         excused.append(result.allowance)
         return result

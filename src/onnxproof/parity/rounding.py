@@ -66,6 +66,8 @@ class Injector:
         self._narrow = narrow
         self._largest = torch.finfo(narrow).max
         self._seed = seed
+        # Of an error that is smaller than the dtype's own these are no samples.
+        self._correct = tainted is None and seed in (OWN, FIRST) and unit >= torch.finfo(narrow).eps / 2
         self._generator = torch.Generator().manual_seed(seed)
         # Tensors are kept alive so that no address is used twice.
         self._alive = list(tainted) if tainted is not None else None
@@ -120,7 +122,7 @@ class Injector:
         # What underflows in the narrow dtype is equal there.
         seen = source.to(self._narrow) if source.is_floating_point() else source
         keys = torch.unique(seen, return_inverse=True)[1] * size + among.reshape(shape)
-        keys = seen if self._seed == OWN else keys
+        keys = seen if self._correct and self._seed == OWN else keys
         out = func(keys, *args[1:], **kwargs)
         return out if isinstance(out, torch.Tensor) else type(out)([source.gather(dim, out[1]), out[1]])
 
@@ -135,7 +137,7 @@ class Injector:
 
     def _round(self, kind: _Kind, op: Operation) -> torch.Tensor:
         """The result with an error; where the error or the result leaves the numbers, once more and with care."""
-        if self._alive is None and self._seed in (OWN, FIRST) and not op.out.is_complex():
+        if self._correct and not op.out.is_complex():
             return op.out.to(self._narrow).to(op.out.dtype)
         error = self._draw_error(kind, op)
         if error is None:

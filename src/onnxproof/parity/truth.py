@@ -215,6 +215,11 @@ class _Samples:
         self.truth, self.doubled, self._made = self._baseline, False, []
 
 
+def is_few(left: int, before: int, size: int) -> bool:
+    """Whether what is left unexplained, after so much was before, may be explained by more samples however far beyond it is."""
+    return left <= max(2, FEW * size) or left <= before * FALLING
+
+
 def _explain_discrete(c: Comparison, b: Array, k: Array, samples: _Samples) -> Comparison:
     left = c.mismatched
     for count in samples.counts:
@@ -242,7 +247,7 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
         known = [*legal, b] if samples.doubled else legal
         beyond = measure_excess(b, k, truth, known, unit)
         excess, before, left = float(beyond.max(initial=0.0)), left, int((beyond > 1).sum())
-        few = left <= max(2, FEW * beyond.size) or left <= before * FALLING
+        few = is_few(left, before, beyond.size)
         pattern = count_unexplained_pattern(b, k, [*legal, truth]) if c.pattern.differing else 0
         if (excess <= 1 and not pattern) or (excess > HOPELESS and not few):
             break

@@ -49,7 +49,8 @@ class Screen:
         for name, inputs in self._propose():
             if self._left <= 0 or judged >= JUDGED:
                 return
-            if not self._looks_different(name, inputs):
+            cost = self._cost(inputs)
+            if cost > self._left or not self._looks_different(name, inputs, cost):
                 continue
             judged += 1
             fails = judge(name, inputs).fails
@@ -78,10 +79,14 @@ class Screen:
     def _random(self, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self._seed % 2**32, *numbers])
 
-    def _looks_different(self, name: str, inputs: Inputs) -> bool:
+    def _cost(self, inputs: Inputs) -> float:
+        elements = sum(array.size for array in inputs.values())
+        return 2 * self._verifier.work.forward(elements) + MADE + ELEMENT * elements
+
+    def _looks_different(self, name: str, inputs: Inputs, cost: float) -> bool:
         verifier = self._verifier
         elements = sum(array.size for array in inputs.values())
-        self._left -= 2 * verifier.work.forward(elements) + MADE + ELEMENT * elements
+        self._left -= cost
         self.inputs += 1
         self._enter(name, BASELINE)
         try:

@@ -7,6 +7,7 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
 from onnxproof.cases import shapes
 from onnxproof.cases.domain import Domain
@@ -20,6 +21,8 @@ ROWS = 16
 MANY_ROWS = 128
 MOST_ELEMENTS = 2_000_000
 MOST_IDS = 400_000
+# Lengths of what a module holds for places: as many, and as long ones, as are tried.
+LENGTHS, LONGEST = 6, 4096
 
 
 class Sweeps:
@@ -55,7 +58,10 @@ class Sweeps:
         if not exported:
             return
         wide = shapes.sweep_widely(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
-        for sizes in wide:
+        # The last row of a table of positions is met at no other size than the table's own.
+        free = [name for name in exported if name != self._batch]
+        full = [{**exported, name: size} for size in list_lengths(supply.subject.module) for name in free]
+        for sizes in (*full, *wide):
             served = shapes.is_served(sizes, supply.subject.limits)
             if served and self._count_elements(sizes) <= MOST_ELEMENTS:
                 yield sizes
@@ -96,6 +102,14 @@ class Sweeps:
         needed = max(-(-len(ids) // max(1, places[name])) for name, ids in left.items())
         few = {**sizes, self._batch: min(sizes[self._batch], max(needed, self.population[self._batch]))}
         return shapes.clamp_sizes(few, self._supply.subject.limits)
+
+
+def list_lengths(module: nn.Module) -> list[int]:
+    """How long what the module holds for places may be: tables, buffers such as masks, weights of one sequence; small ones first."""
+    rows = {m.num_embeddings for m in module.modules() if isinstance(m, nn.Embedding)}
+    rows |= {size for buffer in module.buffers() for size in buffer.shape}
+    rows |= {weight.shape[1] for weight in module.parameters() if weight.ndim == 3 and weight.shape[0] == 1}
+    return sorted(size for size in rows if 1 < size <= LONGEST)[:LENGTHS]
 
 
 def _list_ids(domain: Domain) -> NDArray[np.int64]:

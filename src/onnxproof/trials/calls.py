@@ -49,7 +49,7 @@ class Rounding:
 
     def call(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """What an operation gives, moved."""
-        return [self.move(tensor) for tensor in _list_tensors(func(*args, **kwargs))]
+        return [self.move(tensor) for tensor in _carry_out(func, args, kwargs)]
 
     def move(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor with an error of its own in every element."""
@@ -70,7 +70,7 @@ class Doubt(Rounding):
 
     def call(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """What an operation gives; of two numbers that only their last bits tell apart, every other time that they are one."""
-        results, name = list(_list_tensors(func(*args, **kwargs))), func.overloadpacket.__name__
+        results, name = _carry_out(func, args, kwargs), func.overloadpacket.__name__
         if name in EQUATING and self._seed % 2 and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
             near = torch.isclose(args[0], torch.as_tensor(args[1], dtype=args[0].dtype), rtol=self._size, atol=0.0)
             return [results[0] | near if name == "eq" else results[0] & ~near]
@@ -154,6 +154,7 @@ class Program:
         result is moved by what a legal kernel may lose there.
         """
         values = dict(given)
+        carry_out = _carry_out if rounding is None else rounding.call
 
         def fetch(value: Any) -> Any:
             if isinstance(value, Ref):
@@ -172,12 +173,14 @@ class Program:
                 args = fetch(call.args)
                 if call.func._schema.is_mutable and isinstance(args[0], torch.Tensor):
                     args[0] = args[0].clone()
-                kwargs = fetch(call.kwargs)
-                plain = rounding is None
-                out = _list_tensors(call.func(*args, **kwargs)) if plain else rounding.call(call.func, args, kwargs)
+                out = carry_out(call.func, args, fetch(call.kwargs))
                 results = zip(call.gives, out, strict=True)
                 values.update((number, _overflow(one, largest)) for number, one in results)
         return values
+
+
+def _carry_out(func: Any, args: list[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+    return list(_list_tensors(func(*args, **kwargs)))
 
 
 def _overflow(tensor: torch.Tensor, largest: float) -> torch.Tensor:

@@ -248,7 +248,7 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
 
 def _is_poor(value: Array) -> bool:
     """Whether a value says so little that others are the same by chance: a few answers of yes and no."""
-    return value.dtype.kind == "b" and value.size < TELLING
+    return value.dtype.kind in "biu" and value.size < TELLING and bool(((value == 0) | (value == 1)).all())
 
 
 class _Classes:

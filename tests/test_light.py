@@ -38,3 +38,18 @@ def test_public_names_exist():
     for name in onnxproof.__all__:
         assert getattr(onnxproof, name) is not None
     assert set(onnxproof.__all__) == set(dir(onnxproof))
+
+
+def test_every_stage_is_imported_with_the_required_packages_alone():
+    """What an extra brings is asked for where it is used: `prove --data` of a plain install was called a bug of onnxproof."""
+    absent = ("sklearn", "pyarrow", "safetensors", "pandas", "altair", "jinja2", "vl_convert", "ray", "transformers")
+    code = f"""
+import pkgutil, sys
+from importlib import import_module
+import torch._dynamo, torch.onnx
+import onnxproof.pipeline
+sys.modules.update(dict.fromkeys({absent!r}))
+for module in pkgutil.iter_modules(onnxproof.pipeline.__path__, "onnxproof.pipeline."):
+    import_module(module.name)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,24 +204,55 @@ def _prove_stack(layers: int, width: int = 4096) -> str:
     return f"{proof.verdict}, {len(proof.cases)} cases, weights of {size // MB} MB"
 
 
-def _together(count: int, at_once: int = 6) -> str:
-    """Proofs on the command line, each in a folder of its own, some at a time."""
+def _together(count: int) -> str:
+    """Proofs on the command line, all of them at once, each in a folder of its own."""
+    from benchmarks.reliability.kills import list_leavings
     from benchmarks.reliability.subjects import write_subjects
 
     with tempfile.TemporaryDirectory() as name:
-        write_subjects(Path(name))
-        command = ["verify", "m.py:scaled", "--batch-sizes", "2,3", "--budget", "5s", "--fast", "--onnx"]
+        folders = [Path(name) / str(i) for i in range(count)]
+        for folder in folders:
+            (folder / "tmp").mkdir(parents=True)
+            write_subjects(folder)
+        runs = [_begin(folder, ("right.onnx", "wrong.onnx")[i % 2]) for i, folder in enumerate(folders)]
+        each, all_of_them = _watch_memory(runs)
+        ends = [(run.wait(), (folder / "stdout").read_text()) for run, folder in zip(runs, folders, strict=True)]
+        left = sum(len(list_leavings(folder, run.pid, 5.0)) for run, folder in zip(runs, folders, strict=True))
+    wanted = [(0, "SHIP"), (1, "BLOCK")]
+    right = sum((code, said.partition(" ")[0]) == wanted[i % 2] for i, (code, said) in enumerate(ends))
+    memory = f"the largest process {each // MB} MB, all of them together {all_of_them // MB} MB"
+    return f"{right} of {count} with the right verdict, {left} processes or files left behind, {memory}"
 
-        def prove(i: int) -> tuple[int, str]:
-            file = ("right.onnx", "wrong.onnx")[i % 2]
-            words = [sys.executable, "-m", "onnxproof", *command, file, "--out", f"out-{i}", "-q"]
-            done = subprocess.run(words, cwd=name, capture_output=True, text=True, check=False)
-            return done.returncode, done.stdout.partition(" ")[0]
 
-        with ThreadPoolExecutor(at_once) as pool:
-            ends = list(pool.map(prove, range(count)))
-    right = sum(end == ((0, "SHIP"), (1, "BLOCK"))[i % 2] for i, end in enumerate(ends))
-    return f"{right} of {count} with the right verdict, {at_once} at a time"
+def _begin(folder: Path, file: str) -> subprocess.Popen[bytes]:
+    words = ["verify", "m.py:scaled", "--batch-sizes", "2,3", "--budget", "5s", "--fast", "--onnx", file, "-q"]
+    environment = {**os.environ, "TMPDIR": str(folder / "tmp")}
+    command = [sys.executable, "-m", "onnxproof", *words]
+    with (folder / "stdout").open("wb") as out:
+        return subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=out, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+
+
+def _watch_memory(runs: Sequence[subprocess.Popen[bytes]]) -> tuple[int, int]:
+    """Until all have ended: the most bytes that one process had, and that all had together; what is shared counts once."""
+    from benchmarks.reliability.kills import list_members
+
+    each, together = 0, 0
+    while any(run.poll() is None for run in runs):
+        members = [pid for run in runs if run.returncode is None for pid, _ in list_members(run.pid)]
+        sizes = [_read_share(pid) for pid in members]
+        each, together = max([each, *sizes]), max(together, sum(sizes))
+        time.sleep(2)
+    return each, together
+
+
+def _read_share(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has ended
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
 LOADS: dict[str, Callable[[], str]] = {
@@ -232,7 +263,7 @@ LOADS: dict[str, Callable[[], str]] = {
     "an output of 100,000,000 elements": lambda: _compare(100_000_000),
     "a proof with an output of 100,000,000 elements": lambda: _prove_output(100_000_000),
     "a proof of 3 GB of weights outside the file": lambda: _prove_stack(48),
-    "50 proofs": lambda: _together(50),
+    "50 proofs at once": lambda: _together(50),
 }
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from onnxproof.cases.domain import bind_lengths, infer_domain
 from onnxproof.cases.plan import make_case, make_inputs, make_plan
 from onnxproof.cases.roles import Use
 from onnxproof.cases.values import PROFILES, UNFAIR
+from onnxproof.request.specs import Range
 
 
 def test_a_case_is_the_same_for_the_same_name():
@@ -58,3 +60,17 @@ def test_an_example_is_repeated_or_cut():
     made = make_inputs(make_case({"batch": 3}, "example"), [domain])["x"]
     assert made.tolist() == [[0, 1, 2], [3, 4, 5], [0, 1, 2]]
     assert make_inputs(make_case({"batch": 1}, "example"), [domain])["x"].tolist() == [[0, 1, 2]]
+
+
+@pytest.mark.parametrize("profile", ["normal", "example"])
+def test_a_size_that_no_memory_holds_is_out_of_memory(profile):
+    """numpy says ValueError where there are more values than numbers for them."""
+    domain = infer_domain("x", np.zeros((2, 3), np.float32), {0: "batch"}, None, Use())
+    for size in (10**20, 1 << 62):
+        with pytest.raises(MemoryError, match="shape"):
+            make_inputs(make_case({"batch": size}, profile), [domain])
+
+
+def test_a_range_beyond_all_integers_is_cut():
+    domain = infer_domain("x", np.zeros((2, 3), np.int64), {0: "batch"}, Range(0, 1e30), Use())
+    assert (make_inputs(make_case({"batch": 4}, "normal"), [domain])["x"] >= 0).all()

@@ -146,3 +146,22 @@ def test_the_digits_see_what_the_reference_gets_wrong(monkeypatch):
 
 def _without_ours(make):
     return lambda self, model, operators=(), weights=None: make(self, model, (), weights or {})
+
+
+@pytest.mark.parametrize(
+    ("scale", "axis", "block", "expected"),
+    [
+        ([2], 1, 0, [[2] * 5] * 2),
+        ([2, 3], 0, 0, [[2] * 5, [3] * 5]),
+        ([1, 2, 3, 4, 5], -1, 0, [[1, 2, 3, 4, 5]] * 2),
+        ([[1, 2, 3], [4, 5, 6]], 1, 2, [[1, 1, 2, 2, 3], [4, 4, 5, 5, 6]]),
+        ([[1, 2, 3, 4, 5]], 0, 2, [[1, 2, 3, 4, 5]] * 2),
+    ],
+)
+def test_a_scale_is_one_or_one_for_each_place_or_block(scale, axis, block, expected):
+    """Of our own: the reference's own helper has another name in each release."""
+    feed = np.ones((2, 5), np.int8), np.array(scale, np.float32), np.zeros_like(scale, np.int8)
+    made, inputs = model("DequantizeLinear", *feed, axis=axis, block_size=block)
+    made.opset_import[0].version = 21
+    (out,) = ReferenceEvaluator(made, new_ops=FAST_OPS).run(None, inputs)
+    assert out.tolist() == expected

@@ -14,7 +14,7 @@ import pytest
 import onnxproof
 from onnxproof.data.arrays import ArraySource
 from onnxproof.errors import UserError
-from onnxproof.integrations.ray import _stream
+from onnxproof.integrations.ray import _connect, _stream
 from onnxproof.proof.codec import to_plain
 
 ray = pytest.importorskip("ray")
@@ -152,6 +152,15 @@ def test_rows_that_only_the_driver_can_read_travel_to_the_workers(cluster, files
 def test_an_address_where_nobody_is_is_told(files, tmp_path):
     with pytest.raises(UserError, match="no cluster answers"):
         run(files, tmp_path, ray="127.0.0.1:1")
+
+
+def test_a_cluster_that_does_not_come_up_is_told(monkeypatch):
+    def time_out(**settings):
+        raise Exception("The current node timed out during startup.")  # Ray's own words and class
+
+    monkeypatch.setattr(ray, "init", time_out)
+    with pytest.raises(UserError, match="no cluster answers there: The current node timed out"):
+        _connect("local")
 
 
 def test_rows_travel_in_shards_that_know_their_place():

@@ -71,3 +71,11 @@ def test_what_has_no_shape_of_its_own_is_refused():
         make_subject(LINEAR, (quantised,))
     with pytest.raises(InputError, match="nothing to feed"):
         make_subject(LINEAR, (3.0,))
+
+
+def test_a_range_of_sizes_beyond_all_integers_is_cut():
+    """Greater ones cannot be written into a journal."""
+    subject = make_subject(LINEAR, EXAMPLE, dynamic={"input": {0: "rows"}}, ranges={"rows": Range(1, 1e30)})
+    assert subject.limits["rows"] == (1, 1 << 62)
+    with pytest.raises(InputError, match="expected sizes around"):
+        make_subject(LINEAR, EXAMPLE, dynamic={"input": {0: "rows"}}, ranges={"rows": Range(-5, 9)})

@@ -86,8 +86,9 @@ def infer_domain(
     role = role or (_guess_float if floats else _guess_integer)(name.lower(), example, declared is not None, use)
     valid = declared
     if declared is not None and example.dtype.kind in "iu":
-        # A range of 0.5 to 9.5 allows the integers 1 to 9.
-        valid = Range(float(np.ceil(declared.low)), float(np.floor(declared.high)))
+        # A range of 0.5 to 9.5 allows the integers 1 to 9, and one that goes beyond all of them as many as can be drawn.
+        low, high = np.clip((np.ceil(declared.low), np.floor(declared.high)), -(2.0**62), 2.0**62)
+        valid = Range(float(low), float(high))
     elif declared is None and role == "mask":
         valid = Range(0, 1)
     elif declared is None and role == "id" and use.table is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,8 @@ from onnxproof.cases.values import PROFILES, UNFAIR, fill
 from onnxproof.tensors.arrays import Array
 
 Inputs = dict[str, Array]
+# Values that no memory holds; numpy calls as many an error of its caller.
+LARGEST = 1 << 50
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,8 @@ def make_inputs(case: Case, domains: Sequence[Domain]) -> Inputs:
 
 def _make(case: Case, domain: Domain) -> Array:
     shape = domain.sized(case.sizes)
+    if math.prod(shape) > LARGEST:
+        raise MemoryError(f"an input of shape {list(shape)}")
     if case.profile == "example":
         return resize_example(domain, shape)
     # Not hash(), which may differ from process to process.

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops._quant_utils import reshape_input
 from onnx.reference.ops.op_average_pool import AveragePool_19 as SlowAveragePool
 from onnx.reference.ops.op_batch_normalization import BatchNormalization_14 as SlowBatchNormalization
 from onnx.reference.ops.op_conv import Conv as SlowConv
@@ -215,6 +214,17 @@ class LogSoftmax(OpRun):
         return (functional.log_softmax(_to_tensor(X), -1 if axis is None else axis).numpy(),)
 
 
+def _spread(value, shape, axis, block=None):
+    """A scale or a zero point for all values of a shape: it is one, or has one for each place of an axis or for each block of them."""
+    if value.size == 1:
+        return value.reshape(())
+    if block:
+        return np.repeat(value, block, axis).take(range(shape[axis]), axis)
+    dims = [1] * len(shape)
+    dims[axis] = value.size
+    return value.reshape(dims)
+
+
 class QuantizeLinear(SlowQuantizeLinear):
     """As it is defined, in float32 whatever the graph was widened to: a value on the border of two integers goes where it is said to
     go. The reference one wraps around where a quotient exceeds 32 bits."""
@@ -222,7 +232,7 @@ class QuantizeLinear(SlowQuantizeLinear):
     def _run(self, x, y_scale, zero_point=None, **given):
         axis, block = given.get("axis", 1), given.get("block_size")
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            quotient = x.astype(np.float32) / reshape_input(y_scale.astype(np.float32), x.shape, axis, block)
+            quotient = x.astype(np.float32) / _spread(y_scale.astype(np.float32), x.shape, axis, block)
         return super()._run(np.clip(quotient, -(2.0**24), 2.0**24), np.ones_like(y_scale), zero_point, **given)
 
 
@@ -231,8 +241,8 @@ class DequantizeLinear(OpRun):
 
     def _run(self, x, x_scale, x_zero_point=None, axis=None, block_size=None, output_dtype=None):
         where = (x.shape, 1 if axis is None else axis, block_size)
-        zero = 0.0 if x_zero_point is None else reshape_input(x_zero_point, *where).astype(np.float64)
-        return (((x.astype(np.float64) - zero) * reshape_input(x_scale, *where)).astype(x_scale.dtype),)
+        zero = 0.0 if x_zero_point is None else _spread(x_zero_point, *where).astype(np.float64)
+        return (((x.astype(np.float64) - zero) * _spread(x_scale, *where)).astype(x_scale.dtype),)
 
 
 class DynamicQuantizeLinear(OpRun):
@@ -254,7 +264,7 @@ class Whole(OpRun):
 
     def _run(self, x, zero=None, axis=None):
         whole = x.astype(np.float64)
-        return (whole if zero is None else whole - reshape_input(zero.astype(np.float64), x.shape, axis % x.ndim),)
+        return (whole if zero is None else whole - _spread(zero.astype(np.float64), x.shape, axis % x.ndim),)
 
 
 class UnpackBits(OpRun):

@@ -79,7 +79,7 @@ def _connect(address: str) -> Any:
             # The names of its sockets may have 107 characters: where our own folder is too deep, it has its usual one.
             _temp_dir="/tmp/ray" if address == "local" and len(tempfile.gettempdir()) > DEEPEST else None,
         )
-    except (OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # a cluster that does not come up is a plain Exception of Ray's
         raise InputError(f"--ray {address}: no cluster answers there: {first_line(error, 200)}") from error
     return ray
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import auc
 
 from onnxproof.proof.thresholds import Curve, Rates
 from onnxproof.request.evaluation import Goal
@@ -61,7 +60,7 @@ class Sweep:
             return float("nan")
         x = np.concatenate([[0.0], self.alarms / self.negatives, [1.0]])
         y = np.concatenate([[0.0], self.hits / self.positives, [1.0]])
-        return float(auc(x, y))
+        return float(np.sum(np.diff(x) * (y[1:] + y[:-1])) / 2)
 
     def average_precision(self) -> float:
         """Area under the precision–recall curve, in steps; NaN without positives."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from scipy.special import kolmogi
 from scipy.stats import ks_2samp, spearmanr
-from sklearn.neighbors import NearestNeighbors
 
 from onnxproof.data.source import rechunk
 from onnxproof.errors import InputError
@@ -245,14 +244,21 @@ class _Space:
 def find_nearest(queries: Array, own: Array, chunks: Iterable[Array]) -> Array:
     """The distance of every query to the nearest row that is not its own (by number, −1 for none)."""
     best, start = np.full(len(queries), np.inf), 0
-    for rows in chunks:
-        # Two, since the nearest row of a probe is the probe itself.
-        model = NearestNeighbors(n_neighbors=min(2, len(rows)), algorithm="brute").fit(rows)
-        distances, places = model.kneighbors(queries)
-        distances[places + start == own[:, None]] = np.inf
-        best = np.minimum(best, distances.min(axis=1))
+    for chunk in chunks:
+        rows = chunk.astype(np.float64)
+        for part in (slice(first, first + PROBES) for first in range(0, len(queries), PROBES)):
+            squares, places = _measure_squares(queries[part].astype(np.float64), rows), own[part] - start
+            inside = np.flatnonzero((places >= 0) & (places < len(rows)))
+            squares[inside, places[inside]] = np.inf
+            best[part] = np.minimum(best[part], np.sqrt(squares.min(axis=1)))
         start += len(rows)
     return np.where(best > ROUNDING * np.linalg.norm(queries, axis=1), best, 0.0)
+
+
+def _measure_squares(a: Array, b: Array) -> Array:
+    """The squared distance of every row of one to every row of the other."""
+    squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1) - 2.0 * (a @ b.T)
+    return np.asarray(np.maximum(squares, 0.0))
 
 
 def measure_shift(a: Array, b: Array) -> float:

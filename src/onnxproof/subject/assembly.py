@@ -93,7 +93,7 @@ def _add_ranges(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
         raise InputError(
             f"--range: the model has no input {list_names(unknown)}; its inputs are {list_names(inputs)}{also}"
         )
-    limits = {name: (int(r.low), int(r.high)) for name, r in ranges.items() if name not in inputs}
+    limits = {name: (_to_size(r.low), _to_size(r.high)) for name, r in ranges.items() if name not in inputs}
     for name, (low, high) in limits.items():
         if not 0 <= low <= sizes[name] <= high:
             raise InputError(
@@ -101,6 +101,11 @@ def _add_ranges(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
             )
     ranges = {**subject.ranges, **{name: r for name, r in ranges.items() if name in inputs}}
     return replace(subject, ranges=ranges, limits=limits)
+
+
+def _to_size(end: float) -> int:
+    """A whole number; what no tensor can have is cut to what can be written down."""
+    return int(max(-(2.0**62), min(end, 2.0**62)))
 
 
 def _cast(subject: Subject) -> Subject:

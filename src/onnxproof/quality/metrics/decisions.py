@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn import metrics as sk
 
 from onnxproof.proof.quality import Bin, Confusion
 from onnxproof.quality.accumulate import Scores, Side
@@ -28,10 +27,8 @@ def measure_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) 
         right = {side: {"hamming_accuracy": (s.decisions == labels).mean(axis=1)} for side, s in scores.sides.items()}
         measured.means(right, bootstrap)
     else:
-        numbers = range(len(plan.classes))
-        matrices = {
-            side: sk.confusion_matrix(labels, s.decisions, labels=numbers).tolist() for side, s in scores.sides.items()
-        }
+        count = len(plan.classes)
+        matrices = {side: _confuse(labels, s.decisions, count).tolist() for side, s in scores.sides.items()}
         measured.confusion = Confusion(tuple(plan.classes), **matrices)
         measured.calibration = {}
     _count(scores, measured, bootstrap)
@@ -39,6 +36,13 @@ def measure_decisions(scores: Scores, measured: Measured, bootstrap: Bootstrap) 
         measure_areas(scores, measured, bootstrap)
         measured.means({side: _measure_losses(labels, s, plan) for side, s in scores.sides.items()}, bootstrap)
         _calibrate(scores, measured, bootstrap)
+
+
+def _confuse(labels: Array, decisions: Array, count: int) -> Array:
+    """How often each class (a row) was taken for each (a column)."""
+    known = (labels >= 0) & (labels < count) & (decisions >= 0) & (decisions < count)
+    places = labels[known].astype(np.int64) * count + decisions[known].astype(np.int64)
+    return np.bincount(places, minlength=count * count).reshape(count, count)
 
 
 def _count(scores: Scores, measured: Measured, bootstrap: Bootstrap) -> None:

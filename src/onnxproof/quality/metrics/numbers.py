@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn import metrics as sk
 
 from onnxproof.errors import InputError
 from onnxproof.quality.accumulate import Scores
@@ -22,11 +21,12 @@ def measure_numbers(scores: Scores, measured: Measured, bootstrap: Bootstrap) ->
             raise InputError(
                 f"the scores have {given.shape[1]} columns and the labels {labels.shape[1]}: expected as many"
             )
-        mae = sk.mean_absolute_error(labels, given)
+        errors = labels - given
+        mae = float(np.abs(errors).mean())
         measured.put(side, "mae", mae)
-        measured.put(side, "rmse", float(np.sqrt(sk.mean_squared_error(labels, given))))
+        measured.put(side, "rmse", float(np.sqrt((errors**2).mean())))
         if len(labels) > 1 and np.ptp(labels, axis=0).all():  # of labels that never change nothing can be explained
-            measured.put(side, "r2", sk.r2_score(labels, given))
+            measured.put(side, "r2", float(np.mean(1.0 - (errors**2).mean(axis=0) / labels.var(axis=0))))
         if labels.any():
             measured.put(side, "relative_error", mae / float(np.abs(labels).mean()))
         sums[side] = _sum_errors(labels, given, bootstrap)

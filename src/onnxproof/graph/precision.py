@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import onnx_ir as ir
 
@@ -37,6 +37,7 @@ WHOLE = {
     ir.DataType.INT16: "int16",
     ir.DataType.UINT16: "int16",
 }
+MOVES = frozenset({"Transpose", "Reshape", "Identity", "Cast"})
 # The strongest of several ways that a file uses gives it its name.
 ORDER = ("static", "dynamic", "weights")
 
@@ -100,15 +101,19 @@ def _find_lowering(node: ir.Node) -> tuple[str, str] | None:
 
 
 def _find_dequantised(value: ir.Value) -> tuple[str, bool] | None:
-    """The bits of a value that comes out of a DequantizeLinear, and whether it was stored."""
-    node = value.producer()
-    while node is not None and node.op_type in ("Transpose", "Reshape", "Identity", "Cast"):
-        value = node.inputs[0] or value
-        node = value.producer()
+    """The bits of a value that comes out of a DequantizeLinear, and whether it was stored: as it is, turned, or as a table."""
+    node = _trace(value, MOVES).producer()
     if node is None or node.op_type != "DequantizeLinear" or node.inputs[0] is None:
         return None
-    source = node.inputs[0]
+    source = _trace(node.inputs[0], {*MOVES, "Gather"})
     return WHOLE.get(_read_dtype(source), "int8"), source.const_value is not None
+
+
+def _trace(value: ir.Value, moves: Collection[str]) -> ir.Value:
+    """What a value was before it was only moved."""
+    while (node := value.producer()) is not None and node.op_type in moves and node.inputs[0] is not None:
+        value = node.inputs[0]
+    return value
 
 
 def _read_dtype(value: ir.Value) -> ir.DataType:

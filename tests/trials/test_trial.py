@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from onnxproof.trials.trial import find_apart
+from onnxproof.trials.trial import Trial, find_apart
 
 TRUE = np.array([1.0, 2.0, 3.0])
 
@@ -32,3 +34,11 @@ def test_integers_part_by_one():
 
 def test_what_is_less_than_float64_loses_is_nothing():
     assert find_apart(np.array([1e-12]), np.array([0.0]), 1e-9) is None
+
+
+def test_a_single_number_of_a_piece_is_not_held_at_what_was_recorded():
+    """A model's own inputs are: there the example says what is meant."""
+    recorded = SimpleNamespace(
+        _cut=SimpleNamespace(values={"n": np.array(5)}), _ranges={}, _find_table=lambda piece, name: None
+    )
+    assert not Trial._make_domain(recorded, None, "n").is_number

@@ -187,8 +187,7 @@ def _takes_extremes(domain: Domain, profile: str) -> bool:
 
 
 def _fill_integer(domain: Domain, valid: Range | None, profile: str, shape: Shape, g: Generator) -> Floats:
-    # The example's as often as all others together: what floats do is tried where the model is meant to be.
-    if domain.is_number and g.random() < 0.5:
+    if domain.is_number and g.random() < 0.5:  # what floats do is tried where the model is meant to be
         return domain.example.astype(np.float64)
     if _takes_extremes(domain, profile):
         info = np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64)

@@ -126,9 +126,7 @@ class EvaluateSettings:
         (), "Your own: file.py:function(labels, scores) -> float (repeatable).", texts, name="metric", repeated=True
     )
     """Custom metrics, as `file.py:function`."""
-    preprocess: str | None = option(
-        None, "What prepares raw records for training: file.py:name, or an ONNX file.", text
-    )
+    preprocess: str | None = option(None, "What prepares raw records for training: file.py:name or file.onnx.", text)
     serve_preprocess: str | None = option(None, "What prepares them in production: compared step by step.", text)
     with_preprocess: bool = flag(False, "Export --preprocess (a torch module) into the same file.")
     batch_size: int | None = option(None, "Rows at once.", whole(1), metavar="INTEGER")

@@ -20,7 +20,7 @@ from onnxproof.graph.evaluator import Stop
 from onnxproof.parity.comparison import classify
 from onnxproof.parity.rounding import ORDERING
 from onnxproof.parity.slabs import measure_scale, to_float64
-from onnxproof.request.specs import Range
+from onnxproof.request.specs import Range, Role
 from onnxproof.tensors.arrays import Array, Floats
 from onnxproof.tensors.conversion import to_numpy
 from onnxproof.trials.calls import Doubt, Rounding
@@ -174,7 +174,8 @@ class Trial:
             return Domain(name, value.dtype, value.shape, "mask", example=value)
         if value.dtype.kind in "iu":
             valid = Range(0, table - 1) if table else _integers(within, value)
-            return Domain(name, value.dtype, value.shape, "id" if table else "integer", valid=valid, example=value)
+            role: Role = "id" if table else "integer"
+            return Domain(name, value.dtype, value.shape, role, valid=valid, declared=True, example=value)
         # A wide range would spread what profiles draw over all of it.
         narrow = within if within is not None and within.high - within.low <= NARROW else None
         return Domain(name, value.dtype, value.shape, "float", valid=narrow, hints=self._hints(piece), example=value)

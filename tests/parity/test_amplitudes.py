@@ -75,7 +75,15 @@ def test_no_operation_is_exact_and_rounded():
 
 
 @pytest.mark.parametrize(
-    ("accurate", "lossy"), [(torch.log1p, lambda x: (1 + x).log()), (torch.expm1, lambda x: x.exp() - 1)]
+    ("accurate", "lossy"),
+    [
+        (torch.log1p, lambda x: (1 + x).log()),
+        (torch.expm1, lambda x: x.exp() - 1),
+        (torch.sinh, lambda x: (x.exp() - (-x).exp()) / 2),
+        (torch.atanh, lambda x: ((1 + x) / (1 - x)).log() / 2),
+        (lambda x: torch.erfc(5 + 1e6 * x), lambda x: 1 - torch.erf(5 + 1e6 * x)),
+        (lambda x: nn.functional.logsigmoid(20 + 1e6 * x), lambda x: (20 + 1e6 * x).sigmoid().log()),
+    ],
 )
 def test_losing_the_digits_of_small_values_is_no_rounding(accurate, lossy):
     x = torch.rand(1, 50) * 1e-7

@@ -93,3 +93,16 @@ def test_constants_are_moved_often_enough_for_many_elements(tmp_path):
     module = nn.Sequential(conv, norm, nn.ReLU()).eval()
     proof = onnxproof.prove(module, (torch.randn(2, 32, 4, 4),), out=tmp_path, fast=True)
     assert proof.verdict == "ship", proof.findings
+
+
+class Summed(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        p = x.softmax(-1)
+        return torch.where(p.sum(-1) > 1, p.amax(-1), p.amin(-1))
+
+
+def test_a_coin_that_float64_tosses_is_tossed_often_enough(tmp_path):
+    """A softmax sums to one, and whether to more than one is decided by the last bit."""
+    torch.manual_seed(442)
+    proof = onnxproof.prove(nn.Sequential(nn.Linear(5, 9), Summed()).eval(), (torch.randn(4, 5),), out=tmp_path)
+    assert proof.verdict == "ship", proof.findings

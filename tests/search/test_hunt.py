@@ -6,6 +6,7 @@ from contextlib import suppress
 from types import SimpleNamespace
 
 import numpy as np
+from torch import nn
 
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
@@ -27,7 +28,7 @@ class Sums:
 
 
 def supply(*domains, batch_sizes=None):
-    subject = SimpleNamespace(batch="batch", limits={}, sizes=lambda: {"batch": 2})
+    subject = SimpleNamespace(batch="batch", limits={}, module=nn.Identity(), sizes=lambda: {"batch": 2})
     return SimpleNamespace(
         domains=list(domains), subject=subject, settings=SimpleNamespace(batch_sizes=batch_sizes), bounds={}
     )

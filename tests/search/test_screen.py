@@ -56,3 +56,31 @@ def test_a_right_table_ships(tmp_path):
 def test_what_looks_different(other, different):
     assert differ(np.array([1.0, 2.0], np.float32), np.array(other, np.float32)) is different
     assert differ(np.array([1, 2]), np.array([1, 3]))
+
+
+class Placed(nn.Module):
+    """A table of places: its last row is met at its own length alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(30, 4), nn.Embedding(53, 4)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return (self.words(ids) + self.places(torch.arange(ids.shape[1]))).mean(1)
+
+
+def test_the_last_place_of_a_table_is_met(tmp_path):
+    torch.manual_seed(0)
+    made, dynamic = (Placed().eval(), (torch.randint(0, 30, (2, 5)),)), {"ids": {0: "batch", 1: "words"}}
+    onnxproof.export(*made, out=tmp_path / "file", dynamic=dynamic)
+    model = onnx.load(tmp_path / "file" / "model.onnx")
+    table = next(tensor for tensor in model.graph.initializer if tensor.dims == [53, 4])
+    rows = onnx.numpy_helper.to_array(table).copy()
+    rows[-1] = 0
+    table.CopyFrom(onnx.numpy_helper.from_array(rows, table.name))
+    onnx.save(model, tmp_path / "file" / "model.onnx")
+    proof = onnxproof.verify(
+        *made, onnx=tmp_path / "file" / "model.onnx", out=tmp_path / "out", fast=True, dynamic=dynamic
+    )
+    assert proof.verdict == "block"
+    assert any("words=53" in str(finding.where.case) for finding in proof.findings)

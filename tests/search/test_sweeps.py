@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
+from torch import nn
 
-from onnxproof.search.sweeps import Sweeps
+from onnxproof.search.sweeps import Sweeps, list_lengths
 from search.test_hunt import FLOATS, IDS, supply
 
 
@@ -28,3 +30,14 @@ def test_sizes_are_served_ones():
     assert {one["batch"] for one in sizes} >= set(range(1, 321))
     asked = list(Sweeps(supply(FLOATS, batch_sizes=[1, 4])).sizes())
     assert {one["batch"] for one in asked} <= {1, 2, 4}
+
+
+def test_what_a_module_holds_for_places_says_how_long_inputs_may_be():
+    class Placed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.head = nn.Embedding(50, 8), nn.Linear(8, 3)
+            self.places = nn.Parameter(torch.zeros(1, 24, 8))
+            self.register_buffer("mask", torch.ones(16, 16))
+
+    assert list_lengths(Placed()) == [16, 24, 50]

@@ -8,7 +8,7 @@ from torch import nn
 
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
-from onnxproof.trials.calls import record
+from onnxproof.trials.calls import Doubt, record
 
 
 class InPlace(nn.Module):
@@ -56,3 +56,20 @@ def test_what_float32_cannot_hold_is_infinite():
 def test_values_that_were_changed_through_another_are_known():
     program, _ = recorded(Through(), torch.ones(2, 3))
     assert program.shared
+
+
+class Saturated(nn.Module):
+    """Whether a limit was met: asked of a number that is computed, and of one that is given."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([x / 3 * 3 != x, x.clamp(max=1) == x])
+
+
+def test_what_only_the_last_bits_of_float64_decide_is_in_doubt_and_what_is_exact_is_not():
+    x = torch.tensor([[0.7, 0.8, 1.0]])
+    program, name = recorded(Saturated(), x)
+    every, last = range(len(program.calls)), program.calls[-1].gives[-1]
+    given = {program.inputs[name]: x.double()}
+    again = [program.replay(every, given, 3.4e38, rounding=Doubt(seed))[last] for seed in range(1, 5)]
+    assert {bool(one[0].any()) for one in again} == {True, False}
+    assert all(one[1].all() for one in again)

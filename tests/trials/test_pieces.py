@@ -109,3 +109,23 @@ def test_what_a_call_gives_beside_what_is_needed_of_it_is_not_given_to_the_piece
     piece = Cut(evaluator, program, values, known).cut("s")
     assert piece is not None
     assert [name for name, _ in piece.frontier] == ["z"]
+
+
+class Asked(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x > 0) | (x * 2 > 1)
+
+
+ASKED = """<ir_version: 8, opset_import: ["" : 18]>
+g (float[N] x) => (bool[N] y) <float two = {2.0}, float zero = {0.0}, float one = {1.0}>
+{ twice = Mul(x, two)  above = Greater(twice, one)  positive = Greater(x, zero)  y = Or(positive, above) }"""
+
+
+def test_a_few_answers_of_yes_and_no_are_the_same_by_chance():
+    def find(x: np.ndarray) -> dict[str, int]:
+        program = record(DoubleRunner(make_subject(Asked().eval(), (torch.from_numpy(x),))), {"x": x})
+        evaluator = Evaluator.exact(onnx.parser.parse_model(ASKED), keep_lossy_casts=True)
+        return find_common(evaluator, show_values(evaluator, {"x": x.astype(np.float64)}), program, {})
+
+    assert find(np.array([1, -1, 2], np.float32)).keys() == {"x", "twice"}
+    assert find(np.linspace(-1, 1, 99, dtype=np.float32)).keys() == {"x", "twice", "above", "positive", "y"}

@@ -72,7 +72,7 @@ class Doubt(Rounding):
         """What an operation gives; of two numbers that only their last bits tell apart, every other time that they are one."""
         results, name = _carry_out(func, args, kwargs), func.overloadpacket.__name__
         if name in EQUATING and self._seed % 2 and isinstance(args[0], torch.Tensor) and args[0].is_floating_point():
-            near = torch.isclose(args[0], torch.as_tensor(args[1], dtype=args[0].dtype), rtol=self._size, atol=0.0)
+            near = torch.isclose(args[0], torch.as_tensor(args[1], dtype=args[0].dtype), rtol=8 * self._size, atol=0.0)
             return [results[0] | near if name == "eq" else results[0] & ~near]
         if find_rule(func) is None:
             return results

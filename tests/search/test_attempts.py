@@ -37,7 +37,7 @@ def test_an_attempt_is_kept_until_it_is_over_and_a_find_for_good(mlp, wrong, tmp
     assert not (tmp_path / TRYING).exists()
 
 
-def test_what_is_known_is_no_news(mlp, tmp_path):
+def test_what_is_known_is_no_news(mlp, tmp_path, monkeypatch):
     verifier = mlp.verifier(FakeCandidate(mlp.wrong_where(lambda settings: True)), Heard())
     silent = Told(lambda *one: None, lambda *one: None, lambda *one: None)
     first = Attempts(verifier, Look((), {}, {}, Policy()), tmp_path, silent)
@@ -47,5 +47,11 @@ def test_what_is_known_is_no_news(mlp, tmp_path):
     known = tuple(list_gating(first._last, Policy()))
     assert known
     again = Attempts(verifier, Look(known, {}, {}, Policy()), tmp_path, silent)
+    asked: list[bool] = []
+    evaluate = verifier.evaluate
+    monkeypatch.setattr(
+        verifier, "evaluate", lambda *one, glance=False: asked.append(glance) or evaluate(*one, glance=glance)
+    )
     assert again.attempt("search/mixture/2", mlp.example()).fails == 0
+    assert asked == [True]  # at a glance: samples would tell nothing new
     assert np.isfinite(again.attempt("search/mixture/3", mlp.example()).score)

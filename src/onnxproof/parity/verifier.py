@@ -280,6 +280,10 @@ class Verifier:
             compared = self._compare(run, answers, candidate, glance)
         return replace(run.begin(), status="compared", outputs=tuple(compared))
 
+    def leaves_open(self, c: Comparison) -> bool:
+        """Whether an output differs in a way that no rounding was found to explain."""
+        return self._truth.leaves_open(c)
+
     def _enter(self, case: str, stage: str) -> None:
         self._listener.stage(case, stage)
         self.stage = stage

@@ -39,13 +39,23 @@ class Attempts:
     def attempt(self, name: str, inputs: Inputs) -> Trial:
         """Run one input and say how near it came; what is known already is no news."""
         keep.write(self._trying, inputs, lasting=False)  # so that an input that kills the process is not lost with it
+        case = Case(name, profile="search")
         try:
-            result = self._last = self._verifier.evaluate(Case(name, profile="search"), inputs)
+            result = self._last = self._verifier.evaluate(case, inputs, glance=bool(self._known))
+            if self._known and self._may_be_news(result):
+                result = self._last = self._verifier.evaluate(case, inputs)
         except MemoryError:
             return Trial(0.0)  # too large for this machine: nothing is learnt from it
         score, row = measure_nearness(result, self._policy.noise)
         news = [f for f in list_gating(result, self._policy) if (f.code, f.where.output) not in self._known]
         return Trial(score, row, max((f.weight for f in news), default=0))
+
+    def _may_be_news(self, glance: CaseResult) -> bool:
+        """Whether more than what is known already may be behind what is open at a glance: only then it is worth its samples."""
+        opened = {c.output for c in glance.outputs if self._verifier.leaves_open(c)}
+        against = {(f.code, f.where.output) for f in list_gating(glance, self._policy)}
+        told = {output for _, output in against}
+        return glance.status != "compared" or not against <= self._known or not opened <= told
 
     def tell(self, outcome: Search, find: Find | None) -> None:
         """Report progress, and a find before the next input may kill the process."""

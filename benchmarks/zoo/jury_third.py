@@ -1184,7 +1184,7 @@ class ConstantQ(nn.Module):
     def forward(self, wave):
         re = functional.conv1d(wave[:, None], self.real, stride=16, padding=64)
         im = functional.conv1d(wave[:, None], self.imaginary, stride=16, padding=64)
-        return 10 * torch.log10(re * re + im * im + 1e-12), torch.atan2(im, re)
+        return 10 * torch.log10(re * re + im * im + 1e-6), torch.atan2(im, re)
 
 
 @model(
@@ -1427,7 +1427,7 @@ class SchNet(nn.Module):
     def forward(self, numbers, positions):
         there = numbers > 0
         gap = positions[:, :, None] - positions[:, None]
-        r = (gap.square().sum(-1) + 1e-12).sqrt()
+        r = (gap.square().sum(-1) + 1e-6).sqrt()
         pair = there[:, :, None] & there[:, None] & (r < 5) & ~torch.eye(numbers.shape[1], dtype=torch.bool)
         cut = torch.where(pair, 0.5 * (torch.cos(math.pi * r / 5) + 1), 0.0)
         w = self.filter(torch.exp(-10 * (r[..., None] - self.centres).square())) * cut[..., None]
@@ -1595,7 +1595,7 @@ class Advantage(nn.Module):
             last = rewards[:, t] + 0.99 * alive * after - values[:, t] + 0.99 * 0.95 * alive * last
             out.insert(0, last)
         advantage = torch.stack(out, 1)
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-6)
         return -torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
 
 
@@ -1671,7 +1671,7 @@ class Egnn(nn.Module):
         gap = x[:, :, None] - x[:, None]
         d2 = gap.square().sum(-1, keepdim=True)
         m = self.edge(torch.cat([h[:, :, None].expand(-1, -1, n, -1), h[:, None].expand(-1, n, -1, -1), d2], -1))
-        x = x + (gap / (d2 + 1e-8).sqrt() * self.gate(m).tanh()).sum(2) / (n - 1)
+        x = x + (gap / (d2 + 1e-6).sqrt() * self.gate(m).tanh()).sum(2) / (n - 1)
         return self.node(torch.cat([h, m.sum(2)], -1)), x
 
 
@@ -1731,7 +1731,7 @@ class SpectralPosition(nn.Module):
             v = torch.ones_like(c[:, 0])
             for _ in range(15):
                 v = (c @ v[..., None]).squeeze(-1)
-                v = v / (v.norm(dim=-1, keepdim=True) + 1e-12)
+                v = v / v.norm(dim=-1, keepdim=True).clamp(min=1e-12)
             value = (v * (c @ v[..., None]).squeeze(-1)).sum(-1)
             c = c - value[:, None, None] * v[:, :, None] * v[:, None]
             out.append(v * v.sum(-1, keepdim=True).sign())
@@ -2078,7 +2078,7 @@ class Canny(nn.Module):
     def forward(self, image):
         k = torch.tensor([[-1.0, 0, 1], [-2, 0, 2], [-1, 0, 1]])
         g = functional.conv2d(image, torch.stack([k, k.t()])[:, None], padding=1)
-        size = (g.square().sum(1, keepdim=True) + 1e-12).sqrt()
+        size = g.square().sum(1, keepdim=True).sqrt()
         way = torch.remainder(torch.round(torch.atan2(g[:, 1:], g[:, :1]) / (math.pi / 4)), 4)
         p = functional.pad(size, (1, 1, 1, 1))
         h, w = image.shape[2:]
@@ -2515,7 +2515,7 @@ class Capsules(nn.Module):
         for _ in range(3):
             s = (logits.softmax(2)[..., None] * u).sum(1)
             n2 = s.square().sum(-1, keepdim=True)
-            v = n2 / (1 + n2) * s / (n2 + 1e-9).sqrt()
+            v = n2 / (1 + n2) * s / (n2 + 1e-6).sqrt()
             logits = logits + (u * v[:, None]).sum(-1)
         return v, v.norm(dim=-1)
 
@@ -2635,3 +2635,644 @@ class Laplace(nn.Module):
 def third_laplace():
     torch.manual_seed(414)
     return Laplace().eval(), (torch.randn(4, 5),)
+
+
+class ZScores(nn.Module):
+    """Anomalies of a window: what lies three deviations off, without an epsilon."""
+
+    def forward(self, x):
+        z = (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)
+        return z, z.abs() > 3
+
+
+@model("statistics", "z-scores without an epsilon: of equal numbers they are rounding by rounding")
+def third_z_scores():
+    torch.manual_seed(415)
+    return ZScores(), (torch.randn(4, 20) * 3 + 20,)
+
+
+class UnclampedDeviation(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lift = nn.Linear(6, 10)
+
+    def forward(self, x):
+        y = self.lift(x)
+        return (y.square().mean(-1) - y.mean(-1).square()).sqrt(), (x.square().mean(-1) - x.mean(-1).square()).sqrt()
+
+
+@model("statistics", "a deviation from moments without a clamp: NaN where rounding makes it negative, on either side")
+def third_unclamped_deviation():
+    torch.manual_seed(416)
+    return UnclampedDeviation().eval(), (torch.randn(4, 6) * 0.01 + 5,)
+
+
+class UnclampedAngle(nn.Module):
+    def forward(self, a, b):
+        a, b = a / a.norm(dim=-1, keepdim=True), b / b.norm(dim=-1, keepdim=True)
+        return torch.acos((a * b).sum(-1)), torch.acos((a * a).sum(-1))
+
+
+@model("geometry", "the angle of a vector to itself without a clamp: NaN where the product is rounded above one")
+def third_unclamped_angle():
+    torch.manual_seed(417)
+    return UnclampedAngle(), (torch.randn(5, 7), torch.randn(5, 7))
+
+
+class GramCholesky(nn.Module):
+    """Cholesky by hand of a Gram matrix of five vectors in four dimensions: the last pivot is rounding."""
+
+    def forward(self, x):
+        g = x @ x.transpose(1, 2)
+        n = g.shape[1]
+        low: list[list[torch.Tensor]] = [[torch.zeros_like(g[:, 0, 0])] * n for _ in range(n)]
+        for i in range(n):
+            for j in range(i + 1):
+                s = g[:, i, j] - sum((low[i][k] * low[j][k] for k in range(j)), torch.zeros_like(g[:, 0, 0]))
+                low[i][j] = s.sqrt() if i == j else s / low[j][j]
+        return torch.stack([torch.stack(row, -1) for row in low], 1)
+
+
+@model("numerics", "Cholesky of a singular Gram matrix: the root of a pivot that is rounding, of either sign")
+def third_gram_cholesky():
+    torch.manual_seed(418)
+    return GramCholesky(), (torch.randn(3, 5, 4),)
+
+
+class PivotedElimination(nn.Module):
+    """Elimination with row exchange: the pivot's row by argmax, determinant and order out."""
+
+    def forward(self, a, b):
+        n = a.shape[1]
+        m = torch.cat([a, b[..., None]], -1)
+        sign = torch.ones_like(b[:, 0])
+        rows = torch.arange(n)
+        pivots = []
+        for i in range(n):
+            column = torch.where(rows >= i, m[:, :, i].abs(), -1.0)
+            p = column.argmax(1)
+            pivots.append(p)
+            swap = torch.where(rows == i, p[:, None], torch.where(rows == p[:, None], i, rows))
+            m = m.gather(1, swap[..., None].expand(-1, -1, n + 1))
+            sign = torch.where(p == i, sign, -sign)
+            pivot = m[:, i : i + 1, i]
+            factor = torch.where(rows > i, m[:, :, i] / torch.where(pivot == 0, 1.0, pivot), 0.0)
+            m = m - factor[..., None] * m[:, i : i + 1]
+        x: list[torch.Tensor] = []
+        for i in range(n - 1, -1, -1):
+            s = m[:, i, n] - sum((m[:, i, n - 1 - k] * v for k, v in enumerate(x)), torch.zeros_like(sign))
+            x.append(s / m[:, i, i])
+        return torch.stack(x[::-1], 1), sign * m[:, :, :n].diagonal(dim1=1, dim2=2).prod(-1), torch.stack(pivots, 1)
+
+
+@model("numerics", "elimination with pivots by argmax: the order of rows as an output")
+def third_pivoted_elimination():
+    torch.manual_seed(419)
+    return PivotedElimination(), (torch.randn(3, 4, 4), torch.randn(3, 4))
+
+
+class FloatCounter(nn.Module):
+    """A counter in float32: at 2**24 adding one does nothing."""
+
+    def forward(self, start, event):
+        n = start
+        for t in range(event.shape[1]):
+            n = n + event[:, t].to(n.dtype)
+        return n
+
+
+@model("numerics", "a float32 counter near 2**24, where one more is not more", range={"start": (16777200, 16777300)})
+def third_float_counter():
+    torch.manual_seed(420)
+    return FloatCounter(), (torch.tensor([16777210.0, 16777216.0, 16777215.0]), torch.rand(3, 20) > 0.3)
+
+
+class DekkerProduct(nn.Module):
+    def split(self, x):
+        c = x * 4097.0
+        high = c - (c - x)
+        return high, x - high
+
+    def forward(self, x, y):
+        p = x * y
+        a, b = self.split(x)
+        c, d = self.split(y)
+        return p, ((a * c - p) + a * d + b * c) + b * d
+
+
+@model("numerics", "the rounding error of a product by Dekker's split: zero in float64, not in float32")
+def third_dekker_product():
+    torch.manual_seed(421)
+    return DekkerProduct(), (torch.randn(3, 8), torch.randn(3, 8))
+
+
+class IntegralImage(nn.Module):
+    """Box filters of three sizes from a summed-area table of bright pictures."""
+
+    def forward(self, image):
+        s = functional.pad(image.cumsum(1).cumsum(2), (1, 0, 1, 0))
+        out = []
+        for k in (2, 3, 5):
+            total = s[:, k:, k:] - s[:, :-k, k:] - s[:, k:, :-k] + s[:, :-k, :-k]
+            out.append((total / (k * k)).amax((1, 2)))
+        mean = s[:, 3:, 3:] - s[:, :-3, 3:] - s[:, 3:, :-3] + s[:, :-3, :-3]
+        return torch.stack(out, 1), mean / 9 - image[:, 1:-1, 1:-1]
+
+
+@model("vision", "box filters from a summed-area table: small differences of large sums", range={"image": (0, 255)})
+def third_integral_image():
+    torch.manual_seed(422)
+    return IntegralImage(), (torch.rand(2, 48, 48) * 255,)
+
+
+class FoldedNorm(nn.Module):
+    """A convolution whose batch norm takes away a mean of thousands and divides by a small deviation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(3, 6, 3), nn.BatchNorm2d(6)
+        self.conv.bias.data.fill_(4000)
+        self.norm.running_mean.fill_(4000)
+        self.norm.running_var.fill_(0.01)
+
+    def forward(self, x):
+        return functional.relu(self.norm(self.conv(x)))
+
+
+@model("networks", "a batch norm that cancels a bias of 4000 and multiplies by ten: folding is more exact than PyTorch")
+def third_folded_norm():
+    torch.manual_seed(423)
+    return FoldedNorm().eval(), (torch.randn(2, 3, 8, 8),)
+
+
+class Ransac(nn.Module):
+    """Lines through fixed pairs of points: inliers counted, the best line by argmax with ties."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("pairs", torch.combinations(torch.arange(9), 2))
+
+    def forward(self, points):
+        a, b = points[:, self.pairs[:, 0]], points[:, self.pairs[:, 1]]
+        way = functional.normalize(b - a, dim=-1)
+        normal = torch.stack([-way[..., 1], way[..., 0]], -1)
+        offset = (normal * a).sum(-1)
+        away = ((points[:, None] * normal[:, :, None]).sum(-1) - offset[..., None]).abs()
+        count = (away < 0.1).sum(-1)
+        best = count.argmax(1)
+        line = torch.cat([normal, offset[..., None]], -1).gather(1, best[:, None, None].expand(-1, 1, 3)).squeeze(1)
+        return line, count.amax(1)
+
+
+@model("geometry", "RANSAC over all pairs: a count decides, and counts are tied")
+def third_ransac():
+    torch.manual_seed(424)
+    x = torch.randn(3, 9)
+    return Ransac(), (torch.stack([x, 0.5 * x + 0.3 * torch.randn(3, 9).round()], -1),)
+
+
+class Lloyd(nn.Module):
+    """k-means: the farthest points as seeds, five rounds, empty clusters kept."""
+
+    def forward(self, x):
+        far = (x - x.mean(1, keepdim=True)).square().sum(-1)
+        seeds = []
+        for _ in range(3):
+            pick = far.argmax(1)
+            centre = x.gather(1, pick[:, None, None].expand(-1, 1, x.shape[2]))
+            seeds.append(centre)
+            gap = (x - centre).square().sum(-1)
+            far = torch.minimum(far, gap)
+        c = torch.cat(seeds, 1)
+        for _ in range(5):
+            near = (x[:, :, None] - c[:, None]).square().sum(-1).argmin(-1)
+            hot = functional.one_hot(near, 3).to(x.dtype)
+            n = hot.sum(1)[..., None]
+            c = torch.where(n > 0, hot.transpose(1, 2) @ x / n.clamp(min=1), c)
+        return c, near
+
+
+@model("statistics", "k-means from farthest points: seeds and members by argmax and argmin")
+def third_lloyd():
+    torch.manual_seed(425)
+    return Lloyd(), (torch.randn(3, 12, 2),)
+
+
+class ExpertCapacity(nn.Module):
+    """Switch routing with a capacity: places by running sums of one-hot rows, tokens beyond are dropped."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.experts = nn.Linear(6, 3), nn.Parameter(torch.randn(3, 6, 6) * 0.4)
+
+    def forward(self, x):
+        p, choice = self.gate(x).softmax(-1).max(-1)
+        hot = functional.one_hot(choice, 3)
+        place = (hot.cumsum(1) * hot).sum(-1)
+        keep = place <= 3
+        y = torch.einsum("btf,btfg->btg", x, self.experts[choice]) * (p * keep)[..., None]
+        return x + y, keep, place
+
+
+@model("networks", "switch experts with a capacity: one route's flip moves the places of all behind it")
+def third_expert_capacity():
+    torch.manual_seed(426)
+    return ExpertCapacity().eval(), (torch.randn(2, 10, 6),)
+
+
+class TokenMerging(nn.Module):
+    """ToMe: tokens of one half merged into their nearest of the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.key = nn.Linear(8, 8)
+
+    def forward(self, x):
+        k = functional.normalize(self.key(x), dim=-1)
+        score, near = (k[:, ::2] @ k[:, 1::2].transpose(1, 2)).max(-1)
+        order = score.argsort(dim=-1, descending=True)
+        gone, kept = order[:, :2], order[:, 2:]
+        target = near.gather(1, gone)
+        even, odd = x[:, ::2], x[:, 1::2]
+
+        def rows(v, index):
+            return v.gather(1, index[..., None].expand(-1, -1, v.shape[2]))
+
+        place = target[..., None].expand(-1, -1, 8)
+        moved = rows(even, gone)
+        merged = odd.scatter_add(1, place, moved) / torch.ones_like(odd).scatter_add(1, place, torch.ones_like(moved))
+        return torch.cat([rows(even, kept), merged], 1)
+
+
+@model("vision", "token merging: the most similar pairs, mean by scatter")
+def third_token_merging():
+    torch.manual_seed(427)
+    return TokenMerging().eval(), (torch.randn(2, 10, 8),)
+
+
+class Speculative(nn.Module):
+    """Which drafted tokens are kept: probabilities' ratio against a random number, the first refusal ends it."""
+
+    def forward(self, target, draft, tokens, u):
+        p, q = target.softmax(-1), draft.softmax(-1)
+        chosen = tokens[..., None]
+        ok = u < (p.gather(-1, chosen) / q.gather(-1, chosen)).squeeze(-1)
+        length = (~ok).long().cumsum(1).eq(0).sum(1)
+        rest = (p - q).clamp(min=0)
+        return length, rest / rest.sum(-1, keepdim=True)
+
+
+@model("decoders", "speculative decoding: accepted length, and a remainder that is 0/0 where both agree", range={"tokens": (0, 8), "u": (0, 1)})
+def third_speculative():
+    torch.manual_seed(428)
+    return Speculative(), (torch.randn(2, 5, 9), torch.randn(2, 5, 9), torch.randint(0, 9, (2, 5)), torch.rand(2, 5))
+
+
+class InverseSampling(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Linear(6, 12)
+
+    def forward(self, x, u):
+        total = self.net(x).softmax(-1).cumsum(-1)
+        return (total < u[:, None]).sum(-1)
+
+
+@model("probabilistic", "a sample by the inverse of a running sum, whose end may lie under one", range={"u": (0, 1)})
+def third_inverse_sampling():
+    torch.manual_seed(429)
+    return InverseSampling().eval(), (torch.randn(4, 6), torch.tensor([0.0, 1.0, 0.5, 0.999]))
+
+
+class KeptBoxes(nn.Module):
+    """Boxes above a score, as many as there are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.score, self.box = nn.Linear(6, 1), nn.Linear(6, 4)
+
+    def forward(self, x):
+        score = self.score(x).squeeze(-1).sigmoid()
+        keep = score > 0.5
+        return self.box(x)[keep], score[keep]
+
+
+@model("decisions", "boxes above a score: as many rows out as there are", dynamic={"x": {0: "anchors"}})
+def third_kept_boxes():
+    torch.manual_seed(430)
+    return KeptBoxes().eval(), (torch.randn(12, 6),)
+
+
+class InBatchNegatives(nn.Module):
+    """CLIP's loss: every other row is a negative, a label may be ignored."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.scale = nn.Linear(6, 8), nn.Linear(5, 8), nn.Parameter(torch.tensor(4.6))
+
+    def forward(self, x, y, weight):
+        a, b = functional.normalize(self.a(x), dim=-1), functional.normalize(self.b(y), dim=-1)
+        logits = self.scale.exp() * a @ b.t()
+        loss = -(logits.log_softmax(1) + logits.log_softmax(0)).diagonal() / 2
+        return (loss * weight).sum() / weight.sum(), logits
+
+
+@model("ranking", "a contrastive loss over the batch: logits of a hundred, weights that may sum to zero")
+def third_in_batch_negatives():
+    torch.manual_seed(431)
+    return InBatchNegatives().eval(), (torch.randn(4, 6), torch.randn(4, 5), torch.rand(4))
+
+
+class NewtonBasins(nn.Module):
+    def forward(self, z):
+        x, y = z.unbind(-1)
+        for _ in range(10):
+            x2, y2 = x * x - y * y, 2 * x * y
+            x3, y3 = x2 * x - y2 * y, x2 * y + y2 * x
+            d = (x2 * x2 + y2 * y2) * 3
+            x, y = x - ((x3 - 1) * x2 + y3 * y2) / d, y - (y3 * x2 - (x3 - 1) * y2) / d
+        roots = torch.tensor([[1.0, 0], [-0.5, math.sqrt(0.75)], [-0.5, -math.sqrt(0.75)]])
+        away = (x[..., None] - roots[:, 0]).square() + (y[..., None] - roots[:, 1]).square()
+        return away.argmin(-1)
+
+
+@model("numerics", "basins of Newton's method: fractal edges between integer labels, 0/0 at the origin")
+def third_newton_basins():
+    torch.manual_seed(432)
+    return NewtonBasins(), (torch.randn(3, 8, 2),)
+
+
+class Binarisation(nn.Module):
+    """DBNet: a steep sigmoid of a difference of maps, a mask, its area."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.p, self.t = nn.Conv2d(1, 1, 3, padding=1), nn.Conv2d(1, 1, 3, padding=1)
+
+    def forward(self, image):
+        soft = torch.sigmoid(50 * (self.p(image).sigmoid() - self.t(image).sigmoid()))
+        mask = soft > 0.3
+        return soft, mask, mask.sum((1, 2, 3)), functional.hardshrink(soft - 0.5, 0.25)
+
+
+@model(
+    "vision",
+    "differentiable binarisation and hard shrinkage: steep and then cut",
+    dynamic={"image": {0: "batch", 2: "height", 3: "width"}},
+    range={"height": (3, 32), "width": (3, 32)},
+)
+def third_binarisation():
+    torch.manual_seed(433)
+    return Binarisation().eval(), (torch.rand(2, 1, 10, 12),)
+
+
+class PadToMultiple(nn.Module):
+    """Any length filled up to whole windows, attention inside of them, cut back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+
+    def forward(self, x):
+        b, n, f = x.shape
+        fill = (-n) % 4
+        y = functional.pad(x, (0, 0, 0, fill))
+        there = (torch.arange(n + fill) < n).view(-1, 4)
+        q, k, v = self.qkv(y).view(b, (n + fill) // 4, 4, 3 * f).chunk(3, -1)
+        w = (q @ k.transpose(-1, -2) / math.sqrt(f)).masked_fill(~there[:, None], -torch.inf).softmax(-1)
+        return (w @ v).reshape(b, n + fill, f)[:, :n]
+
+
+@model("text", "windows of four over any length: filled up, masked, cut back", dynamic={"x": {0: "batch", 1: "length"}}, range={"length": (1, 40)})  # fmt: skip
+def third_pad_to_multiple():
+    torch.manual_seed(434)
+    return PadToMultiple().eval(), (torch.randn(2, 10, 8),)
+
+
+class IntegerProduct(nn.Module):
+    """A quantised layer in whole numbers: int32 product, zero points, a fixed-point multiplier and shift."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("weight", torch.randint(-127, 128, (12, 6), dtype=torch.int32))
+
+    def forward(self, x):
+        y = (x.to(torch.int32) - 7) @ self.weight
+        scaled = (y.to(torch.int64) * 1518500250 + 2**35) >> 36
+        return (scaled - 3).clamp(-128, 127).to(torch.int8)
+
+
+@model("integers", "an int8 layer in whole numbers: fixed-point multiplier, rounding shift")
+def third_integer_product():
+    torch.manual_seed(435)
+    return IntegerProduct(), (torch.randint(-128, 128, (3, 12), dtype=torch.int8),)
+
+
+class BitCounts(nn.Module):
+    """Popcount by masks and sums, lowest set bit, grey codes: fingerprints compared by Tanimoto."""
+
+    def count(self, x):
+        x = x - ((x >> 1) & 0x55555555)
+        x = (x & 0x33333333) + ((x >> 2) & 0x33333333)
+        x = (x + (x >> 4)) & 0x0F0F0F0F
+        return ((x * 0x01010101) & 0xFFFFFFFF) >> 24
+
+    def forward(self, a, b):
+        both, either = self.count(a & b).sum(-1), self.count(a | b).sum(-1)
+        return both / either, a & -a, a ^ (a >> 1)
+
+
+@model("chemistry", "fingerprints of 32 bits in int64: popcounts, Tanimoto, 0/0 for empty ones", range={"a": (0, 2**32 - 1), "b": (0, 2**32 - 1)})
+def third_bit_counts():
+    torch.manual_seed(436)
+    return BitCounts(), (torch.randint(0, 2**32, (3, 4)), torch.randint(0, 2**32, (3, 4)))
+
+
+class Survival(nn.Module):
+    """Discrete survival: what is left after each interval, and the hazard by dividing by it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Linear(6, 10)
+
+    def forward(self, x):
+        p = self.net(x).softmax(-1)
+        left = 1 - p.cumsum(-1)
+        hazard = p / (left + p)
+        return left, hazard, torch.log(left[:, -1].abs().clamp(min=1e-12))
+
+
+@model("statistics", "survival: one minus a running sum that ends at one, its logarithm")
+def third_survival():
+    torch.manual_seed(437)
+    return Survival().eval(), (torch.randn(4, 6),)
+
+
+class SineOfCosine(nn.Module):
+    """The sine from the cosine of two directions, which may be the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("axes", functional.normalize(torch.randn(4, 5), dim=-1))
+
+    def forward(self, x):
+        d = functional.normalize(x, dim=-1)
+        c = torch.cat([d @ self.axes.t(), (d * d).sum(-1, keepdim=True)], -1)
+        return (1 - c * c).sqrt()
+
+
+@model("geometry", "a sine as the root of one minus a squared cosine that is one but for rounding")
+def third_sine_of_cosine():
+    torch.manual_seed(438)
+    return SineOfCosine(), (torch.randn(4, 5),)
+
+
+class SystematicResampling(nn.Module):
+    """A particle filter's resampling: parents by floors of a running sum that ends at a whole number."""
+
+    def forward(self, logits, particles):
+        n = logits.shape[1]
+        w = logits.softmax(-1)
+        edge = torch.floor(w.cumsum(-1) * n)
+        parent = (edge[:, None] <= torch.arange(n)[:, None]).sum(-1)
+        chosen = particles.gather(1, parent.clamp(max=n - 1))
+        return parent, chosen, 1 / w.square().sum(-1)
+
+
+@model("control", "systematic resampling of particles: floors of sums that are whole numbers but for rounding")
+def third_systematic_resampling():
+    torch.manual_seed(439)
+    return SystematicResampling(), (torch.randn(3, 8), torch.randn(3, 8))
+
+
+class SpectrumPeak(nn.Module):
+    """The strongest of all bins of a real signal: every bin has its mirror, equal but for rounding."""
+
+    def __init__(self, n: int = 24) -> None:
+        super().__init__()
+        k = torch.arange(float(n))
+        self.register_buffer("cos", torch.cos(2 * math.pi * k[:, None] * k / n))
+        self.register_buffer("sin", torch.sin(2 * math.pi * k[:, None] * k / n))
+
+    def forward(self, x):
+        power = (x @ self.cos).square() + (x @ self.sin).square()
+        return power.argmax(-1), power.amax(-1)
+
+
+@model("audio", "the peak of a two-sided spectrum: mirrored bins are tied but for rounding")
+def third_spectrum_peak():
+    torch.manual_seed(440)
+    return SpectrumPeak(), (torch.randn(3, 24),)
+
+
+class ClosestPair(nn.Module):
+    """The closest two points of a set: either order is as near."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lift = nn.Linear(3, 8)
+
+    def forward(self, points):
+        h = self.lift(points)
+        n2 = h.square().sum(-1)
+        d = n2[:, :, None] + n2[:, None] - 2 * h @ h.transpose(1, 2)
+        d = d + 1e9 * torch.eye(points.shape[1])
+        flat = d.flatten(1).argmin(1)
+        return torch.stack([flat // points.shape[1], flat % points.shape[1]], -1)
+
+
+@model("geometry", "the closest pair by argmin of a symmetric matrix: both orders are tied but for rounding")
+def third_closest_pair():
+    torch.manual_seed(441)
+    return ClosestPair().eval(), (torch.randn(3, 7, 3),)
+
+
+class SumsToOne(nn.Module):
+    """A guard as people write it: probabilities that sum to one, exactly and nearly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Linear(5, 9)
+
+    def forward(self, x):
+        p = self.net(x).softmax(-1)
+        total = p.sum(-1)
+        return p, total <= 1, (total - 1).abs() < 1e-6, torch.where(total > 1, p.amax(-1), p.amin(-1))
+
+
+@model("decisions", "whether a softmax sums to at most one: a coin toss of rounding, as a bool and inside a where")
+def third_sums_to_one():
+    torch.manual_seed(442)
+    return SumsToOne().eval(), (torch.randn(4, 5),)
+
+
+class Residual(nn.Module):
+    """What is left of a vector behind its projection, normalised: nothing but rounding if it lies inside."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("basis", torch.linalg.qr(torch.randn(6, 3)).Q)
+        self.lift = nn.Linear(4, 3)
+
+    def forward(self, x):
+        inside = self.lift(x) @ self.basis.t()
+        rest = inside - (inside @ self.basis) @ self.basis.t()
+        return rest / rest.norm(dim=-1, keepdim=True), rest.norm(dim=-1) > 1e-7
+
+
+@model("numerics", "the direction of a residual that is zero but for rounding")
+def third_residual_direction():
+    torch.manual_seed(443)
+    return Residual().eval(), (torch.randn(4, 4),)
+
+
+class Antisymmetric(nn.Module):
+    """A log of a quotient of equal things, its sign and where it ranks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Linear(7, 7)
+
+    def forward(self, x):
+        y = functional.softplus(self.a(x))
+        forth, back = y.sum(-1), y.flip(-1).sum(-1)
+        drift = torch.log(forth / back)
+        return drift * 1e6, torch.sign(drift)
+
+
+@model("numerics", "the log of a sum over the same sum backwards, times a million, and its sign")
+def third_same_sum_backwards():
+    torch.manual_seed(444)
+    return Antisymmetric().eval(), (torch.randn(4, 7),)
+
+
+class SmithWaterman(nn.Module):
+    """Local alignment with affine gaps and a learned table: fourteen by fourteen cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Parameter(torch.randn(6, 6) + 3 * torch.eye(6))
+
+    def forward(self, a, b):
+        match = self.scores[a[:, :, None], b[:, None]]
+        zero = torch.zeros_like(match[:, 0, 0])
+        low = torch.full_like(zero, -1e9)
+        n, m = a.shape[1], b.shape[1]
+        h, e = [zero] * (m + 1), [low] * (m + 1)
+        best = zero
+        for i in range(n):
+            new, f = [zero], low
+            for j in range(1, m + 1):
+                e[j] = torch.maximum(e[j] - 0.3, h[j] - 1.1)
+                f = torch.maximum(f - 0.3, new[j - 1] - 1.1)
+                cell = torch.stack([zero, h[j - 1] + match[:, i, j - 1], e[j], f]).amax(0)
+                new.append(cell)
+                best = torch.maximum(best, cell)
+            h = new
+        return best
+
+
+@model("text", "local alignment with affine gaps: two thousand nodes of maxima", range={"a": (0, 5), "b": (0, 5)})
+def third_smith_waterman():
+    torch.manual_seed(445)
+    return SmithWaterman(), (torch.randint(0, 6, (2, 14)), torch.randint(0, 6, (2, 14)))

@@ -1167,7 +1167,7 @@ def third_ctc_forward():
 
 
 class ConstantQ(nn.Module):
-    """Complex kernels of growing length as pairs of convolutions: magnitude in dB and phase."""
+    """Complex kernels of growing length as pairs of convolutions: magnitude in dB."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -1184,12 +1184,12 @@ class ConstantQ(nn.Module):
     def forward(self, wave):
         re = functional.conv1d(wave[:, None], self.real, stride=16, padding=64)
         im = functional.conv1d(wave[:, None], self.imaginary, stride=16, padding=64)
-        return 10 * torch.log10(re * re + im * im + 1e-6), torch.atan2(im, re)
+        return 10 * torch.log10(re * re + im * im + 1e-6)
 
 
 @model(
     "audio",
-    "a constant-Q transform: dB of silence, phases of nothing; length dynamic",
+    "a constant-Q transform: dB of silence; length dynamic",
     dynamic={"wave": {0: "batch", 1: "samples"}},
     range={"samples": (160, 400)},
 )
@@ -1460,25 +1460,6 @@ class Buffer(nn.Module):
 def third_buffer():
     torch.manual_seed(359)
     return Buffer(), (torch.rand(4) * 0.1, torch.rand(4) * 0.1)
-
-
-class Kepler(nn.Module):
-    """Orbits in float64: Newton on Kepler's equation, then a position in metres."""
-
-    def forward(self, mean, eccentricity):
-        m = torch.remainder(mean, 2 * math.pi)
-        e = m + eccentricity * m.sin()
-        for _ in range(8):
-            e = e - (e - eccentricity * e.sin() - m) / (1 - eccentricity * e.cos())
-        true = 2 * torch.atan2(((1 + eccentricity) / (1 - eccentricity)).sqrt() * (e / 2).sin(), (e / 2).cos())
-        r = 1.496e11 * (1 - eccentricity * e.cos())
-        return true, torch.stack([r * true.cos(), r * true.sin()], -1)
-
-
-@model("physics", "Kepler's equation in float64: metres of 1e11", range={"eccentricity": (0, 0.95)})
-def third_kepler():
-    torch.manual_seed(360)
-    return Kepler().double(), (torch.rand(4, dtype=torch.float64) * 20, torch.rand(4, dtype=torch.float64) * 0.9)
 
 
 class Billiard(nn.Module):

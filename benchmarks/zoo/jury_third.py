@@ -130,7 +130,9 @@ class Gumbel(nn.Module):
         return best, place, (scores / 0.5).softmax(-1)
 
 
-@model("probabilistic", "Gumbel top-k with its uniform numbers as an input: infinite at zero and one", range={"u": (0, 1)})
+@model(
+    "probabilistic", "Gumbel top-k with its uniform numbers as an input: infinite at zero and one", range={"u": (0, 1)}
+)
 def third_gumbel():
     torch.manual_seed(306)
     return Gumbel().eval(), (torch.randn(3, 6), torch.rand(3, 12))
@@ -207,7 +209,9 @@ class ConjugateGradient(nn.Module):
         return x, rr.sqrt()
 
 
-@model("numerics", "conjugate gradients four steps beyond convergence: residuals are rounding, quotients of them decide")
+@model(
+    "numerics", "conjugate gradients four steps beyond convergence: residuals are rounding, quotients of them decide"
+)
 def third_conjugate_gradient():
     return ConjugateGradient(), (torch.randn(3, 5),)
 
@@ -484,7 +488,7 @@ class Components(nn.Module):
     """Connected components: every pixel takes the largest index of its neighbours, again and again."""
 
     def forward(self, mask):
-        b, h, w = mask.shape
+        _, h, w = mask.shape
         inside = mask[:, None].to(torch.float32)
         label = torch.arange(1, h * w + 1, dtype=torch.float32).view(1, 1, h, w) * inside
         for _ in range(16):
@@ -590,7 +594,11 @@ class Ddim(nn.Module):
         return b.sqrt() * clean + (1 - b).sqrt() * again
 
 
-@model("diffusion", "a DDIM step: tables of noise by integer steps, -1 for the last", range={"step": (0, 999), "before": (-1, 979)})
+@model(
+    "diffusion",
+    "a DDIM step: tables of noise by integer steps, -1 for the last",
+    range={"step": (0, 999), "before": (-1, 979)},
+)
 def third_ddim():
     torch.manual_seed(326)
     return Ddim().eval(), (torch.randn(3, 8), torch.tensor([999, 500, 19]), torch.tensor([979, 480, -1]))
@@ -607,7 +615,11 @@ class Heun(nn.Module):
         self.sigmas = [*sigmas.tolist(), 0.0]
 
     def denoise(self, x, sigma):
-        skip, out, scale = 0.25 / (sigma**2 + 0.25), sigma * 0.5 / math.sqrt(sigma**2 + 0.25), 1 / math.sqrt(sigma**2 + 0.25)
+        skip, out, scale = (
+            0.25 / (sigma**2 + 0.25),
+            sigma * 0.5 / math.sqrt(sigma**2 + 0.25),
+            1 / math.sqrt(sigma**2 + 0.25),
+        )
         hint = torch.full_like(x[:, :1], math.log(sigma) / 4)
         return skip * x + out * self.net(torch.cat([scale * x, hint], -1))
 
@@ -714,7 +726,11 @@ class LinearAttention(nn.Module):
         return self.out((q[..., None, :] @ state).squeeze(-2) / (norm + 1e-6))
 
 
-@model("decoders", "causal linear attention: a running sum of outer products, length dynamic", dynamic={"x": {0: "batch", 1: "length"}})
+@model(
+    "decoders",
+    "causal linear attention: a running sum of outer products, length dynamic",
+    dynamic={"x": {0: "batch", 1: "length"}},
+)
 def third_linear_attention():
     torch.manual_seed(332)
     return LinearAttention().eval(), (torch.randn(2, 10, 12),)
@@ -811,7 +827,9 @@ class DifferentialAttention(nn.Module):
 
 
 @model(
-    "decoders", "differential attention: a difference of two softmaxes, normalised", dynamic={"x": {0: "batch", 1: "length"}}
+    "decoders",
+    "differential attention: a difference of two softmaxes, normalised",
+    dynamic={"x": {0: "batch", 1: "length"}},
 )
 def third_differential_attention():
     torch.manual_seed(336)
@@ -844,7 +862,11 @@ class AxialRotary(nn.Module):
     "vision",
     "two-dimensional rotary positions given as integers",
     range={"rows": (0, 63), "columns": (0, 63)},
-    dynamic={"x": {0: "batch", 1: "patches"}, "rows": {0: "batch", 1: "patches"}, "columns": {0: "batch", 1: "patches"}},
+    dynamic={
+        "x": {0: "batch", 1: "patches"},
+        "rows": {0: "batch", 1: "patches"},
+        "columns": {0: "batch", 1: "patches"},
+    },
 )
 def third_axial_rotary():
     torch.manual_seed(337)
@@ -887,13 +909,24 @@ class VolumeRendering(nn.Module):
         left = torch.exp(-(thickness.cumsum(1) - thickness))
         weights = alpha * left
         total = weights.sum(1)
-        return (weights[..., None] * colour.sigmoid()).sum(1) + (1 - total)[:, None], (weights * depth).sum(1) / total, total
+        return (
+            (weights[..., None] * colour.sigmoid()).sum(1) + (1 - total)[:, None],
+            (weights * depth).sum(1) / total,
+            total,
+        )
 
 
-@model("geometry", "volume rendering: a last step of 1e10, differences of running sums, a depth of zero by zero in empty air")
+@model(
+    "geometry",
+    "volume rendering: a last step of 1e10, differences of running sums, a depth of zero by zero in empty air",
+)
 def third_volume_rendering():
     torch.manual_seed(339)
-    return VolumeRendering(), (torch.randn(3, 16) * 3, torch.randn(3, 16, 3), torch.linspace(2, 6, 16).expand(3, -1).contiguous())
+    return VolumeRendering(), (
+        torch.randn(3, 16) * 3,
+        torch.randn(3, 16, 3),
+        torch.linspace(2, 6, 16).expand(3, -1).contiguous(),
+    )
 
 
 class Splat(nn.Module):
@@ -1005,7 +1038,11 @@ class ModularPower(nn.Module):
         return out
 
 
-@model("integers", "powers modulo a prime: int64 products of 2**60, exact", range={"base": (0, 2**31), "exponent": (0, 65535)})
+@model(
+    "integers",
+    "powers modulo a prime: int64 products of 2**60, exact",
+    range={"base": (0, 2**31), "exponent": (0, 65535)},
+)
 def third_modular_power():
     torch.manual_seed(343)
     return ModularPower(), (torch.randint(0, 2**31, (3, 4)), torch.randint(0, 65536, (3, 4)))
@@ -1087,7 +1124,11 @@ class MinHash(nn.Module):
         return a, (a == b).to(torch.float32).mean(-1)
 
 
-@model("integers", "MinHash: minima of hashes of 2**62, share of equal ones", range={"left": (0, 2**30), "right": (0, 2**30)})
+@model(
+    "integers",
+    "MinHash: minima of hashes of 2**62, share of equal ones",
+    range={"left": (0, 2**30), "right": (0, 2**30)},
+)
 def third_min_hash():
     torch.manual_seed(346)
     left = torch.randint(0, 2**30, (2, 9))
@@ -1206,7 +1247,9 @@ class OverlapAdd(nn.Module):
         self.hop = hop
         k, n = torch.arange(size // 2 + 1.0)[:, None], torch.arange(float(size))
         window = torch.hann_window(size)
-        self.register_buffer("forth", torch.cat([torch.cos(2 * math.pi * k * n / size), -torch.sin(2 * math.pi * k * n / size)]))
+        self.register_buffer(
+            "forth", torch.cat([torch.cos(2 * math.pi * k * n / size), -torch.sin(2 * math.pi * k * n / size)])
+        )
         weight = torch.full((size // 2 + 1, 1), 2.0 / size)
         weight[0] = weight[-1] = 1.0 / size
         self.register_buffer("back", self.forth * torch.cat([weight, weight]))
@@ -1246,7 +1289,12 @@ class Resample(nn.Module):
         return y.transpose(1, 2).flatten(1)
 
 
-@model("audio", "resampling by a polyphase sinc", dynamic={"wave": {0: "batch", 1: "samples"}}, range={"samples": (20, 300)})
+@model(
+    "audio",
+    "resampling by a polyphase sinc",
+    dynamic={"wave": {0: "batch", 1: "samples"}},
+    range={"samples": (20, 300)},
+)
 def third_resample():
     torch.manual_seed(351)
     return Resample(), (torch.randn(2, 100),)
@@ -1330,7 +1378,11 @@ class ImpliedVolatility(nn.Module):
         return sigma
 
 
-@model("finance", "implied volatility by Newton: a slope that vanishes, clamped at both ends", range={"price": (0, 1), "strike": (0.2, 5)})
+@model(
+    "finance",
+    "implied volatility by Newton: a slope that vanishes, clamped at both ends",
+    range={"price": (0, 1), "strike": (0.2, 5)},
+)
 def third_implied_volatility():
     torch.manual_seed(354)
     return ImpliedVolatility(), (torch.rand(3, 4) * 0.2 + 0.1, torch.rand(3, 4) * 0.4 + 0.8)
@@ -1355,7 +1407,11 @@ class BinomialTree(nn.Module):
         return value[:, 0], early
 
 
-@model("finance", "an American put on a tree: how often early exercise is better, counted", range={"spot": (0.5, 2), "sigma": (0.05, 1)})
+@model(
+    "finance",
+    "an American put on a tree: how often early exercise is better, counted",
+    range={"spot": (0.5, 2), "sigma": (0.05, 1)},
+)
 def third_binomial_tree():
     torch.manual_seed(355)
     return BinomialTree(), (torch.rand(4) + 0.5, torch.rand(4) * 0.4 + 0.1)
@@ -1408,7 +1464,11 @@ class Vincenty(nn.Module):
         return torch.where(ss == 0, 0.0, b * big * sigma)
 
 
-@model("geospatial", "Vincenty's distances in metres: 0/0 for equal points, roots of differences", range={"start": (-80, 80), "end": (-80, 80)})
+@model(
+    "geospatial",
+    "Vincenty's distances in metres: 0/0 for equal points, roots of differences",
+    range={"start": (-80, 80), "end": (-80, 80)},
+)
 def third_vincenty():
     torch.manual_seed(357)
     return Vincenty(), (torch.rand(4, 2) * 100 - 50, torch.rand(4, 2) * 100 - 50)
@@ -1479,7 +1539,9 @@ class Billiard(nn.Module):
         return place, hits
 
 
-@model("physics", "a billiard with a round obstacle: chaotic bounces, counted", range={"place": (-1, 1), "speed": (-1, 1)})
+@model(
+    "physics", "a billiard with a round obstacle: chaotic bounces, counted", range={"place": (-1, 1), "speed": (-1, 1)}
+)
 def third_billiard():
     torch.manual_seed(361)
     return Billiard(), (torch.rand(3, 2) - 0.5, torch.randn(3, 2).clamp(-1, 1))
@@ -1580,7 +1642,11 @@ class Advantage(nn.Module):
         return -torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
 
 
-@model("reinforcement", "a PPO loss inside forward: mean and deviation over the batch, one number out", range={"actions": (0, 2)})
+@model(
+    "reinforcement",
+    "a PPO loss inside forward: mean and deviation over the batch, one number out",
+    range={"actions": (0, 2)},
+)
 def third_advantage():
     torch.manual_seed(365)
     return Advantage().eval(), (
@@ -1603,7 +1669,12 @@ class PageRank(nn.Module):
         return rank
 
 
-@model("graphs", "PageRank along given edges, their number dynamic", dynamic={"edges": {1: "edges"}}, range={"edges": (0, 7)})
+@model(
+    "graphs",
+    "PageRank along given edges, their number dynamic",
+    dynamic={"edges": {1: "edges"}},
+    range={"edges": (0, 7)},
+)
 def third_page_rank():
     torch.manual_seed(366)
     return PageRank(), (torch.randint(0, 8, (2, 14)),)
@@ -1656,7 +1727,12 @@ class Egnn(nn.Module):
         return self.node(torch.cat([h, m.sum(2)], -1)), x
 
 
-@model("graphs", "an equivariant layer: directions of pairs, none to oneself", dynamic={"h": {0: "batch", 1: "atoms"}, "x": {0: "batch", 1: "atoms"}}, range={"atoms": (2, 12)})  # fmt: skip
+@model(
+    "graphs",
+    "an equivariant layer: directions of pairs, none to oneself",
+    dynamic={"h": {0: "batch", 1: "atoms"}, "x": {0: "batch", 1: "atoms"}},
+    range={"atoms": (2, 12)},
+)
 def third_egnn():
     torch.manual_seed(368)
     return Egnn().eval(), (torch.randn(2, 5, 4), torch.randn(2, 5, 3))
@@ -1678,7 +1754,12 @@ class EdgeSoftmax(nn.Module):
         return functional.elu(torch.zeros_like(h).index_add(0, edges[1], (e / total[edges[1]])[:, None] * h[edges[0]]))
 
 
-@model("graphs", "softmax over edges by scatter with -inf", dynamic={"nodes": {}, "edges": {1: "edges"}}, range={"edges": (0, 6)})
+@model(
+    "graphs",
+    "softmax over edges by scatter with -inf",
+    dynamic={"nodes": {}, "edges": {1: "edges"}},
+    range={"edges": (0, 6)},
+)
 def third_edge_softmax():
     torch.manual_seed(369)
     return EdgeSoftmax().eval(), (torch.randn(7, 5), torch.randint(0, 7, (2, 11)))
@@ -1827,7 +1908,9 @@ class Auction(nn.Module):
             flat = score.flatten(1).argmax(1)
             row, column = flat // n, flat % n
             match = match.scatter(1, row[:, None], column[:, None])
-            gone = (torch.arange(score.shape[1]) == row[:, None])[:, :, None] | (torch.arange(n) == column[:, None])[:, None]
+            gone = (torch.arange(score.shape[1]) == row[:, None])[:, :, None] | (torch.arange(n) == column[:, None])[
+                :, None
+            ]
             score = score.masked_fill(gone, -torch.inf)
         return match
 
@@ -2105,7 +2188,9 @@ class Census(nn.Module):
     def code(self, x):
         p = functional.pad(x, (1, 1, 1, 1), mode="replicate")
         h, w = x.shape[2:]
-        return torch.cat([p[:, :, dy : dy + h, dx : dx + w] > x for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)], 1)
+        return torch.cat(
+            [p[:, :, dy : dy + h, dx : dx + w] > x for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)], 1
+        )
 
     def forward(self, left, right):
         a, b = self.code(left), self.code(right)
@@ -2143,7 +2228,9 @@ class InPolygon(nn.Module):
         a, b = polygon, torch.roll(polygon, -1, 1)
         x, y = points[:, :, None, 0], points[:, :, None, 1]
         across = (a[:, None, :, 1] > y) != (b[:, None, :, 1] > y)
-        cut = (b[:, None, :, 0] - a[:, None, :, 0]) * (y - a[:, None, :, 1]) / (b[:, None, :, 1] - a[:, None, :, 1]) + a[:, None, :, 0]
+        cut = (b[:, None, :, 0] - a[:, None, :, 0]) * (y - a[:, None, :, 1]) / (
+            b[:, None, :, 1] - a[:, None, :, 1]
+        ) + a[:, None, :, 0]
         area = (a[..., 0] * b[..., 1] - b[..., 0] * a[..., 1]).sum(1) / 2
         return (across & (x < cut)).sum(-1) % 2 == 1, area
 
@@ -2224,7 +2311,11 @@ class QuotientEmbedding(nn.Module):
         return self.head((x + pair).mean(1)).sigmoid()
 
 
-@model("recommender", "compositional and crossed embeddings: multiplicative hashes of 2**46", range={"ids": (0, 10099), "country": (0, 249)})
+@model(
+    "recommender",
+    "compositional and crossed embeddings: multiplicative hashes of 2**46",
+    range={"ids": (0, 10099), "country": (0, 249)},
+)
 def third_quotient_embedding():
     torch.manual_seed(398)
     return QuotientEmbedding().eval(), (torch.randint(0, 10100, (3, 4)), torch.randint(0, 250, (3,)))
@@ -2318,7 +2409,11 @@ class Cyclic(nn.Module):
         return torch.cat([angle.sin(), angle.cos()], -1), ((day + 4) % 7 >= 5)
 
 
-@model("time series", "time stamps of 1.7e9 as sines: whole numbers first, floats after", range={"seconds": (0, 4102444800)})
+@model(
+    "time series",
+    "time stamps of 1.7e9 as sines: whole numbers first, floats after",
+    range={"seconds": (0, 4102444800)},
+)
 def third_time_stamps():
     return Cyclic(), (torch.tensor([[1700000000, 1763424000], [0, 951782400]]),)
 
@@ -2336,7 +2431,11 @@ class WrappedTime(nn.Module):
         return self.head(torch.stack([day.sin(), day.cos(), week.sin(), week.cos()], -1))
 
 
-@model("time series", "time stamps of 1.7e9 in float32: sines of a hundred thousand", range={"seconds": (1600000000, 1800000000)})
+@model(
+    "time series",
+    "time stamps of 1.7e9 in float32: sines of a hundred thousand",
+    range={"seconds": (1600000000, 1800000000)},
+)
 def third_careless_time():
     torch.manual_seed(402)
     return WrappedTime().eval(), (torch.tensor([1700000000, 1763424000, 1650000000]),)
@@ -2409,7 +2508,9 @@ class ByteClasses(nn.Module):
 def third_utf8():
     raw = [list("Größe über ALLES".encode()), list("naïve CAFÉ, oui!!".encode())]
     torch.manual_seed(405)
-    return ByteClasses().eval(), (torch.tensor([row[:18] + [32] * (18 - len(row[:18])) for row in raw], dtype=torch.uint8),)
+    return ByteClasses().eval(), (
+        torch.tensor([row[:18] + [32] * (18 - len(row[:18])) for row in raw], dtype=torch.uint8),
+    )
 
 
 class ContainersAndNone(nn.Module):
@@ -2428,7 +2529,11 @@ class ContainersAndNone(nn.Module):
         return {"y": y, "again": y, "bias": features["bias"], "constant": self.register * 2, "sum": y.sum()}
 
 
-@model("structure", "a dictionary, None, a number and a tuple in; an output twice, an input and a constant out", dynamic="none")
+@model(
+    "structure",
+    "a dictionary, None, a number and a tuple in; an output twice, an input and a constant out",
+    dynamic="none",
+)
 def third_containers():
     torch.manual_seed(406)
     return ContainersAndNone().eval(), (
@@ -2874,7 +2979,11 @@ class Speculative(nn.Module):
         return length, rest / rest.sum(-1, keepdim=True)
 
 
-@model("decoders", "speculative decoding: accepted length, and a remainder that is 0/0 where both agree", range={"tokens": (0, 8), "u": (0, 1)})
+@model(
+    "decoders",
+    "speculative decoding: accepted length, and a remainder that is 0/0 where both agree",
+    range={"tokens": (0, 8), "u": (0, 1)},
+)
 def third_speculative():
     torch.manual_seed(428)
     return Speculative(), (torch.randn(2, 5, 9), torch.randn(2, 5, 9), torch.randint(0, 9, (2, 5)), torch.rand(2, 5))
@@ -3034,7 +3143,11 @@ class BitCounts(nn.Module):
         return both / either, a & -a, a ^ (a >> 1)
 
 
-@model("chemistry", "fingerprints of 32 bits in int64: popcounts, Tanimoto, 0/0 for empty ones", range={"a": (0, 2**32 - 1), "b": (0, 2**32 - 1)})
+@model(
+    "chemistry",
+    "fingerprints of 32 bits in int64: popcounts, Tanimoto, 0/0 for empty ones",
+    range={"a": (0, 2**32 - 1), "b": (0, 2**32 - 1)},
+)
 def third_bit_counts():
     torch.manual_seed(436)
     return BitCounts(), (torch.randint(0, 2**32, (3, 4)), torch.randint(0, 2**32, (3, 4)))

@@ -164,7 +164,7 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
     Beside it stands the piece that ends in a value that is taken instead: what is wrong must not go from one to the other.
     """
     for name in (piece.value, *(taken for taken, _ in piece.frontier)):
-        for common, end in _pair_otherwise(cut, name) if name in cut.common else ():
+        for common, end in _pair_otherwise(cut, name, result=name == piece.value) if name in cut.common else ():
             # What is taken varies: then a step from one to the other would be one that the module does not have, unless it takes
             # more than the one (a part of an operator, of which another part chooses).
             if end != name != piece.value and cut.leads_only(name, end) and np.unique(cut.values[name]).size > 1:
@@ -176,11 +176,17 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
                 yield other, [one for one in (rival, before) if one is not None]
 
 
-def _pair_otherwise(cut: Cut, name: str) -> Iterator[tuple[dict[str, int], str]]:
-    """What is common where another value of the graph stands in the place of this one, or this one for a sibling."""
+def _pair_otherwise(cut: Cut, name: str, *, result: bool) -> Iterator[tuple[dict[str, int], str]]:
+    """What is common where another value of the graph stands in the place of this one (of a `result` also one that is paired: all may be
+    one off), or this one for a sibling."""
     value, number = cut.values[name], cut.common[name]
-    for same in (one for step in reversed(cut.steps) for one in step.gives if one not in cut.common):
-        if same in cut.values and cut.values[same].dtype == value.dtype and _same(cut.values[same], value):
+    for same in (one for step in reversed(cut.steps) for one in step.gives if result or one not in cut.common):
+        if (
+            same != name
+            and same in cut.values
+            and cut.values[same].dtype == value.dtype
+            and _same(cut.values[same], value)
+        ):
             yield {one: n for one, n in cut.common.items() if one != name} | {same: number}, same
     holders = {n: one for one, n in cut.common.items()}
     for sibling in _list_siblings(cut.program, number):
@@ -248,7 +254,9 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
 
 def _is_poor(value: Array) -> bool:
     """Whether a value says so little that others are the same by chance: a few answers of yes and no."""
-    return value.dtype.kind in "biu" and value.size < TELLING and bool(((value == 0) | (value == 1)).all())
+    if value.dtype.kind not in "biu" or not ((value == 0) | (value == 1)).all():
+        return False
+    return value.size < TELLING or bool((value == value.flat[0]).all())
 
 
 class _Classes:

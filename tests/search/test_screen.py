@@ -84,3 +84,23 @@ def test_the_last_place_of_a_table_is_met(tmp_path):
     )
     assert proof.verdict == "block"
     assert any("words=53" in str(finding.where.case) for finding in proof.findings)
+
+
+class Wave(nn.Module):
+    def forward(self, wave: torch.Tensor) -> torch.Tensor:
+        return wave * 2
+
+
+@pytest.mark.parametrize("declared", [None, {"samples": (1, 9000)}])
+def test_what_is_cut_far_out_is_met(declared, tmp_path):
+    dynamic = {"wave": {0: "batch", 1: "samples"}}
+    onnxproof.export(Wave(), (torch.ones(2, 50),), out=tmp_path / "file", dynamic=dynamic)
+    text = """<ir_version: 8, opset_import: ["" : 18]> g (float[batch,samples] wave) => (float[batch,cut] output)
+    <int64[1] zero = {0}, int64[1] end = {4096}, int64[1] one = {1}, float two = {2.0}>
+    { first = Slice(wave, zero, end, one)  output = Mul(first, two) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "cut.onnx")
+    options = {"dynamic": dynamic} | ({"range": declared} if declared else {})
+    proof = onnxproof.verify(
+        Wave(), (torch.ones(2, 50),), onnx=tmp_path / "cut.onnx", out=tmp_path, fast=True, **options
+    )
+    assert proof.verdict == "block"

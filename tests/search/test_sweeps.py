@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from onnxproof.search.sweeps import Sweeps, list_lengths
+from onnxproof.search.sweeps import Sweeps, list_cuts, list_lengths
 from search.test_hunt import FLOATS, IDS, supply
 
 
@@ -41,3 +41,8 @@ def test_what_a_module_holds_for_places_says_how_long_inputs_may_be():
             self.register_buffer("mask", torch.ones(16, 16))
 
     assert list_lengths(Placed()) == [16, 24, 50]
+
+
+def test_sizes_just_beyond_what_a_graph_cuts_at_are_listed():
+    stored = {"ends": np.array([4096]), "axes": np.array([2]), "last": np.array([2**63 - 1]), "weight": np.ones(5)}
+    assert list_cuts(stored) == [4097]

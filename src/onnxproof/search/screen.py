@@ -15,7 +15,7 @@ from onnxproof.errors import Rejected
 from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.parity.verifier import Verifier
 from onnxproof.search.hunt import Find, Trial
-from onnxproof.search.sweeps import Sweeps
+from onnxproof.search.sweeps import Sweeps, list_cuts
 from onnxproof.tensors.arrays import Array
 
 # Seconds of work that the screen always has, and its share of the work of the planned cases.
@@ -62,8 +62,8 @@ class Screen:
 
     def _propose(self) -> Iterator[tuple[str, Inputs]]:
         """Sizes and ids in turns, so that neither takes all of the work."""
-        supply = self._verifier.supply
-        sweeps = Sweeps(supply, ROWS)
+        supply, evaluator = self._verifier.supply, self._verifier.evaluator
+        sweeps = Sweeps(supply, ROWS, list_cuts(evaluator.stored) if evaluator is not None else ())
         cases = (make_case(sizes, "normal", self._seed) for sizes in sweeps.sizes())
         sizes = ((f"screen/{case.name}", supply.make_inputs(case)) for case in cases)
         ids = ((f"screen/ids/{i}", inputs) for i, inputs in enumerate(sweeps.ids(self._random), 1))

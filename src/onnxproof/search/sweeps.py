@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -14,6 +14,7 @@ from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.supply import Supply
 from onnxproof.search.mutate import mix
+from onnxproof.tensors.arrays import Array
 
 # A generator for numbers that name a try.
 Random = Callable[..., np.random.Generator]
@@ -23,14 +24,18 @@ MOST_ELEMENTS = 2_000_000
 MOST_IDS = 400_000
 # Lengths of what a module holds for places: as many, and as long ones, as are tried.
 LENGTHS, LONGEST = 6, 4096
+# Whole numbers in a graph that may be a size: smaller ones are axes and counts, and are tried anyway.
+FEWEST, FARTHEST = 33, 65536
 
 
 class Sweeps:
     """The sizes and ids of one subject."""
 
-    def __init__(self, supply: Supply, rows: int = MANY_ROWS) -> None:
-        """`rows`: of inputs that hold ids, where the batch is dynamic and the user did not say its sizes."""
+    def __init__(self, supply: Supply, rows: int = MANY_ROWS, lengths: Sequence[int] = ()) -> None:
+        """`rows`: of inputs that hold ids, where the batch is dynamic and the user did not say its sizes; `lengths`: that are worth a look
+        before all others."""
         self._supply, self._domains, self._rows = supply, supply.domains, rows
+        self._lengths = [*list_lengths(supply.subject.module), *lengths]
         self._batch = supply.subject.batch
         self.population = self._populate()
         """Many rows where the batch is dynamic: each is an input of its own."""
@@ -58,10 +63,11 @@ class Sweeps:
         if not exported:
             return
         wide = shapes.sweep_widely(exported, supply.settings.batch_sizes, self._batch or "batch", supply.bounds)
-        # The last row of a table of positions is met at no other size than the table's own.
+        # The last row of a table of positions is met at no other size than the table's own; what is served last was declared.
         free = [name for name in exported if name != self._batch]
-        full = [{**exported, name: size} for size in list_lengths(supply.subject.module) for name in free]
-        for sizes in (*full, *wide):
+        last = [{**exported, name: high} for name, (_, high) in supply.subject.limits.items() if name in free]
+        full = [{**exported, name: size} for size in self._lengths for name in free]
+        for sizes in (*last, *full, *wide):
             served = shapes.is_served(sizes, supply.subject.limits)
             if served and self._count_elements(sizes) <= MOST_ELEMENTS:
                 yield sizes
@@ -110,6 +116,13 @@ def list_lengths(module: nn.Module) -> list[int]:
     rows |= {size for buffer in module.buffers() for size in buffer.shape}
     rows |= {weight.shape[1] for weight in module.parameters() if weight.ndim == 3 and weight.shape[0] == 1}
     return sorted(size for size in rows if 1 < size <= LONGEST)[:LENGTHS]
+
+
+def list_cuts(stored: Mapping[str, Array]) -> list[int]:
+    """Sizes just beyond the whole numbers that a graph holds: what cuts, pads or counts to one of them has done so there."""
+    small = [array for array in map(np.asarray, stored.values()) if array.dtype == np.int64 and 0 < array.size <= 2]
+    numbers = {int(number) + 1 for array in small for number in array.flat}
+    return sorted(size for size in numbers if FEWEST < size <= FARTHEST)[-LENGTHS:]
 
 
 def _list_ids(domain: Domain) -> NDArray[np.int64]:

@@ -79,7 +79,8 @@ def test_a_token_that_no_rounding_changes_is_a_bug_at_its_step(prompts, tmp_path
     assert min(flip.place[0] for flip in proof.quality.flips) >= 5
     with np.load(told.evidence["file"]) as inputs:
         assert inputs["input_ids"].shape == (1, 10)
-    assert list(proof.blame) == [f"generate/prompt={told.evidence['examples'][0]['id']}/step=5"]
+    (blamed,) = proof.blame  # the farthest of them
+    assert blamed in {f"generate/prompt={one['id']}/step=5" for one in told.evidence["examples"]}
     assert told.where.node in {node.name for node in onnx.load(proof.artifact.path).graph.node}
 
 

@@ -71,3 +71,12 @@ def test_one_case_alone_says_nothing_about_limits_or_about_what_all_cases_lack()
     assert {f.code for f in judge((), [empty], policy)} == {"OX206", "OX402"}
     assert judge_case(empty, policy) == []
     assert [f.code for f in judge_case(make_case("batch=2/normal/seed=0", 1.0, 0), policy)] == ["OX201"]
+
+
+def test_ox004_cases_without_outputs_are_never_a_pass():
+    """Also in a proof that somebody wrote: what the run would have observed is judged."""
+    empty = replace(make_case("batch=2/normal/seed=0", 0.0, 0), outputs=())
+    once = judge([], [empty], Policy())
+    assert [(f.code, f.severity) for f in once] == [("OX004", "block")]
+    assert judge(once, [empty], Policy()) == once
+    assert judge([], (), Policy()) == []

@@ -16,6 +16,7 @@ from onnxproof.pipeline.runtimes import sweep
 from onnxproof.pipeline.stages import Run, Stage, list_stages
 from onnxproof.policy.asked import find_limits
 from onnxproof.policy.judgement import judge_proof
+from onnxproof.policy.parity import find_nothing_compared
 from onnxproof.policy.quality import check_gates
 from onnxproof.proof.environment import Timing
 from onnxproof.proof.latency import Earlier
@@ -154,7 +155,7 @@ def _list_missing(run: Run) -> list[Finding]:
 
 def judge_uncompared(proof: Proof) -> list[Finding]:
     """Cases that PyTorch itself rejects, and that there is no fair one in which anything was compared."""
-    findings = []
+    findings: list[Finding] = []
     rejected = [case for case in proof.cases if case.status == "rejected"]
     if rejected:
         first = next((c for c in rejected if c.profile == "data"), rejected[0])
@@ -163,9 +164,7 @@ def judge_uncompared(proof: Proof) -> list[Finding]:
         severity: Severity = "review" if first.profile == "data" else "note"
         evidence = {"cases": [c.name for c in rejected]}
         findings.append(found("OX006", message, where=Where(case=first.name), severity=severity, evidence=evidence))
-    if not any(case.fair and (case.outputs or case.status == "failed") for case in proof.cases):
-        findings.append(found("OX004", "no case gave outputs on both sides: nothing was compared"))
-    return findings
+    return [*findings, *find_nothing_compared(proof.cases)]
 
 
 def require_something(proof: Proof) -> None:

@@ -11,7 +11,7 @@ from onnxproof.policy.baseline_findings import list_known, recognise
 from onnxproof.policy.causes import add_causes
 from onnxproof.policy.latency import judge_latency
 from onnxproof.policy.merging import merge_findings
-from onnxproof.policy.parity import find_nothing_finite, find_objection, list_remarks
+from onnxproof.policy.parity import find_nothing_compared, find_nothing_finite, find_objection, list_remarks
 from onnxproof.policy.precision import judge_precision
 from onnxproof.policy.quality import judge_quality
 from onnxproof.policy.refusals import judge_refusals
@@ -36,6 +36,7 @@ def judge_proof(proof: P, policy: Policy) -> P:
     findings = [
         *seen,
         *find_nothing_finite(proof.cases),
+        *(one for one in find_nothing_compared(proof.cases) if proof.cases and one not in observed),
         *judge_precision(proof, policy.quality, right=not any(finding.weight for finding in seen)),
         *judge_trials(proof.trials),
         *judge_rollout(proof.rollout, proof.cases, policy, proof.counterpart),

@@ -197,6 +197,13 @@ def _remark(
     return Remark(found(code, message, severity=severity, stage=stage, evidence=shown), weight)
 
 
+def find_nothing_compared(cases: Sequence[CaseResult]) -> list[Finding]:
+    """That there is no fair case in which anything was compared: never a pass, whoever wrote the proof."""
+    if any(case.fair and (case.outputs or case.status == "failed") for case in cases):
+        return []
+    return [found("OX004", "no case gave outputs on both sides: nothing was compared")]
+
+
 def find_nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
     """Outputs of which all cases together leave nothing to compare."""
     alike = [c for case in cases if case.fair for c in case.outputs if c.same_form and not c.pattern.differing]

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 import torch
 
@@ -18,7 +19,7 @@ from onnxproof.graph.evaluator import Evaluator, ReferenceRunner
 from onnxproof.graph.operators import IMPRECISE
 from onnxproof.graph.view import Graph
 from onnxproof.graph.widening import digest_weights, nudge_constants, widen
-from onnxproof.parity.comparison import measure_allowance, measure_exactness
+from onnxproof.parity.comparison import find_flushed, measure_allowance, measure_exactness
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.slabs import measure_scale, to_float64
@@ -73,6 +74,7 @@ class GraphInFloat64:
         self._runner = ReferenceRunner(self._wide, renamed, self._large)
         imprecise = any(node.op_type in IMPRECISE for node in graph.nodes)
         self._unit = max(2.0**-20 if imprecise else EXACT_ENOUGH, _find_folding_unit(graph))
+        self._flushed = find_flushed(np.dtype(np.float64 if double.unit < 2.0**-24 else np.float32))
         self._ledger = Ledger()
         self._nudged: dict[int, ReferenceRunner | None] = {}
 
@@ -132,7 +134,8 @@ class GraphInFloat64:
             partial(self._draw_samples, inputs, name, MORE_NUDGES, unit=DOUBLE_UNIT),
         ):
             samples += more()
-            allowed = measure_allowance(samples, t, scale, self._unit)
+            # What the module's own dtype flushes is nothing, however many digits float64 has of it.
+            allowed = np.maximum(measure_allowance(samples, t, scale, self._unit), self._flushed)
             result = measure_exactness(e, t, allowed)
             if result.ratio <= 1:
                 return result

@@ -164,7 +164,7 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
     Beside it stands the piece that ends in a value that is taken instead: what is wrong must not go from one to the other.
     """
     for name in (piece.value, *(taken for taken, _ in piece.frontier)):
-        for common, end in _pair_otherwise(cut, name, result=name == piece.value) if name in cut.common else ():
+        for common, end in _pair_otherwise(cut, name) if name in cut.common else ():
             # What is taken varies: then a step from one to the other would be one that the module does not have, unless it takes
             # more than the one (a part of an operator, of which another part chooses).
             if end != name != piece.value and cut.leads_only(name, end) and np.unique(cut.values[name]).size > 1:
@@ -176,11 +176,10 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
                 yield other, [one for one in (rival, before) if one is not None]
 
 
-def _pair_otherwise(cut: Cut, name: str, *, result: bool) -> Iterator[tuple[dict[str, int], str]]:
-    """What is common where another value of the graph stands in the place of this one (of a `result` also one that is paired: all may be
-    one off), or this one for a sibling."""
+def _pair_otherwise(cut: Cut, name: str) -> Iterator[tuple[dict[str, int], str]]:
+    """What is common where another value of the graph stands in the place of this one, or this one for a sibling."""
     value, number = cut.values[name], cut.common[name]
-    for same in (one for step in reversed(cut.steps) for one in step.gives if result or one not in cut.common):
+    for same in (one for step in reversed(cut.steps) for one in step.gives if one not in cut.common):
         if (
             same != name
             and same in cut.values

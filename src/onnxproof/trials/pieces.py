@@ -180,12 +180,7 @@ def _pair_otherwise(cut: Cut, name: str) -> Iterator[tuple[dict[str, int], str]]
     """What is common where another value of the graph stands in the place of this one, or this one for a sibling."""
     value, number = cut.values[name], cut.common[name]
     for same in (one for step in reversed(cut.steps) for one in step.gives if one not in cut.common):
-        if (
-            same != name
-            and same in cut.values
-            and cut.values[same].dtype == value.dtype
-            and _same(cut.values[same], value)
-        ):
+        if same in cut.values and cut.values[same].dtype == value.dtype and _same(cut.values[same], value):
             yield {one: n for one, n in cut.common.items() if one != name} | {same: number}, same
     holders = {n: one for one, n in cut.common.items()}
     for sibling in _list_siblings(cut.program, number):

@@ -14,6 +14,7 @@ from onnxproof.graph.widening import digest_weights, nudge_constants, widen
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
 from onnxproof.tensors.conversion import to_numpy, to_torch
+from parity.sampled import Op
 
 
 def runner(module, *inputs):
@@ -64,15 +65,6 @@ def test_the_users_module_is_not_touched():
     double.run(arrays(*inputs, names=("input",)))
     assert module[0].weight.dtype == torch.float32
     assert torch.get_default_dtype() == torch.float32
-
-
-class Op(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
 
 
 class FoldsConstants(nn.Module):

@@ -136,7 +136,7 @@ answers: setup
 	$(BIN)/python -m benchmarks.generations
 	$(BIN)/python -m benchmarks.answers
 
-# Torch's own operator samples through both exporters: some hours, and it goes on where it was stopped.
+# Torch's own operator samples through both exporters: hours for all of them, and it goes on where it was stopped (benchmarks/atlas/rows.jsonl.xz).
 atlas: setup
 	$(BIN)/python -m benchmarks.atlas.run
 

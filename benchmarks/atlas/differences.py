@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.atlas.measure import Row, answers, list_aten
-from benchmarks.atlas.samples import UNFAIR, WIDE, choose_samples, load_operations
+from benchmarks.atlas.measure import list_aten, list_samples
+from benchmarks.atlas.rows import Row
+from benchmarks.atlas.samples import UNFAIR, WIDE, load_operations
+from benchmarks.atlas.scripts import MOST_SHOWN
 
 # What a difference is about, from its code.
 KINDS = {
@@ -31,15 +33,19 @@ def name_cause(row: Row, found: Row) -> str:
     return str(aten[0]) if len(aten) == 1 else f"torch.{row['op'].split('.')[0] if '.' not in row['op'] else row['op']}"
 
 
+def list_found(row: Row) -> list[Row]:
+    """The differences of a row, without those of a dropout inside, which an exporter leaves away."""
+    return [
+        found for found in row.get("found", ()) if not any(word in name for name in found["aten"] for word in DRAWS)
+    ]
+
+
 def group_differences(rows: Iterable[Row]) -> list[Row]:
     """One entry for each cause, exporter and fairness: where it was seen, and its plainest example."""
     groups: dict[tuple[str, str, bool], list[tuple[Row, Row]]] = defaultdict(list)
     for row in rows:
-        for found in row.get("found", ()):
-            if any(word in name for name in found["aten"] for word in DRAWS):
-                continue  # a dropout inside, which an exporter leaves away
-            fair = found["profile"] not in UNFAIR
-            groups[name_cause(row, found), row["exporter"], fair].append((row, found))
+        for found in list_found(row):
+            groups[name_cause(row, found), row["exporter"], found["profile"] not in UNFAIR].append((row, found))
     entries = [
         _describe(*key, seen) for key, seen in sorted(groups.items(), key=lambda item: (not item[0][2], *item[0][:2]))
     ]
@@ -65,9 +71,9 @@ def _describe(cause: str, exporter: str, fair: bool, seen: list[tuple[Row, Row]]
 
 
 def _pick_examples(seen: list[tuple[Row, Row]]) -> dict[str, Row]:
-    """The manner of a call → the plainest example of it, without integers that hardly any model meets; of the first result only."""
+    """The manner of a call → its plainest example at the default opset, without integers that hardly any model meets; of the first result only."""
     examples = dict[str, Row]()
-    for row, found in sorted(seen, key=lambda pair: _rank(*pair)):
+    for row, found in sorted((pair for pair in seen if pair[0]["opset"] is None), key=lambda pair: _rank(*pair)):
         if not found["output"] and found["profile"] not in WIDE and len(found["manners"]) == 1:
             told = {name: found[name] for name in ("profile", "given", "expected", "got")}
             told |= {"kind": KINDS.get(found["code"], found["code"]), "seen": []}
@@ -78,18 +84,16 @@ def _pick_examples(seen: list[tuple[Row, Row]]) -> dict[str, Row]:
 
 def _rank(row: Row, found: Row) -> tuple[Any, ...]:
     """Plain examples first: the default opset, float32, numbers that go in at the place, few of them."""
-    sizes = [len(v[2]) for v in (found["inputs"] or {}).values()]
-    plain = found["inputs"] is not None and max(sizes, default=0) < 200
     dtypes = ("float32", "int64", "bool", "float16", "int32")
     place = dtypes.index(row["dtype"]) if row["dtype"] in dtypes else len(dtypes)
     return (
-        not plain,
+        found["size"] > MOST_SHOWN,
         row["opset"] is not None,
         place,
         found["level"] != "all",
         found["code"] == "OX202",
         not found["given"],
-        sum(sizes),
+        found["size"],
         row["key"],
     )
 
@@ -114,12 +118,70 @@ def count_statuses(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     return {key: dict(counts) for key, counts in table.items()}
 
 
-def list_operations(rows: Iterable[Row]) -> dict[str, dict[str, str]]:
-    """Operation → combination → status."""
-    table: dict[str, dict[str, str]] = defaultdict(dict)
+def list_operations(rows: Iterable[Row]) -> dict[str, dict[str, dict[str, list[str]]]]:
+    """Operation → exporter → what came of it at which opsets → the dtypes of which that is so."""
+    seen: dict[tuple[str, str, str], dict[str, list[int | None]]] = {}
     for row in rows:
-        table[row["op"]][f"{row['exporter']}|{row['dtype']}|{row['opset'] or 'default'}"] = row["status"]
-    return {op: dict(sorted(seen.items())) for op, seen in sorted(table.items())}
+        by_status = seen.setdefault((row["op"], row["exporter"], row["dtype"]), defaultdict(list))
+        by_status[row["status"]].append(row["opset"])
+    table: dict[str, dict[str, dict[str, list[str]]]] = {}
+    for (op, exporter, dtype), by_status in sorted(seen.items()):
+        told = "; ".join(f"{status}: {tell_opsets(opsets)}" for status, opsets in by_status.items())
+        table.setdefault(op, {}).setdefault(exporter, {}).setdefault(told, []).append(dtype)
+    return table
+
+
+def tell_opsets(opsets: Iterable[int | None]) -> str:
+    """`default, 18 to 22, 25`."""
+    parts, ends = list[str](), list[list[int]]()
+    for opset in sorted(opsets, key=lambda number: number or 0):
+        if opset is None:
+            parts.append("default")
+        elif ends and ends[-1][1] == opset - 1:
+            ends[-1][1] = opset
+        else:
+            ends.append([opset, opset])
+    return ", ".join(parts + [f"{a} to {b}" if a != b else str(a) for a, b in ends])
+
+
+def compare_dtypes(rows: Iterable[Row]) -> dict[str, Row]:
+    """Exporter and dtype at the default opset → the operations that differ on fair values, and which of them do not in float32."""
+    causes: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row in rows:
+        if row["opset"] is None:
+            causes[row["exporter"], row["dtype"]] |= _list_fair_causes(row)
+    return {
+        f"{exporter}|{dtype}": {"differ": len(found), "only": sorted(found - causes[exporter, "float32"])}
+        for (exporter, dtype), found in list(causes.items())
+    }
+
+
+def compare_opsets(rows: Iterable[Row]) -> dict[str, Row]:
+    """Exporter and opset → what came of it, and the operations that differ on fair values there or at the default opset only, where both ran."""
+    rows = list(rows)
+    default = {(row["exporter"], row["dtype"], row["op"]): row for row in rows if row["opset"] is None}
+    table: dict[str, Row] = {}
+    for row in sorted((row for row in rows if row["opset"] is not None), key=lambda r: (r["exporter"], r["opset"])):
+        told = table.setdefault(
+            f"{row['exporter']}|{row['opset']}", {"dtypes": set(), "counts": Counter(), "only here": {}, "not here": {}}
+        )
+        told["dtypes"].add(row["dtype"])
+        told["counts"][row["status"]] += 1
+        other = default.get((row["exporter"], row["dtype"], row["op"]), {"status": "not measured"})
+        if {row["status"], other["status"]} <= {"agrees", "differs"}:
+            here, there = _list_fair_causes(row), _list_fair_causes(other)
+            for name, causes in (("only here", here - there), ("not here", there - here)):
+                for cause in causes:
+                    told[name].setdefault(cause, set()).add(row["dtype"])
+    for told in table.values():
+        told["dtypes"] = sorted(told["dtypes"])
+        for name in ("only here", "not here"):
+            told[name] = {cause: sorted(dtypes) for cause, dtypes in sorted(told[name].items())}
+    return table
+
+
+def _list_fair_causes(row: Row) -> set[str]:
+    return {name_cause(row, found) for found in list_found(row) if found["profile"] not in UNFAIR}
 
 
 def find_dtypes(entry: Row) -> dict[str, list[str]]:
@@ -128,10 +190,10 @@ def find_dtypes(entry: Row) -> dict[str, list[str]]:
     for name in entry["ops"]:
         op = load_operations()[name]
         for dtype in entry["dtypes"]:
-            for sample in choose_samples(op, getattr(torch, dtype)):
-                for called, manner, taken in list_aten(op.op, sample) if answers(op.op, sample) else ():
-                    known = entry["examples"].get(manner) if called == entry["cause"] else None
-                    if known is not None and dtype in known["seen"] and taken:
+            known = {manner for manner, one in entry["examples"].items() if dtype in one["seen"]}
+            for sample in list_samples(op, getattr(torch, dtype)) if known else ():
+                for called, manner, taken in list_aten(op.op, sample):
+                    if called == entry["cause"] and manner in known and taken:
                         dtypes[manner].add(taken)
     return {manner: sorted(found) for manner, found in sorted(dtypes.items())}
 

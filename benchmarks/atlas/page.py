@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from benchmarks.atlas.child import remember_tables
 from benchmarks.atlas.differences import (
+    compare_dtypes,
+    compare_opsets,
     count_statuses,
     find_dtypes,
     group_differences,
     group_refusals,
     list_operations,
     pick_for_lint,
+    tell_opsets,
 )
-from benchmarks.atlas.measure import Row
-from benchmarks.atlas.run import DTYPES, PASSES, list_combinations
+from benchmarks.atlas.measure import SETTLED
+from benchmarks.atlas.rows import Row
+from benchmarks.atlas.run import PASSES, check_sharing, list_combinations, list_supported, read_pass
 from benchmarks.atlas.samples import UNFAIR
 from benchmarks.atlas.scripts import shows, write_script
+from benchmarks.forked import LONGEST
 from onnxproof.findings import look_up
 
 ROOT = Path(__file__).parents[2]
@@ -38,11 +42,12 @@ with all optimisations and with none, on the samples' own values and on edges: h
 limits of the dtype, infinities and NaN; integers small, equal, in hundreds, wide and at the ends of their range. Answers are judged as `prove` judges them: the error
 against the same module in float64, what legal rounding of the operation explains, dtype and shape. Equal values are not given to operations that promise no order among
 them (sort, topk, median, mode). Where torch itself refuses some values, fewer inputs get them, then one call at a time. Operations that draw random numbers or return
-memory that nobody wrote to are left out, and so are samples of complex, sparse or quantised tensors and of more than 2000 elements.
+memory that nobody wrote to are left out, and so are samples of complex, sparse or quantised tensors and of more than 2000 elements. Where the file of all samples does not
+export, the first three are exported one by one; where onnxruntime refuses that file or fails on it, it is not known which of the samples would have agreed.
 """
 WORDS = {
     "agrees": "agree", "differs": "differ", "not exported": "do not export", "not loaded": "onnxruntime refuses the file", "not run": "onnxruntime fails on every case",
-    "random": "random", "no samples": "no such sample", "crash": "the process died", "hangs": "no answer in 240 s", "our error": "our own error",
+    "random": "random", "no samples": "no such sample", "crash": "the process died", "hang": f"no answer in {LONGEST:.0f} s", "our error": "our own error",
 }  # fmt: skip
 
 
@@ -52,11 +57,22 @@ def make_atlas(rows: dict[str, Row]) -> dict[str, Any]:
     return {
         "versions": {name: re.sub(r"\+.*", "", version(name)) for name in packages},
         "passes": {name: _count_measured(name, rows) for name in PASSES},
+        "unsupported": _count_unmeasured(),
+        "cases": [sum(row.get(name, 0) for row in rows.values()) for name in ("cases", "judged")],
         "counts": count_statuses(rows.values()),
+        "by dtype": compare_dtypes(rows.values()),
+        "by opset": compare_opsets(rows.values()),
         "differences": group_differences(rows.values()),
         "refusals": group_refusals(rows.values()),
         "operations": list_operations(rows.values()),
+        "agreeing": _list_agreeing(rows),
     }
+
+
+def _count_unmeasured() -> dict[str, int]:
+    """Dtypes that no pass is of → operations that torch has samples of in them."""
+    planned = {dtype for name in PASSES for dtype in read_pass(name)[1]}
+    return dict(sorted(Counter(d for dtypes in list_supported().values() for d in dtypes if d not in planned).items()))
 
 
 def _count_measured(name: str, rows: dict[str, Row]) -> list[int]:
@@ -67,8 +83,7 @@ def _count_measured(name: str, rows: dict[str, Row]) -> list[int]:
 
 def write_all(rows: dict[str, Row], minutes: float = 1e9) -> None:
     """Everything that is made of the rows; scripts for as many differences as the time allows, those on fair values first."""
-    remember_tables()
-    atlas = make_atlas(rows)
+    atlas = make_atlas(rows) | {"sharing": check_sharing()}
     SCRIPTS.mkdir(exist_ok=True)
     kept, ends = set[str](), time.monotonic() + 60 * minutes
     # One for every operation first, by the newer exporter where it differs there.
@@ -89,7 +104,7 @@ def write_all(rows: dict[str, Row], minutes: float = 1e9) -> None:
 def _make_script(entry: Row, row: Row, kept: set[str], versions: dict[str, str], *, run: bool) -> str | None:
     found = [
         one for one in row["found"]
-        if (one["profile"] not in UNFAIR) == entry["fair"] and one["inputs"] is not None and one["aten"] and one["level"] == entry["level"]
+        if (one["profile"] not in UNFAIR) == entry["fair"] and one["aten"] and one["level"] == entry["level"]
     ]  # fmt: skip
     found.sort(key=lambda one: (one["profile"] != entry["profile"], one["sample"] != entry["sample"]))
     title = f"{entry['cause']}, {entry['dtype']}, {entry['exporter']}: {_tell(entry)} (torch {versions['torch']}, onnxruntime {versions['onnxruntime']})."
@@ -118,13 +133,29 @@ def render(atlas: dict[str, Any]) -> str:
     """The page."""
     versions = ", ".join(f"{name} {number}" for name, number in atlas["versions"].items())
     total = sum(sum(counts.values()) for counts in atlas["counts"].values())
+    cases, judged = atlas["cases"]
+    same, compared = atlas["sharing"]
     lines = [HEAD, f"Measured with {versions}, on one x86-64 CPU.", ""]
     lines += [
+        "What one operation does in one dtype is measured together. The newer exporter captures and decomposes it once for all opsets; translation, conversion and "
+        f"optimisation are done for each: {same} of {compared} files that were also exported without that, as a check, are the same byte for byte. Every file is run on every "
+        f"kind of values ({cases:,} cases). An answer that is, bit for bit, one that was judged before on the same values has that judgement; {judged:,} were judged.",
+        "",
         f"## What was run: {total:,} combinations of {len(atlas['operations'])} operations",
+        "",
+        "At the default opset:",
         "",
         *_render_counts(atlas["counts"]),
         "",
-        *_render_passes(atlas["passes"]),
+        *_render_passes(atlas["passes"], atlas["unsupported"]),
+        "",
+        "## What depends on the dtype",
+        "",
+        *_render_by_dtype(atlas["by dtype"]),
+        "",
+        "## What depends on the opset",
+        "",
+        *_render_by_opset(atlas["by opset"]),
         "",
     ]
     fair = [e for e in atlas["differences"] if e["fair"]]
@@ -142,7 +173,7 @@ def render(atlas: dict[str, Any]) -> str:
     lines += [
         f"## {len(rest)} more without a script",
         "",
-        "Measured in the run, and not reduced to a script: its tensors are long, its call cannot be written in one expression, or the script's plain "
+        "Measured in the run, and not reduced to a script: its tensors are long, its dtype is none of numpy's, its call cannot be written in one expression, or the script's plain "
         f"tolerance does not show it. {len(fair)} of all differences are on fair values.",
         "",
         *_render_table(rest),
@@ -153,37 +184,69 @@ def render(atlas: dict[str, Any]) -> str:
         "",
         "## What agrees",
         "",
-        "Operations that agreed in every dtype, exporter and opset in which they exported and ran:",
+        "Operations that agreed in every dtype and exporter in which they exported at the default opset, and that ran there:",
         "",
-        ", ".join(f"`{op}`" for op in _list_agreeing(atlas["operations"])) + ".",
+        ", ".join(f"`{op}`" for op in atlas["agreeing"]) + ".",
     ]
     return "\n".join(lines) + "\n"
 
 
 def _render_counts(counts: dict[str, dict[str, int]]) -> list[str]:
+    counts = {key.removesuffix("|default"): one for key, one in counts.items() if key.endswith("|default")}
     kinds = [kind for kind in WORDS if any(kind in one for one in counts.values())]
-    lines = [
-        f"| exporter | dtype | opset | {' | '.join(WORDS[k] for k in kinds)} |",
-        f"|---|---|---|{'---|' * len(kinds)}",
-    ]
-    for key, one in counts.items():
+    lines = [f"| exporter | dtype | {' | '.join(WORDS[k] for k in kinds)} |", f"|---|---|{'---|' * len(kinds)}"]
+    for key, one in sorted(counts.items(), key=lambda item: item[0].split("|")[0]):
         lines.append(f"| {' | '.join(key.split('|'))} | {' | '.join(str(one.get(kind, 0)) for kind in kinds)} |")
     return lines
 
 
-def _render_passes(passes: dict[str, list[int]]) -> list[str]:
+def _render_passes(passes: dict[str, list[int]], unsupported: dict[str, int]) -> list[str]:
     """What of the plan was measured, and what was not."""
-    lines = ["| pass | what | measured | of |", "|---|---|---|---|"]
+    lines = ["| exporter | dtypes | opsets | measured | of |", "|---|---|---|---|---|"]
     for name, (done, total) in passes.items():
-        exporter = "torchscript" if name.startswith("older") else "dynamo"
-        kind = name.removeprefix("older").strip() or "base"
-        what = "float32 at every other opset" if kind == "opsets" else f"{', '.join(DTYPES[kind])} at the default opset"
-        lines.append(f"| {name} | {exporter}, {what} | {done} | {total} |")
+        exporter, dtypes, opsets = read_pass(name)
+        lines.append(f"| {exporter} | {', '.join(dtypes)} | {tell_opsets(opsets)} | {done:,} | {total:,} |")
+    missing = ", ".join(f"{dtype} ({count} operations)" for dtype, count in unsupported.items())
     return [
         *lines,
         "",
-        "What is not measured is not known: `make atlas` goes on with it. An operation that does not export at the default opset is not tried at others.",
+        f"What is not measured is not known: `make atlas` goes on with it. An operation that is random or has no sample at the default opset is not tried at others. "
+        f"In no pass, since ONNX Runtime takes no such inputs: {missing}.",
     ]
+
+
+def _render_by_dtype(table: dict[str, Row]) -> list[str]:
+    lines = [
+        "Operations that differ on fair values at the default opset, and those of them that do not differ in float32:",
+        "",
+        "| exporter | dtype | differ | not in float32 |",
+        "|---|---|---|---|",
+    ]
+    for key, one in sorted(table.items(), key=lambda item: item[0].split("|")[0]):
+        exporter, dtype = key.split("|")
+        lines.append(f"| {exporter} | {dtype} | {one['differ']} | {', '.join(f'`{cause}`' for cause in one['only'])} |")
+    return lines
+
+
+def _render_by_opset(table: dict[str, Row]) -> list[str]:
+    kinds = [kind for kind in WORDS if kind not in SETTLED and any(kind in one["counts"] for one in table.values())]
+    lines = [
+        "All dtypes that were measured there together. A difference is held against the default opset where the operation runs at both.",
+        "",
+        f"| exporter | opset | dtypes | {' | '.join(WORDS[kind] for kind in kinds)} | differs here, not at the default opset | differs there, not here |",
+        f"|---|---|---|{'---|' * len(kinds)}---|---|",
+    ]
+    for key, one in table.items():
+        exporter, opset = key.split("|")
+        counts = " | ".join(str(one["counts"].get(kind, 0)) for kind in kinds)
+        lines.append(
+            f"| {exporter} | {opset} | {len(one['dtypes'])} | {counts} | {_tell_causes(one['only here'])} | {_tell_causes(one['not here'])} |"
+        )
+    return lines
+
+
+def _tell_causes(causes: dict[str, list[str]]) -> str:
+    return ", ".join(f"`{cause}` ({', '.join(dtypes)})" for cause, dtypes in causes.items())
 
 
 def _render_differences(entries: list[Row], title: str) -> list[str]:
@@ -197,7 +260,7 @@ def _render_table(entries: list[Row]) -> list[str]:
     ]
     for e in entries:
         script = f"[{e['script']}](atlas/{e['script']})" if e["script"] else ""
-        opsets = ", ".join(map(str, e["opsets"]))
+        opsets = tell_opsets(e["opsets"])
         lines.append(
             f"| `{e['cause']}` | {e['exporter']} | {', '.join(e['dtypes'])} | {opsets} | {', '.join(e['nodes'][:5])} | {_tell(e).replace('|', '/')} | {script} |"
         )
@@ -214,13 +277,14 @@ def _render_refusals(refusals: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _list_agreeing(operations: dict[str, dict[str, str]]) -> list[str]:
-    bad = {"differs", "not run", "not loaded", "crash", "hangs", "our error"}
-    return [
-        op
-        for op, seen in operations.items()
-        if "agrees" in (kinds := Counter(seen.values())) and not bad & kinds.keys()
-    ]
+def _list_agreeing(rows: dict[str, Row]) -> list[str]:
+    """Operations that agree wherever they export at the default opset."""
+    kinds = defaultdict[str, set[str]](set)
+    for row in rows.values():
+        if row["opset"] is None:
+            kinds[row["op"]].add(row["status"])
+    bad = {"differs", "not run", "not loaded", "crash", "hang", "our error"}
+    return sorted(op for op, seen in kinds.items() if "agrees" in seen and not bad & seen)
 
 
 def check_scripts() -> list[str]:

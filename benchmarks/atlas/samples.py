@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils import _pytree as pytree
 
 from onnxproof.tensors.arrays import Array
+from onnxproof.tensors.conversion import to_numpy, to_torch
 
 # Samples of an operation that go into one file, and the elements that a tensor of one may have.
 MOST_SAMPLES, MOST_ELEMENTS = 6, 2000
@@ -185,6 +186,14 @@ def _fit(profile: str, dtype: np.dtype[Any]) -> Array:
     largest = float(ml_dtypes.finfo(dtype).max)
     every = {**FAIR, **UNFAIR}[profile]
     return np.asarray([v for v in every if not np.isfinite(v) or abs(v) <= largest]).astype(dtype)
+
+
+def fill_values(sample: Sample, profile: str, varied: Sequence[int]) -> list[torch.Tensor]:
+    """A sample's tensors as they went in: values of a kind at some places, its own at the others."""
+    return [
+        to_torch(make_values(profile, to_numpy(tensor), place)) if place in varied else tensor
+        for place, tensor in enumerate(sample.tensors)
+    ]
 
 
 def vary(

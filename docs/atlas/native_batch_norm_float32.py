@@ -1,4 +1,4 @@
-"""aten.native_batch_norm.default, float32, dynamo: 46.8037 where PyTorch gives 4.31964, on -8.06765 (torch 2.13.0, onnxruntime 1.31.1)."""
+"""aten.native_batch_norm.default, float32, dynamo: 46.2573 where PyTorch gives 6.71255, on -7.95059 (torch 2.13.0, onnxruntime 1.31.1)."""
 
 import sys
 
@@ -9,14 +9,14 @@ import torch
 
 class Model(torch.nn.Module):
     def forward(self, x0, x1, x2, x3, x4):
-        return torch.native_batch_norm(x0, x1, x2, x3, x4, True, 0.0, 1e-05)
+        return torch.native_batch_norm(x0, x1, x2, x3, x4, True, 0.5, 1e-05)
 
 
-inputs = (torch.tensor([[-7.950586795806885], [3.611605167388916], [-8.067646980285645]], dtype=torch.float32),
+inputs = (torch.tensor([[-7.950586795806885], [3.611605167388916]], dtype=torch.float32),
     torch.tensor([-8.478373527526855], dtype=torch.float32),
     torch.tensor([-1.765825867652893], dtype=torch.float32),
-    torch.tensor([2.3385977745056152], dtype=torch.float32),
-    torch.tensor([3.299772024154663], dtype=torch.float32),)
+    torch.tensor([0.08455348014831543], dtype=torch.float32),
+    torch.tensor([35.07095718383789], dtype=torch.float32),)
 expected = Model()(*inputs)
 file = torch.onnx.export(Model(), inputs, dynamo=True, opset_version=None, verbose=False).model_proto.SerializeToString()
 session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
@@ -24,8 +24,11 @@ names = [one.name for one in session.get_inputs()]
 got = session.run(None, dict(zip(names, [x.numpy() for x in inputs])))
 expected = [one.numpy() for one in (expected if isinstance(expected, (tuple, list)) else [expected])]
 for one, other in zip(expected, got):
-    finite = np.abs(one[np.isfinite(one)]).max(initial=0) if one.dtype.kind == "f" else 0
-    if one.shape != other.shape or one.dtype != other.dtype or not np.allclose(one, other, 1e-5, 1e-5 * 0.1 * finite, equal_nan=True):
+    same = one.dtype == other.dtype and np.array_equal(one, other)
+    if one.dtype.kind == "f" and one.shape == other.shape:
+        finite = np.abs(one[np.isfinite(one)]).max(initial=0)
+        same = one.dtype == other.dtype and np.allclose(one, other, 1e-5, 1e-5 * 0.1 * finite, equal_nan=True)
+    if not same:
         print("PyTorch:    ", one.dtype, one.shape, one.ravel())
         print("onnxruntime:", other.dtype, other.shape, other.ravel())
         sys.exit(1)

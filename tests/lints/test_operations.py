@@ -45,19 +45,24 @@ def test_ox148_near_miss_the_same_in_a_stable_form():
     assert lint(nn.Sequential(nn.Linear(4, 4), Sums()), torch.randn(2, 4)) == []
 
 
-def test_a_dtype_that_was_not_measured_is_not_noted():
-    assert lint(Adds().double(), torch.randn(2, 4, dtype=torch.complex64).abs().double()) == []
+@pytest.fixture
+def known(monkeypatch):
+    """What was measured, to be changed by a test."""
+    atlas = json.loads(ATLAS.read_text())
+    monkeypatch.setattr(operations, "_load_atlas", lambda: atlas)
+    return atlas
 
 
-def test_other_versions_are_not_judged_by_these(tmp_path, monkeypatch):
-    other = json.loads(ATLAS.read_text()) | {"onnxruntime": "1.0.0"}
-    (tmp_path / "atlas.json").write_text(json.dumps(other))
-    monkeypatch.setattr(operations, "ATLAS", tmp_path / "atlas.json")
-    operations._load_atlas.cache_clear()
-    try:
-        assert lint(Adds(), torch.randn(2, 4)) == []
-    finally:
-        operations._load_atlas.cache_clear()
+def test_a_dtype_in_which_it_was_not_seen_to_part_is_not_noted(known):
+    assert len(lint(Adds(), torch.randn(2, 4))) == 1
+    for entry in known["differences"]:
+        entry["dtypes"] = ["float16"]
+    assert lint(Adds(), torch.randn(2, 4)) == []
+
+
+def test_other_versions_are_not_judged_by_these(known):
+    known["onnxruntime"] = "1.0.0"
+    assert lint(Adds(), torch.randn(2, 4)) == []
 
 
 @pytest.mark.parametrize(

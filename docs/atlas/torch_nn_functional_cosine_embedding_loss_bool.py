@@ -1,0 +1,32 @@
+"""torch.nn.functional.cosine_embedding_loss, bool, dynamo: nan where PyTorch gives 1, on 1 (torch 2.13.0, onnxruntime 1.31.1)."""
+
+import sys
+
+import numpy as np
+import onnxruntime
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x0, x1, x2):
+        return torch.nn.functional.cosine_embedding_loss(x0, x1, x2, reduction='none', margin=0.9329070713842775)
+
+
+inputs = (torch.tensor([[True, True, False, True, False], [False, False, True, True, True], [True, True, False, False, True], [False, False, False, False, False], [False, False, False, False, True]], dtype=torch.bool),
+    torch.tensor([[False, True, True, False, False], [True, False, False, True, False], [True, False, False, False, True], [True, True, False, True, True], [False, True, False, True, False]], dtype=torch.bool),
+    torch.tensor([True, True, True, True, True], dtype=torch.bool),)
+expected = Model()(*inputs)
+file = torch.onnx.export(Model(), inputs, dynamo=True, opset_version=None, verbose=False).model_proto.SerializeToString()
+session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
+names = [one.name for one in session.get_inputs()]
+got = session.run(None, dict(zip(names, [x.numpy() for x in inputs])))
+expected = [one.numpy() for one in (expected if isinstance(expected, (tuple, list)) else [expected])]
+for one, other in zip(expected, got):
+    same = one.dtype == other.dtype and np.array_equal(one, other)
+    if one.dtype.kind == "f" and one.shape == other.shape:
+        finite = np.abs(one[np.isfinite(one)]).max(initial=0)
+        same = one.dtype == other.dtype and np.allclose(one, other, 1e-5, 1e-5 * 0.1 * finite, equal_nan=True)
+    if not same:
+        print("PyTorch:    ", one.dtype, one.shape, one.ravel())
+        print("onnxruntime:", other.dtype, other.shape, other.ravel())
+        sys.exit(1)

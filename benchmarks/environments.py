@@ -22,9 +22,18 @@ import torch
 def make():
     torch.manual_seed(0)
     return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)), (torch.ones(2, 4),)
+
+
+def other():
+    module, inputs = make()
+    with torch.no_grad():
+        module[0].bias += 0.01
+    return module, inputs
 """
 SMALL = ("--budget", "5s", "--batch-sizes", "2,3")
 PROVE = ("prove", "m.py:make", *SMALL)
+# The file that this exported is not what another module computes.
+WRONG = ("verify", "m.py:other", "--onnx", "onnxproof-out/model.onnx", *SMALL)
 # Oldest releases as pyproject.toml names them, and none at all for the newest.
 OLDEST = (
     "torch==2.9.0",
@@ -91,6 +100,12 @@ def try_environment(name: str) -> bool:
             # A model without training is not good at anything: REVIEW is an answer, too.
             if done.returncode and not (step[-1] == "--quiet" and done.returncode == 1 and done.stdout):
                 print(f"{name}: {' '.join(map(str, step))}\n{done.stdout}{done.stderr}", flush=True)
+                return False
+        if asked.command[:2] == PROVE[:2]:
+            step = [python, "-m", "onnxproof", *WRONG, "--quiet"]
+            wrong = subprocess.run(step, cwd=folder, capture_output=True, text=True, check=False)
+            if wrong.returncode != 1 or not wrong.stdout.startswith("BLOCK"):
+                print(f"{name}: a wrong file is no BLOCK\n{wrong.stdout}{wrong.stderr}", flush=True)
                 return False
         versions = "import torch, onnx, onnxruntime as o; print(torch.__version__, onnx.__version__, o.__version__)"
         told = subprocess.run([python, "-c", versions], capture_output=True, text=True, check=False).stdout.strip()

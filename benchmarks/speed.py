@@ -1,8 +1,8 @@
 """How long a verdict takes, as ratios measured in one run; writes docs/speed.md.
 
     python -m benchmarks.speed                    all of it but the corpus
-    python -m benchmarks.speed --corpus 12 --against REV
-                                                  every twelfth fault through the command line, by this version and by another one
+    python -m benchmarks.speed --corpus 1 --against REV
+                                                  every fault (12: every twelfth) through the command line, by this version and by another one
     python -m benchmarks.speed --steady 10        the same proof, so many times on an idle machine and with every core loaded
 
 CPU time is what is compared, of a process and all of its children: the machine is noisy. The bare script is what people write
@@ -31,6 +31,8 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 2
+# Faults that one `prove --all` gets: as many models as a repository may have.
+TOGETHER = 24
 SMALL = ("tabular", "convolutional", "attentive", "cnn", "transformer")
 """Three that cost nothing but to import, export and look at, and the two of `benchmarks.overhead`, whose float64 forwards weigh."""
 RESULTS = Path(__file__).parent / "speed.json"
@@ -134,11 +136,13 @@ class Cost:
     """Seconds until its first line."""
 
 
-def cost(command: Sequence[str], paths: str = "") -> Cost:
+def cost(command: Sequence[str], paths: str = "", folder: Path = ROOT) -> Cost:
     """Run a command to its end, whatever it says."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [paths, str(ROOT)]))}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, cwd=ROOT)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env, cwd=folder
+    )
     assert process.stdout is not None  # it is a pipe
     process.stdout.readline()
     first = time.perf_counter() - began
@@ -201,27 +205,39 @@ def spoiled(file: Path, wrong: Path) -> Path:
 
 
 def measure_corpus(every: int, revision: str, folder: Path) -> dict[str, Any]:
-    """Every so many-th fault, by this version and by another one: CPU time, and whether each alarms."""
+    """Every so many-th fault as the subjects of one repository, `prove --all` by this version and by another one."""
     from benchmarks.faults import FAULTS
 
+    built = {name: one for name in list(FAULTS)[::every] if (one := write_subject(name, folder)) is not None}
+    spent: dict[str, float] = {"now": 0.0, "before": 0.0}
     with checked_out(revision, folder) as source:
-        rows = {name: row for name in list(FAULTS)[::every] if (row := measure_fault(name, folder, source)) is not None}
-    ours, theirs = (sum(row[side][0] for row in rows.values()) for side in ("now", "before"))
-    caught = {side: sum(row[side][1] != "ship" for row in rows.values()) for side in ("now", "before")}
-    located = {side: sum(row[side][2] for row in rows.values()) for side in ("now", "before")}
+        # In parts, by turns: what else the machine does meets both.
+        for part in _cut(list(built)):
+            for side, path in (("now", ""), ("before", source)):
+                spent[side] += prove_all(part, side, folder, path)
+                print(f"{side:<7} {len(part)} faults, {spent[side]:.0f} s so far", flush=True)
+    rows = {
+        name: {side: read_answer(folder / f"proved-{side}" / name, culprit) for side in spent}
+        for name, culprit in built.items()
+    }
     return {
         "faults": len(rows),
-        "now_cpu_s": ours,
-        "before_cpu_s": theirs,
-        "ratio": ours / theirs,
-        "caught": caught,
-        "located": located,
+        "now_cpu_s": spent["now"],
+        "before_cpu_s": spent["before"],
+        "ratio": spent["now"] / spent["before"],
+        "caught": {side: sum(row[side][0] != "ship" for row in rows.values()) for side in spent},
+        "located": {side: sum(row[side][1] for row in rows.values()) for side in spent},
         "rows": rows,
     }
 
 
-def measure_fault(name: str, folder: Path, source: str) -> dict[str, tuple[float, str, bool]] | None:
-    """One fault: CPU time, verdict and whether the culprit is named, by both; None where no file shows it."""
+def _cut(names: list[str]) -> Iterator[tuple[str, ...]]:
+    for start in range(0, len(names), TOGETHER):
+        yield tuple(names[start : start + TOGETHER])
+
+
+def write_subject(name: str, folder: Path) -> str | None:
+    """One fault as a subject of a configuration; its culprit, or None where no file shows it."""
     from benchmarks.faults import FAULTS
     from benchmarks.faults.build import build, dynamic_of
 
@@ -233,20 +249,33 @@ def measure_fault(name: str, folder: Path, source: str) -> dict[str, tuple[float
         f"import torch\n\n\ndef make():\n    return torch.load({str(place / 'subject.pt')!r}, weights_only=False)\n"
     )
     dims = dynamic_of(FAULTS[name]) or {}
-    flags = [f"--dynamic={key}:{dim}={size}" for key, sizes in dims.items() for dim, size in sizes.items()]
-    found = {}
-    for side, path in (("now", ""), ("before", source)):
-        out = place / side
-        spent = prove(
-            f"{place / 'target.py'}:make", "--onnx", str(built.onnx_path), "--out", str(out), *flags, source=path
-        )
-        proof = json.loads((out / "proof.json").read_text())
-        culprits = [one["node"] for blame in proof["blame"].values() for one in blame["culprits"]]
-        found[side] = (spent.cpu, proof["verdict"], built.culprit in culprits[:3])
-    print(
-        f"{name:<44} {found['now'][0]:6.1f} s {found['now'][1]:<7} before {found['before'][0]:6.1f} s {found['before'][1]}"
-    )
-    return found
+    dynamic = [f"{key}:{dim}={size}" for key, sizes in dims.items() for dim, size in sizes.items()]
+    told = {
+        "target": f"{place / 'target.py'}:make",
+        "onnx": str(built.onnx_path),
+        **({"dynamic": dynamic} if dynamic else {}),
+    }
+    lines = [f"[subjects.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in told.items())]
+    (place / "subject.toml").write_text("\n".join(lines) + "\n")
+    return built.culprit or ""
+
+
+def prove_all(names: Sequence[str], side: str, folder: Path, source: str) -> float:
+    """CPU seconds of `prove --all` over some subjects, with all its children."""
+    here = folder / "repository"
+    here.mkdir(exist_ok=True)
+    (here / "onnxproof.toml").write_text("\n".join((folder / name / "subject.toml").read_text() for name in names))
+    command = [sys.executable, "-m", "onnxproof", "prove", "--all", "--out", str(folder / f"proved-{side}")]
+    return cost(command, source, here).cpu
+
+
+def read_answer(out: Path, culprit: str) -> tuple[str, bool]:
+    """The verdict, and whether the culprit is among the first three that are named."""
+    if not (out / "proof.json").is_file():
+        return "error", False
+    proof = json.loads((out / "proof.json").read_text())
+    named = [one["node"] for blame in proof["blame"].values() for one in blame["culprits"]]
+    return proof["verdict"], culprit in named[:3]
 
 
 @contextmanager
@@ -340,8 +369,8 @@ def page(results: dict[str, Any], large: dict[str, Any]) -> str:
     if "corpus" in results:
         one = results["corpus"]
         parts.append(
-            f"## The corpus of faults through the command line\n\n{one['faults']} faults of `benchmarks/faults`, evenly spread, each proved by the command line with "
-            f"culprit, smallest input and reproductions: {one['now_cpu_s']:.0f} s of CPU time in all, {one['ratio']:.2f} of the "
+            f"## The corpus of faults through the command line\n\n{one['faults']} faults of `benchmarks/faults` as the subjects of repositories of up to {TOGETHER}, "
+            f"proved by `prove --all` with culprit, smallest input and reproductions: {one['now_cpu_s']:.0f} s of CPU time in all, {one['ratio']:.2f} of the "
             f"{one['before_cpu_s']:.0f} s of release 0.1.0 in the same run. "
             f"Caught: {one['caught']['now']} (before {one['caught']['before']}); the planted node is among the first three named: {one['located']['now']} "
             f"(before {one['located']['before']})."

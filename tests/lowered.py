@@ -11,13 +11,17 @@ import onnx
 import torch
 from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_dynamic, quantize_static
-from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
 from onnxruntime.transformers.float16 import convert_float_to_float16
 from torch import nn
 
 import onnxproof
 from onnxproof.lowering.conversion import convert
 from onnxproof.request.lowering import Lowering
+
+try:
+    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+except ImportError:  # before onnxruntime 1.22
+    from onnxruntime.quantization.matmul_4bits_quantizer import MatMul4BitsQuantizer as MatMulNBitsQuantizer
 
 KINDS = ("int8 dynamic", "int8 static", "int8 operators", "float16", "float16 throughout", "int4 weights")
 

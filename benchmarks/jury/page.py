@@ -42,6 +42,7 @@ def collect(runs: Mapping[str, Iterable[Record]]) -> dict[str, Any]:
             "older exporter": sum(bool(r.get("options")) for r in records),
             "states": len({r.get("state") for r in records}),
             "unshipped": unshipped,
+            "proved": [record["seed"] for record in records],
         }
     judged = [r for r in runs.get("mutants", ()) if "what" in r]
     return {**kept, **({"mutants": collect_mutants(judged)} if judged else {})}
@@ -60,10 +61,29 @@ def collect_mutants(judged: Sequence[Record]) -> dict[str, Any]:
     return {"kinds": {kind: dict(kinds[kind]) for kind in sorted(kinds)}, "missed": missed, "states": states}
 
 
+def add(known: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
+    """A run and an earlier one of other models; the new one alone where they have a model in common."""
+    if known is None:
+        return new
+    # Of the first runs only those that did not ship are on record.
+    before = known.get("proved", [one["model"] for one in known["unshipped"]])
+    if {*before} & {*new["proved"]}:
+        return new
+    lows, highs = zip(known["operations"], new["operations"], strict=True)
+    counted = ("count", "seconds", "older exporter", "states", "unshipped")
+    summed = {key: known[key] + new[key] for key in counted}
+    verdicts = Counter(known["verdicts"]) + Counter(new["verdicts"])
+    whole = {"verdicts": dict(verdicts), "operations": [min(lows), max(highs)], "proved": [*before, *new["proved"]]}
+    return {**summed, **whole}
+
+
 def publish(runs: Mapping[str, Iterable[Record]], docs: Path) -> None:
-    """Write docs/jury.json, where kinds without a run stay as they are, and put the section at the end of docs/power.md."""
+    """Write docs/jury.json, where kinds without a run stay as they are and larger models are added to those proved before, and put the
+    section at the end of docs/power.md."""
     known = json.loads((docs / "jury.json").read_text(encoding="utf-8"))
     kept = {**known, **collect(runs)}
+    if kept.get("models") is not known.get("models"):
+        kept["models"] = add(known.get("models"), kept["models"])
     (docs / "jury.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     page = docs / "power.md"
     before = page.read_text(encoding="utf-8").split(HEADING)[0].rstrip()

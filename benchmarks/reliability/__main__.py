@@ -6,6 +6,7 @@
     mutants [COUNT] [SEED]             changed ONNX files, judged against onnxruntime's own answers
     readers [COUNT] [SEED] [KINDS]     broken files of every kind
     load [NAMES]                       much of everything
+    same [COUNT] [SEED] [COMMANDS]     the same command under other circumstances: the same proof
     page                               the page
 
 `make faults` runs all of them. Results are kept in docs/reliability.json, so that a long measurement can be made in slices.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 import time
 import warnings
@@ -48,8 +50,11 @@ def run_kills(count: int = 40, seed: int = 0, names: str = "") -> None:
     from benchmarks.reliability.kills import SCENARIOS, run_trials
 
     scenarios = names.split(",") if names else list(SCENARIOS)[:7]
+    told = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=DOCS, capture_output=True, text=True, check=False
+    )
     for trial in run_trials(count, seed, scenarios):
-        add("kills", [asdict(trial)])
+        add("kills", [{**asdict(trial), "commit": told.stdout.strip()}])
 
 
 def run_disk() -> None:
@@ -101,6 +106,14 @@ def run_load(names: str = "") -> None:
         add("load", [asdict(measure(name))])
 
 
+def run_same(count: int = 10, seed: int = 0, names: str = "") -> None:
+    from benchmarks.reliability.same import COMMANDS, run_all
+
+    for one in run_all(count, seed, names.split(",") if names else list(COMMANDS)):
+        print(f"{one.command}: {one.seconds:.0f} s{' loaded' * one.loaded} {list(one.different) or ''}", flush=True)
+        add("same", [asdict(one)])
+
+
 PARTS = {
     "kills": run_kills,
     "disk": run_disk,
@@ -108,6 +121,7 @@ PARTS = {
     "mutants": run_mutants,
     "readers": run_readers,
     "load": run_load,
+    "same": run_same,
 }
 
 

@@ -31,29 +31,44 @@ def render(store: Mapping[str, Rows]) -> str:
 
 def _kills(rows: Rows) -> str:
     hit = [row for row in rows if row["hit"]]
-    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    states: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for row in hit:
-        grouped[row["scenario"], row["fault"]].append(row)
-    stages = Counter(row["stage"] for row in hit)
-
-    def count(some: Rows, key: str) -> int:
-        return sum(1 for row in some if row[key])
-
-    told = [
-        (scenario, fault, len(some), len(some) - count(some, "resumed"), count(some, "left"), count(some, "broken"),
-         count(some, "wrong_ship"), count(some, "called_a_bug"))
-        for (scenario, fault), some in sorted(grouped.items())
-    ]  # fmt: skip
-    where = ", ".join(f"{stage} {times}" for stage, times in stages.most_common())
-    head = ("run", "ended", "times", "resumed proof differs", "left behind", "half a file", "wrong SHIP", "“a bug”")
+        states[row.get("commit", "")].append(row)
+    where = _tell_counts(Counter(row["stage"] for row in hit))
+    # The newest first; slices of which nobody wrote down the commit are the oldest.
+    parts = "\n".join(_tell_state(commit, some) for commit, some in reversed(states.items()))
     return f"""## Kills
 
 {len(hit)} runs were ended at a random moment of a random stage ({where}). Afterwards nobody of the run may be alive, no temporary file and no half of
 a file may be there, and the same command with `--resume` must give the proof of an undisturbed run: every number, finding and name; times, and how far
 a search came before the clock ended it, are left out. A killed child is a finding of its run; the resumed one tries again.
 
-{_table(head, told)}
-"""
+{parts}"""
+
+
+def _tell_counts(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {times}" for name, times in counts.most_common())
+
+
+def _tell_state(commit: str, rows: Rows) -> str:
+    """What happened to the runs of one state of the code."""
+
+    def count(some: Rows, key: str) -> int:
+        return sum(1 for row in some if row[key])
+
+    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        grouped[row["scenario"]].append(row)
+    told = [
+        (scenario, len(some), len(some) - count(some, "resumed"), count(some, "left"), count(some, "broken"),
+         count(some, "wrong_ship"), count(some, "called_a_bug"))
+        for scenario, some in sorted(grouped.items())
+    ]  # fmt: skip
+    head = ("run", "times", "resumed proof differs", "left behind", "half a file", "wrong SHIP", "“a bug”")
+    state = f"With the code of {commit}" if commit else "With earlier states of the code"
+    return (
+        f"{state}, {len(rows)} times ({_tell_counts(Counter(row['fault'] for row in rows))}):\n\n{_table(head, told)}\n"
+    )
 
 
 def _full(rows: Rows) -> str:
@@ -159,6 +174,40 @@ Each in a process of its own, on a shared machine with two cores that was busy w
 """
 
 
+def _same(rows: Rows) -> str:
+    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        grouped[row["command"]].append(row)
+    told = [
+        (name, len(some), sum(row["loaded"] for row in some), sum(bool(row["different"]) for row in some),
+         sum(row["code"] == 2 for row in some), _tell_span(some, False), _tell_span(some, True))
+        for name, some in grouped.items()
+    ]  # fmt: skip
+    names = sorted({key for row in rows for key in row["settings"] if key.isupper()})
+    head = (
+        "run",
+        "times",
+        "of them with every core busy",
+        "what was written differs",
+        "ended with exit 2",
+        "seconds",
+        "seconds, loaded",
+    )
+    return f"""## The same again
+
+The same command, each time with another mixture of {", ".join(f"`{name}`" for name in names)}, of a terminal or a pipe, of the folder it is in and the one it
+is called from, and of the number of processes for `evaluate`. Everything that a run wrote is compared with the first one's, byte for byte: the proof but
+for times, the command and the folder's name; the model, its source map, counterexamples and their scripts as they are.
+
+{_table(head, told)}
+"""
+
+
+def _tell_span(rows: Rows, loaded: bool) -> str:
+    seconds = [row["seconds"] for row in rows if row["loaded"] is loaded]
+    return f"{min(seconds):.0f} to {max(seconds):.0f}" if seconds else ""
+
+
 SECTIONS = {
     "kills": _kills,
     "full at one write": _one_write,
@@ -167,4 +216,5 @@ SECTIONS = {
     "mutants": _mutants,
     "readers": _readers,
     "load": _load,
+    "same": _same,
 }

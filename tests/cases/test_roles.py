@@ -49,6 +49,15 @@ def test_masks_lengths_images_and_sizes():
     assert not found["mask"].sizes
 
 
+def test_a_mask_may_be_added_before_another_one():
+    graph = parsed(
+        "a = Add(x, mask) b = Add(a, causal) y = Softmax(b)",
+        "(float[2] x, float[2] mask) => (float[2] y)",
+        causal=np.zeros(2, np.float32),
+    )
+    assert find_uses(graph)["mask"].added_before_softmax
+
+
 def test_numbers_written_into_the_graph_are_hints():
     graph = parsed(
         "c = Constant <value_float = 6.0>() d = LeakyRelu <alpha = 0.25>(x) e = Clip(d, low, c) y = Add(e, far)",

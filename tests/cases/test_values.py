@@ -79,6 +79,14 @@ def test_an_additive_mask_holds_zero_and_its_lowest_value_only():
     assert np.isneginf(fill(mask, "zeros", (3, 5), np.random.default_rng(0))).all()
 
 
+def test_a_mask_that_hides_nothing_in_the_example_is_tried_with_both_usual_values():
+    mask = infer_domain("mask", np.zeros((2, 5), np.float32), {}, None, Use(added_before_softmax=True))
+    seen = {profile: fill(mask, profile, (40, 5), np.random.default_rng(0)) for profile in PROFILES}
+    assert {float(low) for values in seen.values() for low in np.unique(values)} == {0.0, -1e9, -np.inf}
+    infinite = [values for values in seen.values() if np.isneginf(values).any()]
+    assert all((values[:, 0] == 0).all() for values in infinite)
+
+
 def test_integers_reach_powers_of_two_and_the_largest():
     integers = domain(np.zeros((2, 3), np.int64))
     declared = domain(np.zeros((2, 3), np.int64), Range(0, 5))

@@ -87,3 +87,10 @@ def test_a_message_is_read_from_the_pipe(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO(UNSUPPORTED))
     explain(error="-")
     assert capsys.readouterr().out.startswith("OX308: ")
+
+
+def test_signs_that_an_output_lacks_are_escaped(cli):
+    told = cli("explain", "OX607", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+    assert told.returncode == 0
+    assert "\\u" in told.stdout
+    assert "bug in onnxproof" not in told.stderr

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from onnxproof.cli.repository import Outcome, _select_flags, init, prove_all, render_table
+import pytest
+from typer import Exit
+
+from onnxproof.cli.repository import Outcome, init, prove_all, render_table
 from onnxproof.errors import UserError
 from onnxproof.request.configuration import Settings
 
 
-def test_flags_of_this_call_go_to_every_subject_but_its_own():
-    given = ["--all", "--jobs", "2", "--out=x", "--budget", "4s", "-q", "--heal"]
-    assert _select_flags(given) == ["--budget", "4s", "--heal"]
+def test_options_of_this_call_go_to_every_subject_but_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "onnxproof.toml").write_text('[subjects.a]\ntarget = "m.py:f"\n[subjects.b]\ntarget = "m.py:g"\n')
+    asked = {}
+
+    def prove(name, values):
+        asked[name] = values
+        raise UserError("nothing\nmore")
+
+    with pytest.raises(Exit) as ended:
+        prove_all({"all": True, "jobs": 2, "out": "x", "budget": 4.0, "quiet": True}, prove)
+    assert ended.value.exit_code == 2
+    assert asked == {name: {"budget": 4.0, "out": str(Path("x") / name)} for name in "ab"}
 
 
 def test_the_worst_comes_first():
@@ -29,10 +42,10 @@ def test_the_worst_comes_first():
 def test_without_subjects_or_with_one_file_for_all_nothing_is_proved(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match="no configuration lists subjects"):
-        prove_all([], {})
+        prove_all({}, None)
     (tmp_path / "onnxproof.toml").write_text('[subjects.a]\ntarget = "m.py:f"\n')
     with pytest.raises(UserError, match="--json names one file"):
-        prove_all([], {"json": "p.json"})
+        prove_all({"json": "p.json"}, None)
 
 
 def test_a_target_does_not_become_keys_of_the_configuration(tmp_path, monkeypatch):

@@ -164,6 +164,37 @@ def test_flips_do_not_widen_the_allowance_elsewhere():
     assert allowed[0, 1] < 1e-5
 
 
+def test_what_is_nothing_but_rounding_is_judged_together():
+    """Of quotients of rounding errors no few samples show how far one goes; what has digits is held to them."""
+    random = np.random.default_rng(0)
+    truth = np.ones((2, 1000))
+    samples = [truth + 1e-7 * random.standard_normal(truth.shape) for _ in range(8)]
+    for sample in samples:
+        sample[0, :5] = random.standard_cauchy(5)
+    candidate = truth.copy()
+    candidate[0, :5] = 2 * np.abs(samples).max()
+    assert measure_unexplained(truth, candidate, truth, samples, 6e-8) <= 1
+    candidate[1, 0] += 1e-3
+    assert measure_unexplained(truth, candidate, truth, samples, 6e-8) > 1
+    candidate[:] = truth
+    candidate[0, 0] = np.nan
+    assert count_unexplained_pattern(truth, candidate, [*samples, truth]) == 1
+    samples[0][0, 1] = np.inf
+    assert count_unexplained_pattern(truth, candidate, [*samples, truth]) == 0
+    candidate[1, 0] = np.nan
+    assert count_unexplained_pattern(truth, candidate, [*samples, truth]) == 1
+
+
+def test_a_zero_with_its_error_is_not_tossed_about():
+    truth = np.ones((2, 1000))
+    truth[:, 1] = 0.0
+    errors = np.zeros_like(truth)
+    errors[0, 0], errors[:, 1] = 0.5, 1e-4
+    allowed = measure_allowance([truth + sign * errors for sign in (1, -1, 2)], truth, measure_scale(truth), 1e-8)
+    assert allowed[0, 0] > 1
+    assert allowed[0, 1] < 1e-2
+
+
 def test_exactness_is_relative_to_the_allowance():
     truth = np.array([1.0, 2.0])
     result = measure_exactness(truth + 1e-6, truth, np.full(2, 1e-8))

@@ -106,3 +106,17 @@ def test_a_coin_that_float64_tosses_is_tossed_often_enough(tmp_path):
     torch.manual_seed(442)
     proof = onnxproof.prove(nn.Sequential(nn.Linear(5, 9), Summed()).eval(), (torch.randn(4, 5),), out=tmp_path)
     assert proof.verdict == "ship", proof.findings
+
+
+class Hazard(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        p = x.softmax(-1)
+        left = 1 - p.cumsum(-1)
+        return p / (left + p)
+
+
+def test_where_float64_has_no_digit_there_is_no_truth(tmp_path):
+    """What is left of one is nothing but float64's rounding, and exactly nothing on one side."""
+    torch.manual_seed(437)
+    proof = onnxproof.prove(nn.Sequential(nn.Linear(6, 10), Hazard()).eval(), (torch.randn(4, 6),), out=tmp_path)
+    assert proof.verdict == "ship", proof.findings

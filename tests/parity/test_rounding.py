@@ -113,3 +113,12 @@ def test_what_saturates_is_equal_and_either_of_it_may_come_first():
     assert taken == {int(x[0]), int(x[torch.ones(32).topk(1).indices])}
     tame = double.sample(arrays(x.float()), OWN, unit=2.0**-50)["output"]
     assert int(tame[0]) == int(x[-1])  # with float64's own errors nothing is made equal
+
+
+def test_a_deviation_of_tiny_numbers_may_vanish_with_their_squares():
+    """PyTorch's kernel adds in float64, others square in float32; what float32 squares stays."""
+    x = torch.randn(3, 8) * torch.tensor([[1e-40], [1e-10], [1.0]])
+    double = DoubleRunner(make_subject(Op(lambda x: x.std(1)), (x,)))
+    own, first = (double.sample(arrays(x), seed)["output"] for seed in (OWN, FIRST))
+    assert (own > 0).all()
+    assert (first > 0).tolist() == [False, True, True]

@@ -58,6 +58,21 @@ def test_ox240_another_order_is_no_difference(tmp_path):
     assert told.evidence["moved"]
 
 
+def test_ox241_what_is_taken_for_boxes_is_said(tmp_path):
+    original, inputs = detectors.thresholded()
+    proof = verify(original, original, tmp_path, inputs)
+    assert proof.verdict == "ship"
+    told = next(f for f in proof.findings if f.code == "OX241")
+    assert told.severity == "note"
+    assert {*told.evidence["members"]} == {"boxes", "scores", "labels"}
+    assert "scores" in told.message
+
+
+def test_ox241_near_miss_four_numbers_for_each_example_are_an_answer(tmp_path):
+    proof = verify(torch.nn.Linear(3, 4).eval(), torch.nn.Linear(3, 4).eval(), tmp_path, (torch.randn(2, 3),))
+    assert "OX241" not in codes(proof)
+
+
 FAULTS = {
     "scores that stay in their order": lambda found: {**reverse(found), "scores": found["scores"]},
     "labels off by one": lambda found: {**found, "labels": found["labels"] + 1},

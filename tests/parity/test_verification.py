@@ -31,7 +31,7 @@ def test_a_right_candidate_ships_and_stages_are_roles(mlp):
     verify(mlp.verifier(FakeCandidate(mlp.right), heard), heard.listener())
     assert decide_verdict(judge(heard.findings, heard.cases, Policy())) == "ship"
     of_first = [stage for case, stage in heard.stages if case == heard.cases[0].name]
-    assert of_first[:4] == ["inputs", "baseline", "truth", "candidate"]
+    assert of_first[:4] == ["inputs", "baseline", "candidate", "truth"]
     assert set(heard.cases[0].seconds) >= {"pytorch", "float64", "onnxruntime"}
 
 

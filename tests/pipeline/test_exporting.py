@@ -8,12 +8,13 @@ import numpy as np
 import onnx
 import pytest
 import torch
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from onnxproof.pipeline import events
 from onnxproof.pipeline.exporting import run_export, run_lint
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.request.build import build_request
+from onnxproof.request.specs import parse_input
 from pipeline.small import Told, twice, written
 
 
@@ -71,3 +72,17 @@ def test_a_lint_looks_at_the_module_and_makes_nothing(tmp_path):
     assert "OX102" in {event.finding.code for event in told.of(events.Observed)}
     assert told.of(events.Exported) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ox151_a_large_input_of_the_file_alone_is_told_by_its_form(tmp_path):
+    """Thousands of values say nothing in a line."""
+    path = written(tmp_path)
+    model = onnx.load(path)
+    for name, shape in (("sr", []), ("table", [40, 50])):
+        model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+    onnx.save(model, path)
+    inputs = tuple(parse_input(text) for text in ("sr=0.5", "table:40x50"))
+    told = Told()
+    run_export(told, replace(twice(onnx=str(path), out=str(tmp_path)), inputs=inputs), shop=Workshop())
+    (said,) = [event.finding.message for event in told.of(events.Observed) if event.finding.code == "OX151"]
+    assert said == "sr = 0.5, table (40x50, float32) goes to the file alone, which asks for it"

@@ -32,7 +32,7 @@ def test_a_step_is_entered_before_it_is_taken(tmp_path):
     told = verified(twice(batch_sizes=(1,), out=str(tmp_path)), artifact_of(tmp_path))
     case = told.of(events.Compared)[0].result.name
     steps = [event.stage for event in told.of(events.Entered) if event.case == case]
-    assert steps[:4] == ["inputs", "baseline", "truth", "candidate"]
+    assert steps[:4] == ["inputs", "baseline", "candidate", "truth"]
     assert [event.stage for event in told.of(events.Entered) if event.case is None][:2] == ["import", "session"]
 
 

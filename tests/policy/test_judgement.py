@@ -73,6 +73,15 @@ def test_one_case_alone_says_nothing_about_limits_or_about_what_all_cases_lack()
     assert [f.code for f in judge_case(make_case("batch=2/normal/seed=0", 1.0, 0), policy)] == ["OX201"]
 
 
+def test_ox206_where_every_output_is_empty_nothing_was_compared():
+    case = make_case("batch=0/normal/seed=0", 0.0, 0)
+    empty = replace(case.outputs[0], size=0, compared=0)
+    beside = replace(case, outputs=(replace(empty, output="boxes"), *case.outputs))
+    assert [f.severity for f in judge((), [beside], Policy()) if f.code == "OX206"] == ["note"]
+    alone = replace(case, outputs=(empty,))
+    assert decide_verdict(judge((), [alone], Policy())) == "review"
+
+
 def test_ox004_cases_without_outputs_are_never_a_pass():
     """Also in a proof that somebody wrote: what the run would have observed is judged."""
     empty = replace(make_case("batch=2/normal/seed=0", 0.0, 0), outputs=())

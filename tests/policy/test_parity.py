@@ -121,5 +121,6 @@ def test_an_output_of_which_nothing_was_compared():
 
     nothing, empty = replace(FLOAT, compared=0), replace(FLOAT, size=0, compared=0)
     assert severities(nothing, empty) == ["review"]
-    assert severities(empty, empty) == ["note"]
+    assert severities(empty, empty) == ["review"], "nothing was compared at all"
+    assert severities(empty, replace(FLOAT, output="other")) == ["note"]
     assert severities(nothing, FLOAT) == severities(nothing, fair=False) == []

@@ -25,3 +25,9 @@ def test_what_is_far_from_the_cases_is_a_note():
 def test_what_was_reached_is_told_by_its_case():
     assert not list(judge_trials(Trials(latent=(replace(ONE, reached="search/regime/1"),))))
     assert not list(judge_trials(None))
+
+
+def test_what_the_outputs_do_not_show_is_a_note():
+    (finding,) = judge_trials(Trials(latent=(replace(ONE, swallowed=True),)))
+    assert finding.severity == "note"
+    assert "the outputs are the same with either" in finding.message

@@ -118,3 +118,11 @@ def test_the_worst_finding_that_is_not_excused_decides():
     assert decide_verdict([review, block]) == "block"
     assert decide_verdict([review, block.accept("known to the team")]) == "review"
     assert decide_verdict([block.know("the baseline has it")]) == "ship"
+
+
+def test_a_proof_of_another_schema_is_refused_and_a_further_field_is_not(text):
+    with pytest.raises(
+        UserError, match=r"p\.json is a proof with schema 'onnxproof/9', and this version reads 'onnxproof/1'"
+    ):
+        Proof.loads(changed(text, ("schema",), "onnxproof/9"), "p.json")
+    assert Proof.loads(changed(text, ("colour",), "red")) == Proof.loads(text)

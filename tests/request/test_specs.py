@@ -36,6 +36,11 @@ def test_providers():
     "call",
     [
         lambda: specs.parse_input("x"),
+        lambda: specs.parse_input("x:-2x3"),
+        lambda: specs.parse_input("x:999999999999x3"),
+        lambda: specs.parse_input("sr=NaN"),
+        lambda: specs.parse_input("sr=1e999"),
+        lambda: specs.parse_input(f"sr={10**400}"),
         lambda: specs.parse_range("x:1"),
         lambda: specs.parse_role("x:colour"),
         lambda: specs.to_range((2, 1)),

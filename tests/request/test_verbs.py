@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from onnxproof.request.verbs import VERBS, read_verbs
+from onnxproof.errors import UserError
+from onnxproof.request.option import walk
+from onnxproof.request.verbs import EVERYTHING, VERBS, read_verbs
 
 FILE = """
 [groups]
@@ -44,3 +46,24 @@ def test_a_verb_says_what_an_option_means_there_and_whose_it_is():
     assert VERBS["bench"].options()["threads"].help.startswith("Threads of PyTorch")
     assert VERBS["bench"].homes()["budget"][0] == ("bench", "budget")
     assert VERBS["prove"].homes()["budget"][0] == ("verify", "budget")
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "1.5", "9" * 30, "1e300", "nan", "inf", "-inf", "", "9" * 5000])
+def test_no_option_takes_a_number_that_nothing_can_hold(text):
+    """What is refused is said in a sentence, and what is taken fits the clocks, counters and proofs of others."""
+    for path, option in walk(EVERYTHING):
+        value, refused = None, ""
+        try:
+            value = option.take(text)
+        except UserError as error:
+            refused = str(error)
+        assert not refused or (refused.startswith(f"{option.flag} ") and "expected" in refused)
+        # Any whole number is a seed; the opset is held against what there is, and says so.
+        if isinstance(value, int) and path[-1] not in ("seed", "opset"):
+            assert 0 <= value < 2**63, option.flag
+        assert value == value, option.flag
+
+
+def test_threads_are_as_many_as_a_machine_may_have():
+    with pytest.raises(UserError, match=r"--threads '999999999999': expected a number from 1 to 1,024"):
+        VERBS["verify"].options()["threads"].take("999999999999")

@@ -79,3 +79,19 @@ def test_a_range_of_sizes_beyond_all_integers_is_cut():
     assert subject.limits["rows"] == (1, 1 << 62)
     with pytest.raises(InputError, match="expected sizes around"):
         make_subject(LINEAR, EXAMPLE, dynamic={"input": {0: "rows"}}, ranges={"rows": Range(-5, 9)})
+
+
+def test_a_tensor_that_no_memory_holds_is_told():
+    spec = InputSpec("input", (2**31 - 1, 2**31 - 1), "float32")
+    with pytest.raises(InputError, match="--input input:2147483647x2147483647:float32 cannot be made: "):
+        make_subject(LINEAR, None, specs=[spec])
+
+
+def test_a_range_may_name_a_size_as_only_the_given_file_does():
+    asked = {"input": {0: "rows", 1: "seq", 2: "width"}}
+    given = {"seq": Range(1, 9), "rows": Range(2, 7)}
+    subject = make_subject(LINEAR, (torch.ones(4, 5, 3),), asked=asked, ranges=given)
+    assert subject.dynamic == {"input": {0: "batch", 1: "seq"}}, "what nobody speaks of stays as it is"
+    assert subject.limits == {"seq": (1, 9), "batch": (2, 7)}, "the batch keeps its name"
+    with pytest.raises(InputError, match="no input 'seq'"):
+        make_subject(LINEAR, (torch.ones(4, 5, 3),), ranges={"seq": Range(1, 9)})

@@ -33,7 +33,7 @@ IDS = torch.randint(1, 20, (2, 5))
 
 def test_parameters_that_follow_from_the_others_are_added():
     mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
-    asked = ["input_ids", "position_ids", "attention_mask"]
+    asked = {"input_ids": {}, "position_ids": {}, "attention_mask": {}}
     subject = make_subject(Placed(), {"input_ids": IDS, "attention_mask": mask}, asked=asked)
     assert subject.completed == ("position_ids",)
     assert subject.kwargs["position_ids"].tolist() == [[0, 0, 0, 1, 2], [0, 1, 2, 3, 4]], "padding has no place"
@@ -41,7 +41,7 @@ def test_parameters_that_follow_from_the_others_are_added():
     assert plain.kwargs["position_ids"].tolist() == [[0, 1, 2, 3, 4]] * 2
     assert plain.kwargs["attention_mask"].tolist() == [[1] * 5] * 2
     assert make_subject(Placed(), {"input_ids": IDS}).completed == ()
-    assert make_subject(Placed(), {"input_ids": IDS}, asked=["input_ids", "labels"]).completed == ()
+    assert make_subject(Placed(), {"input_ids": IDS}, asked={"input_ids": {}, "labels": {}}).completed == ()
 
 
 def test_ox151_a_file_that_takes_positions_is_proved_without_them_in_the_example(tmp_path):
@@ -120,7 +120,7 @@ def test_a_number_by_the_command_line_is_always_that():
     assert parse_input("flag=true") == InputSpec("flag", (), "bool", 1.0)
     assert parse_input("scale=0.5").dtype == "float32"
     linear = nn.Linear(3, 2)
-    subject = make_subject(linear, (torch.ones(4, 3),), specs=[parse_input("sr=16000")], asked=["input", "sr"])
+    subject = make_subject(linear, (torch.ones(4, 3),), specs=[parse_input("sr=16000")], asked={"input": {}, "sr": {}})
     assert list(subject.inputs.tensors) == ["input", "sr"], "the example stays"
     assert subject.foreign["sr"].item() == 16000
     assert (subject.ranges["sr"].low, subject.ranges["sr"].high) == (16000, 16000)

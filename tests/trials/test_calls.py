@@ -73,3 +73,17 @@ def test_what_only_the_last_bits_of_float64_decide_is_in_doubt_and_what_is_exact
     again = [program.replay(every, given, 3.4e38, rounding=Doubt(seed))[last] for seed in range(1, 5)]
     assert {bool(one[0].any()) for one in again} == {True, False}
     assert all(one[1].all() for one in again)
+
+
+class Twice(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sin() * 2 + x.sin() * 3
+
+
+def test_a_call_that_is_made_again_is_one():
+    program, name = recorded(Twice(), torch.ones(1, 2))
+    assert sum("sin" in str(call.func) for call in program.calls) == 1
+    assert len(program.repeated) == 1
+    given = {program.inputs[name]: torch.full((1, 2), 0.5).double()}
+    got = program.replay(range(len(program.calls)), given, 3.4e38)[program.calls[-1].gives[-1]]
+    np.testing.assert_allclose(got, 5 * np.sin(np.full((1, 2), 0.5)))

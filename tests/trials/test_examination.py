@@ -150,3 +150,32 @@ def test_a_part_of_an_operator_that_agrees_is_not_taken_for_the_operator(tmp_pat
     assert proof.verdict == "ship", proof.findings
     assert proof.trials is not None
     assert proof.trials.latent == ()
+
+
+class Bearing(nn.Module):
+    """An angle of which only the square of its cosine is asked: exporters give minus pi for pi, and NaN on the way."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.atan2(x[:, :2], x[:, 2:]).cos().square()
+
+
+def test_a_difference_that_the_rest_swallows_is_a_note(tmp_path):
+    proof = onnxproof.prove(Bearing().eval(), (torch.randn(3, 4) * 3,), out=tmp_path, fast=True)
+    assert proof.trials is not None
+    assert [one.swallowed for one in proof.trials.latent] == [True]
+    assert proof.verdict == "ship", proof.findings
+
+
+class Interval(nn.Module):
+    """A quotient that is computed twice and written once."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        width, low = x * x, x + x * x * 3 // 32
+        return low, width * 5 // 32 - x * x * 3 // 32
+
+
+def test_what_the_module_computes_twice_is_one_value(tmp_path):
+    proof = onnxproof.prove(Interval().eval(), (torch.randint(0, 50, (3, 5)),), out=tmp_path, fast=True)
+    assert proof.trials is not None
+    assert proof.trials.latent == ()
+    assert proof.verdict == "ship", proof.findings

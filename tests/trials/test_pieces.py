@@ -24,8 +24,8 @@ g (float[2,3] x) => (float[2,3] y) <float two = {2.0}, float six = {6.0}, float 
 { z = Mul(x, two)  y = Clip(z, low, six) }"""
 
 
-def cut_of(text: str, x: np.ndarray) -> Cut:
-    program = record(DoubleRunner(make_subject(Scaled().eval(), (torch.from_numpy(x),))), {"x": x})
+def cut_of(text: str, x: np.ndarray, module: type[nn.Module] = Scaled) -> Cut:
+    program = record(DoubleRunner(make_subject(module().eval(), (torch.from_numpy(x),))), {"x": x})
     evaluator = Evaluator.exact(onnx.parser.parse_model(text), keep_lossy_casts=True)
     values = show_values(evaluator, {"x": x.astype(np.float64)})
     return Cut(evaluator, program, values, find_common(evaluator, values, program, {}))
@@ -129,3 +129,21 @@ def test_a_few_answers_of_yes_and_no_are_the_same_by_chance():
 
     assert find(np.array([1, -1, 2], np.float32)).keys() == {"x", "twice"}
     assert find(np.linspace(-1, 1, 99, dtype=np.float32)).keys() == {"x", "twice", "above", "positive", "y"}
+
+
+class Leftover(nn.Module):
+    """A sum that nobody asks for is, of positive numbers, one that only the graph has."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        _ = x.abs() + 1
+        three = torch.full_like(x, 3.0)
+        return torch.addcmul(three, x.relu(), three)
+
+
+def test_what_the_module_computes_for_nothing_is_not_common():
+    graph = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[2,3] x) => (float[2,3] y) <float one = {1.0}, float three = {3.0}>
+    { r = Relu(x)  a = Add(r, one)  y = Mul(a, three) }"""
+    cut = cut_of(graph, np.array([[1, 2, 3], [4, 5, 6]], np.float32), Leftover)
+    assert "a" not in cut.common
+    assert cut.cut("y") is not None

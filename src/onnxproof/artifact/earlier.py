@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import marshal
+import os
 import platform
 import sys
 from collections.abc import Iterable
@@ -158,11 +159,21 @@ def _find_sources(classes: Iterable[type]) -> set[Path] | None:
         if file is None:
             return None
         files.add(file)
-    installed = {Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}
-    own = (_find_file(name) for name in list(sys.modules))
+    installed = {Path(sys.prefix), Path(sys.base_prefix)} | {
+        Path(sys.prefix).resolve(),
+        Path(sys.base_prefix).resolve(),
+    }
+    # By their names first: to look for thousands of files takes half a second.
+    passed = tuple(f"{folder}{os.sep}" for folder in installed)
+    own = (_find_file(name) for name, module in list(sys.modules.items()) if not _lies_in(module, passed))
     return files | {
         file for file in own if file is not None and not installed & {*file.parents} and file.suffix == ".py"
     }
+
+
+def _lies_in(module: object, folders: tuple[str, ...]) -> bool:
+    file = getattr(module, "__file__", None)
+    return not isinstance(file, str) or file.startswith(folders)
 
 
 def _find_file(module: str) -> Path | None:

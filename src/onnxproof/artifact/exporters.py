@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -14,6 +14,7 @@ from unittest.mock import patch
 
 import onnx_ir as ir
 import torch
+from torch.export import _unlift
 
 from onnxproof.artifact.file import SIGNATURE
 from onnxproof.artifact.wrapper import FlatModule
@@ -99,7 +100,15 @@ def export_captured(module: Any, leaves: tuple[torch.Tensor, ...], dims: Any, **
     """
     for operator in (torch.ops.aten.lstm.input, torch.ops.aten.gru.input):
         operator._dispatch_cache.clear()
-    return torch.onnx.export(module, leaves, None, dynamo=True, dynamic_shapes=dims, verbose=False, **settings)
+    with _leave_guards():
+        return torch.onnx.export(module, leaves, None, dynamo=True, dynamic_shapes=dims, verbose=False, **settings)
+
+
+def _leave_guards() -> AbstractContextManager[Any]:
+    """Without the checks of sizes that torch 2.9 writes and cannot run where a forward takes any number of inputs, as the wrapper's does."""
+    if hasattr(_unlift, "_force_gm_signature_match"):
+        return nullcontext()
+    return patch.object(_unlift, "_convert_guards_code_to_fn", lambda code, paths: _unlift.GuardsFn())
 
 
 def _unname_dims(dims: Sequence[Mapping[int, str] | None]) -> tuple[Any, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -146,6 +147,11 @@ def _match_length(domain: Domain, others: Sequence[Domain]) -> Domain:
         return domain if domain.declared else replace(domain, role="integer")
     size, dim = min(counted, key=lambda one: one[0])
     return replace(domain, measures=dim if dim is not None else size)
+
+
+def count_elements(domains: Sequence[Domain], sizes: Mapping[str, int]) -> int:
+    """How large inputs of these sizes are."""
+    return sum(math.prod(domain.sized(sizes)) for domain in domains)
 
 
 def read_sizes(domains: Sequence[Domain], inputs: Mapping[str, Array]) -> dict[str, int]:

@@ -44,7 +44,8 @@ def _find_use(value: ir.Value) -> Use:
     tables = [size for node, place in direct if (size := _measure_table(node, place)) is not None]
     after = {"Equal", "Not", "And", "Or", "Sub", "Mul", *PASSED_THROUGH}
     added = [out for node, _ in direct if node.op_type == "Add" for out in node.outputs]
-    past = (node for out in added for node, _ in _list_consumers(out, PASSED_THROUGH))
+    # Another mask or a bias of positions may be added behind it.
+    past = (node for out in added for node, _ in _list_consumers(out, {"Add", *PASSED_THROUGH}))
     return Use(
         # An id that is looked up in several tables must be in the smallest.
         table=min(tables, default=None),

@@ -85,6 +85,9 @@ INTEGERS: dict[str, Callable[[Generator, Shape, Range], Floats]] = {
     ),
 }
 
+# The profile in which an additive mask of an unknown lowest value has minus infinity.
+HIDDEN_BY_INFINITY = "mixed"
+
 # Masks; profiles not named here are ragged: a prefix of each row is on.
 MASKS: dict[str, Callable[[Generator, Shape], Floats]] = {
     "zeros": lambda g, s: np.zeros(s),
@@ -162,9 +165,11 @@ def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mappin
         # A token that may look at nothing, not even at itself, has no answer that anybody could use.
         if new := domain.newest(sizes or {}):
             values[..., -new:] = 1
-        if domain.role == "additive-mask":  # 0 where it is on, the example's lowest value (or −1e9) where it is off
+        if domain.role == "additive-mask":  # 0 where it is on, the example's lowest value where it is off
             low = float(domain.example.min(initial=0.0))
-            values = np.where(values > 0, 0.0, low if low < 0 else FULLY_MASKED)
+            # An example that hides nothing does not tell how: both ways are usual. Prefixes hide no row whole, behind another mask neither.
+            unknown = -np.inf if profile == HIDDEN_BY_INFINITY else FULLY_MASKED
+            values = np.where(values > 0, 0.0, low if low < 0 else unknown)
     else:
         values = _fill_integer(domain, valid, profile, shape, g)
     if valid is not None and (domain.declared or profile not in UNFAIR) and not _takes_extremes(domain, profile):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 import traceback
@@ -20,11 +21,19 @@ __all__ = ["app", "main"]
 def main() -> None:
     """Run, and tell whoever watches how it ended."""
     leave_with_the_watcher()
+    _escape_what_cannot_be_shown()
     try:
         _run()
     except SystemExit as end:
         tell_end(end.code)
         raise
+
+
+def _escape_what_cannot_be_shown() -> None:
+    """A terminal or a log that has no − and no × gets them escaped: a verdict must not fail for its signs."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # and not what a test puts there
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run() -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onnxproof.cli.commands import add_command
-from onnxproof.cli.ending import check, deliver, load_baseline, stop_for_a_bug, tell
+from onnxproof.cli.ending import check, deliver, load_baseline, stop_for_a_bug, tell, write
 from onnxproof.cli.repository import prove_all
 from onnxproof.cli.watching import watch
 from onnxproof.errors import NotWritten, UserError
 from onnxproof.request.build import build_request
-from onnxproof.request.configuration import Settings, merge, write
+from onnxproof.request.configuration import Settings, merge
+from onnxproof.request.configuration import write as write_settings
 from onnxproof.request.specs import parse_target
 from onnxproof.request.verbs import VERBS, Verb
 
@@ -34,7 +35,7 @@ def prove(verb: Verb, arguments: Arguments, values: Values) -> None:
     if values.get("all"):
         if target is not None or verb.name != "prove":
             raise UserError("--all proves every subject of the configuration: give it to `prove`, without a TARGET")
-        prove_all(sys.argv[2:], values)
+        prove_all(values, prove_subject)
     if target is None:
         raise UserError("expected a TARGET such as model.py:make, or `prove --all` with a configuration")
     run(verb, arguments, values)
@@ -82,8 +83,13 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
     elif request.runtimes:
         raise UserError("--runtime is about an ONNX file: give one instead of a module")
     else:
+        from onnxproof.process.supervisor import InternalError
+
         watch(request)
-        proof = _make_proof(request)
+        try:
+            proof = _make_proof(request)
+        except InternalError as error:
+            stop_for_a_bug(str(error), str(error), request.out)
     from onnxproof.report.text import render_lint
 
     deliver(proof, request, text=render_lint(proof))
@@ -91,18 +97,59 @@ def lint(verb: Verb, arguments: Arguments, values: Values) -> None:
 
 def work_through(request: Request) -> None:
     """A request to its end: the proof is made, kept, shown and written."""
-    from onnxproof.pipeline.conduct import require_something
-    from onnxproof.policy.judgement import judge_against
+    from onnxproof.process.supervisor import InternalError
 
     check(request.delivery)
     check_target(request)
     watch(request)
-    command = shlex.join(["onnxproof", *sys.argv[1:]])
-    baseline = load_baseline(request.delivery) if request.delivery.baseline else None
     said: list[str] = []
+    try:
+        proof, unwritten = _make_and_keep(
+            request, shlex.join(["onnxproof", *sys.argv[1:]]), lambda proof: said.append(tell(proof, request.delivery))
+        )
+    except InternalError as error:
+        stop_for_a_bug(str(error), str(error), request.out)
+    if request.steps.fix:
+        _fix(proof, request)
+    deliver(proof, request, _choose_requirement(request), said, unwritten=unwritten)
+
+
+def prove_subject(name: str, values: Values) -> Proof:
+    """One subject of many: the proof is made, kept and written; raises where it cannot be."""
+    target, merged = configure(VERBS["prove"], name, {**values, "quiet": True})
+    request = build_request("prove", merged, target=target)
+    if request.in_process:
+        raise UserError("--in-process proves one TARGET: with --all every subject is proved in processes of its own")
+    check(request.delivery)
+    check_target(request)
+    proof, unwritten = _make_and_keep(request, shlex.join(["onnxproof", "prove", name]))
+    if request.steps.fix:
+        _fix(proof, request)
+    missing = [*unwritten, *write(proof, request)]
+    if missing:
+        raise NotWritten(missing[0])
+    if (require := _choose_requirement(request)) is not None:
+        require(proof)
+    return proof
+
+
+def _choose_requirement(request: Request) -> Callable[[Proof], None] | None:
+    from onnxproof.pipeline.conduct import require_something
+
+    asked = request.steps.cases or request.bench is not None or request.evaluate is not None
+    return require_something if asked else None
+
+
+def _make_and_keep(
+    request: Request, command: str, tell_early: Callable[[Proof], object] = lambda proof: None
+) -> tuple[Proof, list[str]]:
+    """The proof, which is in its folder as soon as the verdict stands; why it is not, where it could not be written."""
+    from onnxproof.policy.judgement import judge_against
+
+    baseline = load_baseline(request.delivery) if request.delivery.baseline else None
     unwritten: dict[str, None] = {}
 
-    def kept(proof: Proof) -> Proof:
+    def keep(proof: Proof) -> Proof:
         proof = replace(proof, environment=replace(proof.environment, command=command))
         proof = proof if baseline is None else judge_against(proof, baseline)
         try:
@@ -112,16 +159,12 @@ def work_through(request: Request) -> None:
             unwritten[str(error)] = None
         return proof
 
-    def tell_early(proof: Proof) -> None:
+    def keep_early(proof: Proof) -> None:
         # A finding that the baseline has is recognised by its node, which is not known before it was looked for.
         if baseline is None:
-            said.append(tell(kept(proof), request.delivery))
+            tell_early(keep(proof))
 
-    proof = kept(_make_proof(request, tell_early))
-    if request.steps.fix:
-        _fix(proof, request)
-    asked = request.steps.cases or request.bench is not None or request.evaluate is not None
-    deliver(proof, request, require_something if asked else None, said, unwritten=list(unwritten))
+    return keep(_make_proof(request, keep_early)), list(unwritten)
 
 
 def check_target(request: Request) -> None:
@@ -138,16 +181,12 @@ def _make_proof(request: Request, verdict: Callable[[Proof], None] = lambda proo
     from onnxproof.api import carry_out
     from onnxproof.cli.progress import show_progress
     from onnxproof.pipeline.executors import fork_children
-    from onnxproof.process.supervisor import InternalError
 
-    try:
-        with (
-            show_progress(request.delivery.quiet, verdict) as progress,
-            nullcontext() if request.in_process else fork_children(request),
-        ):
-            return carry_out(request, None, progress)
-    except InternalError as error:
-        stop_for_a_bug(str(error), str(error), request.out)
+    with (
+        show_progress(request.delivery.quiet, verdict) as progress,
+        nullcontext() if request.in_process else fork_children(request.out, exporting=request.onnx is None),
+    ):
+        return carry_out(request, None, progress)
 
 
 def _fix(proof: Proof, request: Request) -> None:
@@ -158,7 +197,7 @@ def _fix(proof: Proof, request: Request) -> None:
     if not changes:
         print("fix: nothing had to be changed", file=sys.stderr)
         return
-    file = write(Path.cwd(), proof.subject.name or "model", str(request.target), changes)
+    file = write_settings(Path.cwd(), proof.subject.name or "model", str(request.target), changes)
     told = ", ".join(f"{key} = {value}" for key, value in changes.items())
     print(f"fix: {told} written to {file}", file=sys.stderr)
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from onnxproof.cli.commands import app
-from onnxproof.errors import UserError, show_line
+from onnxproof.errors import OnnxproofError, UserError, show_line
 from onnxproof.files import write_file
 from onnxproof.request.configuration import FILES, Settings
 from onnxproof.request.option import list_options
 from onnxproof.request.request import Reports
+from onnxproof.system import SUPERVISES
+
+if TYPE_CHECKING:
+    from onnxproof.proof.proof import Proof
 
 # Options that name one file: with --all each subject has a folder of its own.
 OWN = ("json", *list_options(Reports), "onnx", "baseline")
@@ -62,8 +65,14 @@ def init(
     print(f"written to {file}; `onnxproof prove --all` proves what it lists")
 
 
-def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
-    """Prove every subject, some at a time, each in a process of its own; exit by the worst."""
+# A subject's name and the options of this call → its proof, which is in its folder then.
+ProveSubject = Callable[[str, Mapping[str, Any]], "Proof"]
+
+
+def prove_all(values: Mapping[str, Any], prove: ProveSubject) -> NoReturn:
+    """Prove every subject, some at a time, in children of one process that has imported what they need; exit by the worst."""
+    from onnxproof.pipeline.executors import fork_children
+
     out, jobs = str(values.get("out", "onnxproof-out")), values.get("jobs")
     subjects = list(Settings.find(Path.cwd()).subjects)
     if not subjects:
@@ -71,37 +80,25 @@ def prove_all(arguments: list[str], values: Mapping[str, Any]) -> NoReturn:
     refused = [name for name in OWN if name in values]
     if refused:
         raise UserError(f"--{refused[0]} names one file: with --all each subject has its files in {out}/NAME")
-    flags = _select_flags(arguments)
-    at_once = jobs or max(1, (os.cpu_count() or 2) // 2)
-    with ThreadPoolExecutor(at_once) as pool:
-        outcomes = list(pool.map(lambda name: _prove(name, flags, Path(out) / name), subjects))
+    given = {name: value for name, value in values.items() if name not in ("all", "jobs", "out", "quiet")}
+    at_once = (jobs or max(1, (os.cpu_count() or 2) // 2)) if SUPERVISES else 1
+    with fork_children(out), ThreadPoolExecutor(at_once) as pool:
+        outcomes = list(pool.map(lambda name: _prove(name, given, Path(out) / name, prove), subjects))
     print(render_table(outcomes, out), flush=True)
     raise typer.Exit(max(outcome.code for outcome in outcomes))
 
 
-def _select_flags(arguments: list[str]) -> list[str]:
-    """The flags of this call that go to every subject."""
-    own = ("--out", "--jobs")
-    dropped = ("--all", "--quiet", "-q", *own)
-    return [
-        argument
-        for before, argument in zip(["", *arguments], arguments, strict=False)
-        if before not in own and argument not in dropped and not argument.startswith(("--out=", "--jobs="))
-    ]
-
-
-def _prove(name: str, flags: list[str], out: Path) -> Outcome:
-    from onnxproof.proof.proof import Proof
+def _prove(name: str, given: Mapping[str, Any], out: Path, prove: ProveSubject) -> Outcome:
     from onnxproof.report.wording import tell_reason
 
-    command = [sys.executable, "-m", "onnxproof", "prove", name, *flags, "--out", str(out), "--quiet"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        proof = prove(name, {**given, "out": str(out)})
+        code = 0 if proof.verdict == "ship" else 1
+        outcome = Outcome(name, code, proof.verdict, tell_reason(proof).removeprefix(": "))
+    except OnnxproofError as error:  # a bug of ours too: it must not cost the other subjects
+        outcome = Outcome(name, 2, "error", f"error: {str(error).strip() or 'it ended without a word'}")
     print(show_line(f"{name}: done"), file=sys.stderr)
-    if result.returncode not in (0, 1):
-        lines = result.stderr.strip().splitlines() or ["it ended without a word"]
-        return Outcome(name, 2, "error", lines[-1])
-    proof: Proof = Proof.load(out / "proof.json")
-    return Outcome(name, result.returncode, proof.verdict, tell_reason(proof).removeprefix(": "))
+    return outcome
 
 
 def render_table(outcomes: list[Outcome], out: str) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -109,7 +110,11 @@ def _make_static(order: _Order) -> None:
 
     method, types = CalibrationMethod[order.how.method or "MinMax"], {"activation_type": QuantType.QUInt8}
     options = {**_list_options(order), **types, "calibrate_method": method, "extra_options": {"WeightSymmetric": True}}
-    quantize_static(order.model, order.target, Reader(), **options)
+    # As a file: of a model in memory onnxruntime 1.20 loses the weights.
+    with TemporaryDirectory(prefix="onnxproof-float-") as folder:
+        source = Path(folder) / "model.onnx"
+        onnx.save(order.model, source, save_as_external_data=True)
+        quantize_static(source, order.target, Reader(), **options)
 
 
 def _list_options(order: _Order) -> dict[str, Any]:
@@ -119,11 +124,11 @@ def _list_options(order: _Order) -> dict[str, Any]:
 
 
 def _make_four(order: _Order) -> None:
-    from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
-
-    maker = MatMulNBitsQuantizer(
-        order.model, block_size=order.how.block, is_symmetric=True, nodes_to_exclude=order.excluded
-    )
+    try:
+        from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer as Maker
+    except ImportError:  # before onnxruntime 1.22
+        from onnxruntime.quantization.matmul_4bits_quantizer import MatMul4BitsQuantizer as Maker
+    maker = Maker(order.model, block_size=order.how.block, is_symmetric=True, nodes_to_exclude=order.excluded)
     maker.process()
     maker.model.save_model_to_file(str(order.target))
 

@@ -211,7 +211,9 @@ def _attention(op: Operation) -> Amplitude:
     query, key, value = op.args[:3]
     width = max(1, int(query.shape[-1]))
     scores = (query.abs() @ key.abs().transpose(-1, -2)).amax() / math.sqrt(width)
-    return (8 + 2 * scores * _estimate_growth(width)) * value.abs().amax() * torch.ones_like(op.out)
+    # Twice: the softmax adds up as many terms as there are keys, and so does the product with the values.
+    sums = 2 * _estimate_growth(int(key.shape[-2]))
+    return (6 + sums + 2 * scores * _estimate_growth(width)) * value.abs().amax() * torch.ones_like(op.out)
 
 
 def _resampled(op: Operation) -> Amplitude:

@@ -67,6 +67,11 @@ class BoxNames:
         return Boxes(corners, scores, known)
 
 
+def count_rows(inputs: Arrays) -> int | None:
+    """How many examples the inputs have."""
+    return next((len(array) for array in inputs.values() if array.ndim), None)
+
+
 def find_boxes(outputs: Arrays, batch: int | None) -> BoxNames | None:
     """The outputs that together are sets of boxes; `batch`: rows of the inputs, which are no set."""
     for name, boxes in outputs.items():

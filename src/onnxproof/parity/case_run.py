@@ -54,7 +54,8 @@ class CaseRun:
         try:
             return work()
         finally:
-            self.seconds[name_stage(stage)] = time.perf_counter() - began
+            name = name_stage(stage)
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - began
 
     def begin(self) -> CaseResult:
         """The result before anything was asked."""

@@ -27,6 +27,8 @@ SHOWN = 3
 TRIM = 0.99
 # Errors over the scale of what stands around them from which on nothing stands there: they say nothing about other elements.
 BARE = 1e3
+# Errors over the scale from which on no digit of a value is right, and the share of samples in which that makes it one that is tossed about.
+DIGITLESS, TOSSED = 0.1, 0.25
 # Share of the elements of a baseline that may be far from the truth without making it none.
 ODD = 0.005
 
@@ -286,15 +288,42 @@ def measure_allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, u
     Each sample is the truth with legal rounding errors injected. Four times the farthest sample at that element (this
     follows discontinuities), or eight times the pooled noise of all elements (this follows large tensors' tails).
     """
-    # A sample that leaves the numbers shows that rounding may: nothing finite is held against the candidate there.
-    # Without posinf, nan_to_num would make the largest float of it.
-    errors = [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
+    errors = _measure_distances(samples, truth)
     if not errors:
         return 4 * unit * scale
     farthest = np.max(errors, axis=0)
+    tossed = _find_alike(errors, truth)
+    farthest = np.where(tossed, np.max(farthest, where=tossed, initial=0.0), farthest)
     pooled = np.concatenate([(e / scale).ravel() for e in errors])
     keep = np.sort(pooled[pooled < BARE])[: max(1, int(np.ceil(TRIM * pooled.size)))]
     return np.asarray(np.maximum(4 * farthest, (8 * measure_rms(keep) + 4 * unit) * scale))
+
+
+@np.errstate(all="ignore")
+def _measure_distances(samples: Sequence[Floats], truth: Floats) -> list[Floats]:
+    # A sample that leaves the numbers shows that rounding may: nothing finite is held against the candidate there.
+    # Without posinf, nan_to_num would make the largest float of it.
+    return [np.nan_to_num(np.abs(s - truth), nan=np.inf, posinf=np.inf) for s in samples if s.shape == truth.shape]
+
+
+def find_digitless(samples: Sequence[Floats], truth: Floats) -> NDArray[np.bool_]:
+    """Elements of which these samples leave no digit."""
+    return _find_tossed(_measure_distances(samples, truth), truth)
+
+
+def _find_tossed(errors: Sequence[Floats], truth: Floats, least: float = 0.0) -> NDArray[np.bool_]:
+    """Elements of which rounding leaves no digit, as numbers of some least size."""
+    limit = DIGITLESS * np.maximum(np.abs(truth), least)
+    return np.asarray(sum((e > limit).astype(np.int32) for e in errors) >= max(2, TOSSED * len(errors)))
+
+
+def _find_alike(errors: Sequence[Floats], truth: Floats) -> NDArray[np.bool_]:
+    """Elements that are nothing but rounding (quotients of it, one of many equal ones): what one of them may be, any of them may.
+
+    Few samples do not show how far such a one goes. A zero with its error beside numbers is not among them.
+    """
+    sizes = np.abs(truth[np.isfinite(truth) & (truth != 0)])
+    return _find_tossed(errors, truth, float(np.median(sizes)) if sizes.size else 0.0)
 
 
 @np.errstate(all="ignore")
@@ -335,12 +364,15 @@ def is_credible(baseline: Array, truth: Array, samples: Sequence[Array], unit: f
 def count_unexplained_pattern(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:
     """Of the NaN and infinities that differ, how many no sample shows."""
     kinds_b, kinds_c = classify(to_float64(baseline)), classify(to_float64(candidate))
-    differs = kinds_b != kinds_c
-    for sample in samples:
-        kinds = classify(to_float64(sample))
-        if kinds.shape == differs.shape:
-            differs &= kinds == kinds_b
-    return int(differs.sum())
+    differs, seen = kinds_b != kinds_c, np.zeros(kinds_b.shape, bool)
+    wide = [to_float64(sample) for sample in samples if to_float64(sample).shape == differs.shape]
+    for sample in wide:
+        seen |= classify(sample) != kinds_b
+    if differs.any() and wide:
+        *legal, truth = wide
+        tossed = _find_alike(_measure_distances(legal, truth), truth)
+        seen |= tossed & bool((seen & tossed).any())
+    return int((differs & ~seen).sum())
 
 
 def count_unexplained_mismatches(baseline: Array, candidate: Array, samples: Sequence[Array]) -> int:

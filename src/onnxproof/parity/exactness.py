@@ -19,7 +19,7 @@ from onnxproof.graph.evaluator import Evaluator, ReferenceRunner
 from onnxproof.graph.operators import IMPRECISE
 from onnxproof.graph.view import Graph
 from onnxproof.graph.widening import digest_weights, nudge_constants, widen
-from onnxproof.parity.comparison import find_flushed, measure_allowance, measure_exactness
+from onnxproof.parity.comparison import find_digitless, find_flushed, measure_allowance, measure_exactness
 from onnxproof.parity.float64 import DoubleRunner, Unavailable
 from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.slabs import measure_scale, to_float64
@@ -124,23 +124,29 @@ class GraphInFloat64:
         excused = self._ledger.excused.setdefault(name, [])
         if len(excused) >= ENOUGH and result.error > HOPELESS * max(excused):
             return measure_exactness(e, t, max(excused))
-        samples, left = list[Floats](), t.size
+        stored, rounded, left = list[Floats](), list[Floats](), t.size
         scale = measure_scale(t)
         # What storing constants costs, then float64's own rounding: each only where it is needed.
-        for more in (
-            partial(self._sample_constants, inputs, t, e, name, graph),
-            partial(self._draw_samples, inputs, name, unit=DOUBLE_UNIT),
-            partial(self._sample_constants, inputs, t, e, name, graph, MORE_CONSTANTS),
-            partial(self._draw_samples, inputs, name, MORE_NUDGES, unit=DOUBLE_UNIT),
+        for samples, more in (
+            (stored, partial(self._sample_constants, inputs, t, e, name, graph)),
+            (rounded, partial(self._draw_samples, inputs, name, unit=DOUBLE_UNIT)),
+            (stored, partial(self._sample_constants, inputs, t, e, name, graph, MORE_CONSTANTS)),
+            (rounded, partial(self._draw_samples, inputs, name, MORE_NUDGES, unit=DOUBLE_UNIT)),
         ):
             samples += more()
             # What the module's own dtype flushes is nothing, however many digits float64 has of it.
-            allowed = np.maximum(measure_allowance(samples, t, scale, self._unit), self._flushed)
+            allowed = np.maximum(measure_allowance([*stored, *rounded], t, scale, self._unit), self._flushed)
+            # Where float64 itself has no digit there is no truth to be held against.
+            allowed = np.where(find_digitless(rounded, t), np.inf, allowed)
             result = measure_exactness(e, t, allowed)
             if result.ratio <= 1:
                 return result
             before, left = left, int((abs(e - t) > allowed).sum())
-            if result.ratio > HOPELESS and len(samples) > len(NUDGES) and not is_few(left, before, t.size):
+            if (
+                result.ratio > HOPELESS
+                and len(stored) + len(rounded) > len(NUDGES)
+                and not is_few(left, before, t.size)
+            ):
                 break
         excused.append(result.allowance)
         return result

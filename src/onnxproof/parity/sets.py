@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxproof.parity.boxes import MOST_BOXES, Boxes, BoxNames, find_boxes, match_boxes
+from onnxproof.errors import list_names
+from onnxproof.findings import Finding, Where, found
+from onnxproof.parity.boxes import MOST_BOXES, Boxes, BoxNames, count_rows, find_boxes, match_boxes
 from onnxproof.parity.case_run import Answers
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.truth import Outputs, Truth
@@ -89,13 +91,29 @@ class Matched:
         return SetMatch(pairs, moved, sides.count("baseline"), sides.count("candidate"), unexplained)
 
 
+def tell_sets(baseline: Outputs, rows: int | None) -> Finding | None:
+    """Which outputs are taken for sets of boxes, where some are."""
+    names = find_boxes(baseline, rows)
+    if names is None:
+        return None
+    layout = {"xyxy": "corners", "cxcywh": "centre and size", "xywh": "corner and size"}[names.layout]
+    others = [name for name in names.members if name != names.boxes]
+    message = f"{names.boxes} ({layout}) with {list_names(others)} are taken for sets of boxes: where their order or number differs they are matched by overlap and label"
+    return found(
+        "OX241",
+        message,
+        where=Where(output=names.boxes),
+        evidence={"members": list(names.members), "layout": names.layout},
+    )
+
+
 def judge_sets(
     truth: Truth, limits: Limits, answers: Answers, candidate: Outputs, comparisons: list[Comparison], group: str
 ) -> list[Comparison]:
     """Sets of boxes that differ in order, or in a box that rounding adds or takes away, are compared box by box."""
     inputs, baseline = answers.inputs, answers.baseline
     doubtful = {c.output for c in comparisons if truth.leaves_open(c)}
-    names = find_boxes(baseline, next((len(a) for a in inputs.values() if a.ndim), None)) if doubtful else None
+    names = find_boxes(baseline, count_rows(inputs)) if doubtful else None
     alike = names is not None and doubtful & {*names.members}
     matched = match_sets(baseline, candidate, names) if names is not None and alike else None
     if matched is None:

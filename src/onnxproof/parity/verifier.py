@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Candidate, Session
@@ -23,6 +21,7 @@ from onnxproof.findings import Finding, found
 from onnxproof.graph.evaluator import Evaluator
 from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
+from onnxproof.parity.boxes import count_rows, find_boxes
 from onnxproof.parity.carried import HiddenState, find_rollouts
 from onnxproof.parity.case_run import Answers, CaseRun
 from onnxproof.parity.comparison import compare
@@ -35,9 +34,11 @@ from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.listener import Listener
 from onnxproof.parity.lowered import Original
 from onnxproof.parity.memo import Memo
+from onnxproof.parity.ports import add_symbols, find_passed, mark_swap
 from onnxproof.parity.rollout import FreeRun, Sides, name_answers
+from onnxproof.parity.rows import Rows
 from onnxproof.parity.saturation import EXAMINED, choose_saturating, find_saturating, find_saturation
-from onnxproof.parity.sets import judge_sets
+from onnxproof.parity.sets import judge_sets, tell_sets
 from onnxproof.parity.truth import PLANNED, Effort, Outputs, Truth
 from onnxproof.parity.work import expect_work
 from onnxproof.proof.artifact import Artifact, Port
@@ -46,7 +47,6 @@ from onnxproof.proof.comparison import Comparison, Exactness
 from onnxproof.proof.rollout import Rollout
 from onnxproof.request.request import VerifySettings
 from onnxproof.subject.completion import BRANCH
-from onnxproof.subject.state import is_kept, read_stem
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 
@@ -96,6 +96,8 @@ class Verifier:
         self.ledger = ledger or Ledger()
         self._truth = Truth(self.eager, self.double, settings.limits, effort, self.ledger)
         self.work = self.double.work if self.double is not None else expect_work(subject)
+        # A file in a lower precision is held against its original too, row by row.
+        self._rows = Rows(self.supply, self.double) if self.double is not None and self._original is None else None
         self._outputs: Pairing | None = None
         self._headroom = Headroom()
         self.stage = "start"
@@ -171,7 +173,7 @@ class Verifier:
             ports, promised = self._list_answered(inputs), self._artifact.promised_outputs
             passed = find_passed(inputs, baseline)
             self._outputs = pair_outputs(list(baseline), ports, promised, named=self.eager.named, passed=passed)
-            for finding in self._outputs.findings:
+            for finding in filter(None, [*self._outputs.findings, tell_sets(baseline, count_rows(inputs))]):
                 self._listener.finding(finding)
             self._listener.outputs(self._outputs.pairs)
         return self._outputs
@@ -269,16 +271,27 @@ class Verifier:
         run = CaseRun(case, inputs, self._enter)
         with self.work.threads(run.elements):
             try:
-                answers = self._ask_module(run)
+                baseline, original = self._ask_module(run)
             except Rejected as error:
                 return replace(run.begin(), message=str(error)[:500])
             try:
-                candidate = self._ask_candidate(run, answers.baseline, answer)
+                candidate = self._ask_candidate(run, baseline, answer)
             except Rejected as error:
                 where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
                 return replace(run.begin(), status="failed", message=str(error)[:1000], where=where)
-            compared = self._compare(run, answers, candidate, glance)
-        return replace(run.begin(), status="compared", outputs=tuple(compared))
+            limits = self._settings.limits
+            apart = [
+                compare(name, baseline[name], candidate[name], atol=limits.atol, rtol=limits.rtol)
+                for name in candidate
+                if name in baseline
+            ]
+            decided = None if glance else self._decide_by_rows(run, baseline, candidate, apart)
+            if decided is None:
+                answers = Answers(run.inputs, original, baseline, self._ask_truth(run, run.inputs))
+                decided = self._compare(run, answers, candidate, apart, glance)
+            self._headroom.learn(run.elements)
+            self.ledger.forwards += self.work.case(run.elements)
+        return replace(run.begin(), status="compared", outputs=tuple(decided))
 
     def leaves_open(self, c: Comparison) -> bool:
         """Whether an output differs in a way that no rounding was found to explain."""
@@ -292,21 +305,23 @@ class Verifier:
         """What does not depend on the candidate."""
         return answer() if self._memo is None else self._memo.once((case.name, what), answer)
 
-    def _ask_module(self, run: CaseRun) -> Answers:
-        """What the module says, and what it means in float64."""
+    def _ask_module(self, run: CaseRun) -> tuple[Outputs, Outputs]:
+        """What the module says, and what it was made of."""
         case, inputs = run.case, run.inputs
         # What the original refuses is nothing that a file made of it has to answer.
         original = self._original.run(inputs) if self._original is not None else {}
         baseline = run.time(BASELINE, lambda: self._ask_once(case, "baseline", lambda: self.eager.run(inputs)))
         if not baseline:
             raise Rejected("the module returned no tensor")
-        # The truth before the candidate: onnxruntime's threads spin for a while and would slow down what comes next.
-        truth = run.time(TRUTH, lambda: self._ask_once(case, "truth", lambda: self._truth.of(inputs)))
-        return Answers(inputs, original, baseline, truth)
+        return baseline, original
+
+    def _ask_truth(self, run: CaseRun, inputs: Inputs, rows: Sequence[int] = ()) -> Outputs | None:
+        """What the module means in float64, of all rows or of some."""
+        return run.time(TRUTH, lambda: self._ask_once(run.case, f"truth {rows}", lambda: self._truth.of(inputs)))
 
     def _ask_candidate(self, run: CaseRun, baseline: Outputs, answer: Answer | None) -> Outputs:
         """What the candidate says, under the module's names."""
-        raw = run.time(CANDIDATE, answer or (lambda: self.session.run(self._feed(run))))
+        raw = run.time(CANDIDATE, answer or (lambda: self.session.run(self._feed(run.inputs))))
         outputs = self._pair_outputs(baseline, run.inputs)
         pairs = outputs.pairs
         missing = [graph for graph in pairs.values() if graph not in raw]
@@ -316,27 +331,45 @@ class Verifier:
         answered = {name: raw[graph] for name, graph in pairs.items() if graph in raw}
         return {**answered, **{name: run.inputs[into] for name, into in outputs.handed.items()}}
 
-    def _feed(self, run: CaseRun) -> Inputs:
-        return {**run.inputs, **self._hidden.begin(run.inputs)}
+    def _feed(self, inputs: Inputs) -> Inputs:
+        return {**inputs, **self._hidden.begin(inputs)}
 
-    def _compare(self, run: CaseRun, answers: Answers, candidate: Outputs, glance: bool) -> list[Comparison]:
-        """Output by output: how far apart, and what explains it."""
+    def _decide_by_rows(
+        self, run: CaseRun, baseline: Outputs, candidate: Outputs, comparisons: list[Comparison]
+    ) -> list[Comparison] | None:
+        """What explains the differences, where some rows of a large batch tell; None where they leave something open."""
+        # Who looks closer does so at inputs that differ: there all rows are asked in the end.
+        rows = self._rows if self._effort.settles else None
+        part = rows.choose(run.inputs, baseline, candidate) if rows is not None else None
+        truth = self._ask_truth(run, part.inputs, part.rows) if part is not None else None
+        if part is None or truth is None:
+            return None
+        answers = Answers(part.inputs, {}, part.baseline, truth)
+        # What few rows leave open is asked of all, and counts there.
+        judge = Truth(self.eager, self.double, self._settings.limits, self._effort, self.ledger.copy())
+        judged, known = run.time(
+            "noise", lambda: self._judge(run, answers, part.candidate, comparisons, False, judge, part.rows)
+        )
+        # What was shown by enough cases is not asked any more: a few rows have the numbers that are left to tell, where there are any.
+        boxes = find_boxes(baseline, count_rows(run.inputs)) is not None
+        asked = [c for c in judged if self.leaves_open(c) and (boxes or c.asked)]
+        untold = [c for c in judged if c.noise is None and c.max_abs]
+        if known is None or asked or untold:
+            return None
+        return self._look_inside(run, known, judged, part.inputs, glance=False)
+
+    def _compare(
+        self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison], glance: bool
+    ) -> list[Comparison]:
+        """Output by output: what explains that they are so far apart."""
         baseline, limits = answers.baseline, self._settings.limits
-        comparisons = [
-            compare(name, baseline[name], candidate[name], atol=limits.atol, rtol=limits.rtol)
-            for name in candidate
-            if name in baseline
-        ]
         comparisons, truth = run.time("noise", lambda: self._judge(run, answers, candidate, comparisons, glance))
         if not glance:
             known = replace(answers, truth=truth)
             comparisons = judge_sets(self._truth, limits, known, candidate, comparisons, run.group)
-        self._headroom.learn(run.elements)
-        self.ledger.forwards += self.work.case(run.elements)
-        if truth is not None and run.case.fair:
-            known_truth, judged = truth, comparisons
-            comparisons = run.time("reference", lambda: self._attach_exactness(run, known_truth, judged, glance))
-        comparisons = [_mark_swap(c, baseline, candidate) for c in comparisons]
+        if truth is not None:
+            comparisons = self._look_inside(run, truth, comparisons, run.inputs, glance=glance)
+        comparisons = [mark_swap(c, baseline, candidate) for c in comparisons]
         if self._original is None or not run.case.fair:
             return comparisons
         exact, repeated = baseline if truth is None else truth, run.case.repeated
@@ -346,24 +379,40 @@ class Verifier:
         return costed
 
     def _judge(
-        self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison], glance: bool
+        self,
+        run: CaseRun,
+        answers: Answers,
+        candidate: Outputs,
+        comparisons: list[Comparison],
+        glance: bool,
+        judge: Truth | None = None,
+        rows: Sequence[int] = (),
     ) -> tuple[list[Comparison], Outputs | None]:
         """The comparisons with what rounding explains of each, and the truth where it deserves the name."""
         inputs, baseline, truth = answers.inputs, answers.baseline, answers.truth
 
         def sample(seed: int, doubled: bool) -> Outputs | None:
-            question = f"sample {seed} {doubled}"
+            question = f"sample {seed} {doubled} {rows}"
             return self._ask_once(run.case, question, lambda: self._truth.sample(inputs, seed, doubled))
 
-        return self._truth.judge_case(
+        return (judge or self._truth).judge_case(
             inputs, truth, baseline, candidate, comparisons, run.group, glance=glance, sample=sample
         )
 
+    def _look_inside(
+        self, run: CaseRun, truth: Arrays, comparisons: list[Comparison], inputs: Inputs, *, glance: bool
+    ) -> list[Comparison]:
+        """The comparisons with what the graph means in float64, on inputs that are fair."""
+        if not run.case.fair:
+            return comparisons
+        fed = self._feed(inputs)
+        return run.time("reference", lambda: self._attach_exactness(run, truth, comparisons, fed, glance))
+
     def _attach_exactness(
-        self, run: CaseRun, truth: Arrays, comparisons: list[Comparison], glance: bool
+        self, run: CaseRun, truth: Arrays, comparisons: list[Comparison], inputs: Inputs, glance: bool
     ) -> list[Comparison]:
         def measure() -> Mapping[str, Exactness] | None:
-            graph, inputs = self._exact, self._feed(run)
+            graph = self._exact
             if graph is None or not (self._effort.unhurried or graph.affords(self.ledger, _count_elements(inputs))):
                 return None
             return graph.measure(inputs, truth, self.output_pairs, self.ledger, glance=glance)
@@ -400,53 +449,5 @@ class Verifier:
             return None
 
 
-def add_symbols(subject: Subject, artifact: Artifact) -> Subject:
-    """Dims that the artifact leaves open join the sweep, under the artifact's names."""
-    pairs = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
-    ports = {port.name: port for port in artifact.inputs}
-    dynamic = {name: dict(dims) for name, dims in subject.dynamic.items()}
-    known = {size for dims in dynamic.values() for size in dims.values()}
-    for name, graph in pairs.items():
-        shape = ports[graph].shape or ()
-        tensor = subject.inputs.tensors[name]
-        for dim, size in enumerate(shape):
-            if isinstance(size, str) and dim not in dynamic.get(name, {}) and dim < tensor.ndim and size not in known:
-                dynamic.setdefault(name, {})[dim] = size
-    return replace(subject, dynamic=dynamic)
-
-
-def find_passed(inputs: Inputs, outputs: Arrays) -> dict[str, str]:
-    """Outputs that are a state as it came, bit for bit: output → input, the one that is called so where several are equal."""
-    passed, kept = {}, {name: array for name, array in inputs.items() if is_kept(name)}
-    for out, made in outputs.items():
-        same = [n for n, given in kept.items() if made.dtype == given.dtype and np.array_equal(made, given)]
-        same = [n for n in same if read_stem(n) == read_stem(out)] or same
-        if len(same) == 1:
-            passed[out] = same[0]
-    return passed
-
-
 def _count_elements(inputs: Arrays) -> int:
     return sum(array.size for array in inputs.values())
-
-
-def _mark_swap(c: Comparison, baseline: Arrays, candidate: Arrays) -> Comparison:
-    """Note another output of the module that this output of the artifact equals, where its own it does not."""
-    value = candidate[c.output]
-    if (
-        len(baseline) < 2
-        or not c.same_form
-        or c.matched is not None
-        or not c.size
-        or value.dtype.kind not in "fiub"
-        or _alike(value, baseline[c.output])
-    ):
-        return c
-    twin = next((n for n, other in baseline.items() if n != c.output and _alike(value, other)), None)
-    return replace(c, swapped_with=twin)
-
-
-def _alike(a: Array, b: Array) -> bool:
-    if a.shape != b.shape or a.dtype != b.dtype or not a.size:
-        return False
-    return bool(np.allclose(a, b, rtol=1e-3, atol=1e-5, equal_nan=True))

@@ -156,7 +156,10 @@ def run_in_children(run: Run, work: Work) -> None:
     """All work in supervised children."""
     if not SUPERVISES:
         raise NotPortable("this system cannot supervise children")
-    with fork_children(run.request) as scratch, tempfile.TemporaryDirectory(dir=scratch) as folder:
+    with (
+        fork_children(run.request.out, exporting=run.request.onnx is None) as scratch,
+        tempfile.TemporaryDirectory(dir=scratch) as folder,
+    ):
         # The server imports while the module is written.
         request = _make_portable(run.request, Path(folder))
         verify = replace(request.verify, isolated=True)
@@ -168,9 +171,9 @@ def run_in_children(run: Run, work: Work) -> None:
             children.dismiss()
 
 
-def fork_children(request: Request) -> AbstractContextManager[Path]:
-    """Children are forked from one process; it is worth starting before anything else is done."""
-    return prepare([PRELOADED, *[PRELOADED_TO_EXPORT] * (request.onnx is None)], request.out)
+def fork_children(out: str, *, exporting: bool = True) -> AbstractContextManager[Path]:
+    """Children are forked from one process; it is worth starting before anything else is done, and once for many runs."""
+    return prepare([PRELOADED, *[PRELOADED_TO_EXPORT] * exporting], out)
 
 
 def _make_portable(request: Request, folder: Path) -> Request:

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from secrets import token_hex
 
+import torch
+
 from onnxproof.artifact.earlier import describe_making, export_once
 from onnxproof.artifact.file import read_artifact
 from onnxproof.artifact.pairing import hide_state
@@ -31,6 +33,9 @@ from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
 from onnxproof.subject.examination import examine, sample_weights
 from onnxproof.subject.subject import Subject
+
+# Values of an input that are told one by one.
+SHOWN = 8
 
 
 def run_export(emit: Emit, request: Request, killed_by: str | None = None, *, shop: Workshop) -> None:
@@ -125,7 +130,7 @@ def _examine(subject: Subject, request: Request, report: Callable[[Finding], Non
     if subject.cast is not None:
         report(found("OX130", f"the module rejects the dtype of its example inputs; they were cast to {subject.cast}"))
     if subject.completed or subject.foreign:
-        own, alone = ", ".join(subject.completed), ", ".join(f"{n} = {t.tolist()}" for n, t in subject.foreign.items())
+        own, alone = ", ".join(subject.completed), ", ".join(_show(n, t) for n, t in subject.foreign.items())
         told = [f"the example got {own}, which the file takes and it left out"] if own else []
         told += [f"{alone} goes to the file alone, which asks for it"] if alone else []
         report(found("OX151", "; ".join(told)))
@@ -145,6 +150,13 @@ def _examine(subject: Subject, request: Request, report: Callable[[Finding], Non
             continue  # a module that rejects its example says so itself in the next stage, with a better message
         for finding in findings:
             report(finding)
+
+
+def _show(name: str, tensor: torch.Tensor) -> str:
+    """The values of a small tensor, the form of a larger one."""
+    if tensor.numel() <= SHOWN:
+        return f"{name} = {tensor.tolist()}"
+    return f"{name} ({'x'.join(map(str, tensor.shape))}, {str(tensor.dtype).removeprefix('torch.')})"
 
 
 def _read_through(path: Path, report: Callable[[Finding], None]) -> None:

@@ -16,7 +16,7 @@ import torch
 
 from onnxproof.candidates import INSTALLED, choose_candidate
 from onnxproof.errors import TargetError
-from onnxproof.graph.view import Graph, list_names
+from onnxproof.graph.view import Graph, list_names, read_dims
 from onnxproof.proof.environment import Environment
 from onnxproof.proof.subject import SubjectFacts, TensorFacts
 from onnxproof.request.request import Request
@@ -73,13 +73,16 @@ def load_subject(request: Request) -> Subject:
     )
 
 
-def _read_asked(request: Request) -> list[str]:
-    """The inputs of the file that is given; one that cannot be read is told where it is needed."""
+def _read_asked(request: Request) -> dict[str, dict[int, str]]:
+    """The inputs of the file that is given, and how it names their sizes; one that cannot be read is told where it is needed."""
     if request.onnx is None:
-        return []
+        return {}
     with suppress(Exception):
-        return list_names(Graph.read(Path(str(request.onnx))).inputs)
-    return []
+        inputs = Graph.read(Path(str(request.onnx))).inputs
+        dims = [enumerate(read_dims(value) or ()) for value in inputs]
+        named = [{dim: size for dim, size in some if isinstance(size, str)} for some in dims]
+        return dict(zip(list_names(inputs), named, strict=True))
+    return {}
 
 
 def load_anew(request: Request) -> Subject:

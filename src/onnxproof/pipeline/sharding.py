@@ -199,7 +199,7 @@ def _run_in_processes(
     # Else every process would take all cores, and they would wait for each other.
     work = replace(work, threads=max(1, (os.cpu_count() or 1) // workers))
     lanes = [_make_lane(work, todo[i::workers], progress) for i in range(min(workers, len(todo)))]
-    with fork_children(work.request):
+    with fork_children(work.request.out, exporting=work.request.onnx is None):
         run_lanes(lanes)
     lost = [piece for lane in lanes for piece in lane.lost]
     fresh = [Shard.load(work.file(p.index), work.mark) for p in todo if p not in lost]

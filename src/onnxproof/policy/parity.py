@@ -211,7 +211,9 @@ def find_nothing_finite(cases: Sequence[CaseResult]) -> list[Finding]:
     for output, seen in group_by(alike, lambda c: c.output).items():
         if not any(c.size for c in seen):
             message = f"{output} is empty in every case: its shape and dtype were compared, and there is nothing else"
-            findings.append(found("OX206", message, severity="note", where=Where(output=output)))
+            # Beside others it is as it should be; where there is nothing else, no value was compared at all.
+            severity: Severity | None = "note" if any(c.size for c in alike) else None
+            findings.append(found("OX206", message, severity=severity, where=Where(output=output)))
         elif not any(c.compared for c in seen):
             message = f"{output} held no finite value in any case: nothing was compared"
             findings.append(found("OX206", message, where=Where(output=output)))

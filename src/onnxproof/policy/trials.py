@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from onnxproof.findings import Finding, found
+from onnxproof.findings import Finding, Severity, found
 from onnxproof.proof.trials import Latent, Trials
 
 
@@ -22,10 +22,13 @@ def _tell(one: Latent) -> Finding:
     on = f"on {taken}" if taken else f"on {one.profile} values"
     how = (
         "no input was found that brings such values there, but the cases come near them"
-        if one.near
+        if one.near and not one.swallowed
+        else "the outputs are the same with either"
+        if one.swallowed
         else "no case comes near such values"
     )
     who = f"{one.op} ({piece})" if not one.kernel else f"the runtime's {one.op} ({piece})"
     message = f"{who} by itself gives {one.got:.6g} where PyTorch gives {one.expected:.6g}, {on}; {how}"
+    severity: Severity = "review" if one.near and not one.swallowed else "note"
     evidence = {name: value for name, value in asdict(one).items() if name != "where"}
-    return found("OX250", message, where=one.where, severity="review" if one.near else "note", evidence=evidence)
+    return found("OX250", message, where=one.where, severity=severity, evidence=evidence)

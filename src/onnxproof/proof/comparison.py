@@ -131,6 +131,12 @@ class Comparison:
         return self.baseline_shape == self.candidate_shape and self.baseline_dtype == self.candidate_dtype
 
     @property
+    def asked(self) -> bool:
+        """Whether it was asked what legal rounding explains of it."""
+        of_noise = self.noise.unexplained if self.noise is not None else None
+        return any(known is not None for known in (of_noise, self.pattern.unexplained, self.unexplained_mismatches))
+
+    @property
     def noise_ratio(self) -> float | None:
         """rms distance of the candidate from the truth over the baseline's."""
         return None if self.noise is None else self.noise.ratio

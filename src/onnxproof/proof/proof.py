@@ -117,9 +117,13 @@ class Proof:
             data = msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise UserError(f"{source} is not JSON: {error}") from None
-        if not isinstance(data, dict) or not str(data.get("schema", "")).startswith("onnxproof/"):
-            came = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        came = data.get("schema") if isinstance(data, dict) else type(data).__name__
+        if not isinstance(data, dict) or not str(came).startswith("onnxproof/"):
             raise UserError(f"{source} is not a proof: expected an object with schema {SCHEMA!r}, got {came!r}")
+        if came != SCHEMA:
+            raise UserError(
+                f"{source} is a proof with schema {came!r}, and this version reads {SCHEMA!r}: read it with the onnxproof that wrote it"
+            )
         try:
             codec.check_integers(data)
             proof = codec.decode(upgrade(data), cls)

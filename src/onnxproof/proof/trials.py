@@ -13,7 +13,7 @@ from onnxproof.findings import Where
 class Latent:
     """A piece that differs from what it stands for on values that no case has brought there."""
 
-    ADDED: ClassVar = ("kernel",)
+    ADDED: ClassVar = ("kernel", "swallowed")
     first: str
     """Its first node."""
     last: str
@@ -33,6 +33,8 @@ class Latent:
     """The case that brought such values there."""
     kernel: bool = False
     """Whether it is the runtime that computes it otherwise, and not the graph that says so."""
+    swallowed: bool = False
+    """Whether the outputs were the same with either result, though they answer to it."""
 
 
 @dataclass(frozen=True)

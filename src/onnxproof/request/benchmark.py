@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from onnxproof.request.option import Expected, Read, option
-from onnxproof.request.reading import each, flag, named, number, one_of, seconds, sizes, switch, text, whole
+from onnxproof.request.reading import AT_ONCE, each, flag, named, number, one_of, seconds, sizes, switch, text, whole
 from onnxproof.request.session import LEVELS, SessionSettings
 from onnxproof.request.specs import parse_provider
 
@@ -19,7 +19,7 @@ EXECUTIONS = ("sequential", "parallel")
 # What may differ in a further session, and how it is read.
 VARIANT_KEYS: dict[str, Read] = {
     "provider": text,
-    "threads": whole(1),
+    "threads": whole(1, AT_ONCE),
     "optimization": one_of(*LEVELS),
     "execution": one_of(*EXECUTIONS),
     "binding": switch,
@@ -106,12 +106,16 @@ class BenchSettings:
     rate: float | None = option(
         None,
         "Server: arrivals per second. Default: 70 % of what one worker can do.",
-        number(lambda value: value > 0, "a number of requests per second above 0"),
+        number(lambda value: 1e-3 <= value <= 1e6, "a number of requests per second, from 0.001 to 1,000,000"),
         metavar="FLOAT",
     )
     """Arrivals per second in the server scenario; None for 70 % of what one worker of the session that ships can do."""
     concurrency: int = option(
-        1, "Server and offline: workers on one session, 1, 2, 4 … up to this.", whole(1), metavar="INTEGER", told=True
+        1,
+        "Server and offline: workers on one session, 1, 2, 4 … up to this.",
+        whole(1, AT_ONCE),
+        metavar="INTEGER",
+        told=True,
     )
     """Workers: 1, 2, 4 … up to this number are tried in the server and offline scenarios."""
     also: tuple[Variant, ...] = option(

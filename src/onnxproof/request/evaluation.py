@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from onnxproof.errors import UserError
 from onnxproof.request.option import Expected, option
-from onnxproof.request.reading import each, flag, number, one_of, text, texts, whole, words
+from onnxproof.request.reading import AT_ONCE, each, flag, number, one_of, text, texts, whole, words
 from onnxproof.request.specs import Part
 
 TASKS = (
@@ -91,7 +91,9 @@ class EvaluateSettings:
         None, "How the model writes boxes: xyxy, xywh or cxcywh. Default: guessed.", one_of(*LAYOUTS)
     )
     tokens: int = option(64, "Tokens to generate for each prompt.", whole(1), metavar="INTEGER", told=True)
-    beams: int = option(1, "Continuations that a search keeps; 1 is greedy.", whole(1), metavar="INTEGER", told=True)
+    beams: int = option(
+        1, "Continuations that a search keeps; 1 is greedy.", whole(1, AT_ONCE), metavar="INTEGER", told=True
+    )
     beside: tuple[str, ...] = option(
         (),
         "Other files of a model that generates: its encoder, the decoder's first step (repeatable).",

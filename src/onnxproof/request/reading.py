@@ -11,6 +11,8 @@ from onnxproof.request.option import Expected, Read, option
 ON, OFF = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 TIMES = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 BYTES = {"KB": 1e3, "MB": 1e6, "GB": 1e9, "K": 1e3, "M": 1e6, "G": 1e9}
+# What clocks, counters and shapes of other libraries hold: seconds and bytes, numbers of anything, and what runs at once.
+MOST_TIME, MOST_BYTES, MOST, AT_ONCE = 3.6e7, 1e18, 2**31 - 1, 1024
 
 
 def switch(value: Any) -> bool:
@@ -39,16 +41,16 @@ def text(value: Any) -> str:
     raise Expected("text")
 
 
-def whole(least: int | None = None) -> Read:
-    """A whole number, not below the least one."""
-    expected = "a number" if least is None else f"a number of {least} or more"
+def whole(least: int | None = None, most: int = MOST) -> Read:
+    """A whole number: any, or one from the least to the most."""
+    expected = "a number" if least is None else f"a number from {least} to {most:,}"
 
     def read(value: Any) -> int:
         try:
             number = int(value) if not isinstance(value, (bool, float)) else None
         except (TypeError, ValueError, OverflowError):
             number = None
-        if number is None or (least is not None and number < least):
+        if number is None or (least is not None and not least <= number <= most):
             raise Expected(expected)
         return number
 
@@ -83,22 +85,23 @@ def one_of(*known: str) -> Read:
 
 def seconds(value: Any) -> float:
     """Seconds, or `30s`, `2m`, `500ms`."""
-    return _quantify(value, TIMES, "a time such as 30s, 2m or 500ms")
+    return _quantify(value, TIMES, MOST_TIME, "a time such as 30s, 2m or 500ms, at most 10,000h")
 
 
 def size(value: Any) -> int:
     """Bytes, or `512MB`, `2GB`."""
-    return int(_quantify(value.upper() if isinstance(value, str) else value, BYTES, "a size such as 512MB or 2GB"))
+    plain = value.upper() if isinstance(value, str) else value
+    return int(_quantify(plain, BYTES, MOST_BYTES, "a size such as 512MB or 2GB, at most 1,000,000,000GB"))
 
 
-def _quantify(value: Any, units: Mapping[str, float], expected: str) -> float:
+def _quantify(value: Any, units: Mapping[str, float], most: float, expected: str) -> float:
     plain = value.strip() if isinstance(value, str) else value
     unit = next((unit for unit in units if isinstance(plain, str) and plain.endswith(unit)), "")
     try:
         found = float(plain.removesuffix(unit) if unit else plain) * units.get(unit, 1.0)
     except (TypeError, ValueError, OverflowError):
         raise Expected(expected) from None
-    if not 0 <= found < float("inf") or isinstance(value, bool):
+    if not 0 <= found <= most or isinstance(value, bool):
         raise Expected(expected)
     return found
 
@@ -110,8 +113,8 @@ def sizes(value: Any) -> tuple[int, ...]:
         found = tuple(int(part) for part in parts)
     except (TypeError, ValueError, OverflowError):
         raise Expected("numbers such as 1,2,7,32") from None
-    if any(size < 0 for size in found):
-        raise Expected("sizes of 0 or more")
+    if not all(0 <= size <= MOST for size in found):
+        raise Expected(f"sizes of 0 or more, at most {MOST:,}")
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onnxproof.request.option import option
-from onnxproof.request.reading import each, one_of, texts, whole
+from onnxproof.request.reading import AT_ONCE, each, one_of, texts, whole
 from onnxproof.request.specs import ProviderSpec, parse_provider
 
 CPU = ProviderSpec("CPUExecutionProvider")
@@ -24,7 +24,7 @@ class SessionSettings:
         repeated=True,
     )
     optimization: str = option("all", "disable, basic, extended or all.", one_of(*LEVELS), told=True)
-    threads: int | None = option(None, "onnxruntime's intra-op threads.", whole(1), metavar="INTEGER")
+    threads: int | None = option(None, "onnxruntime's intra-op threads.", whole(1, AT_ONCE), metavar="INTEGER")
     disabled_optimizers: tuple[str, ...] = option(
         (), "An onnxruntime rewrite to switch off, by name (repeatable).", texts, name="disable", repeated=True
     )

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from onnxproof.errors import TargetError
 from onnxproof.request.option import Expected
+from onnxproof.request.reading import MOST
 
 # What an input means, which decides what is tried in it.
 Role = Literal["float", "image", "additive-mask", "integer", "id", "mask", "length"]
@@ -71,7 +72,9 @@ def parse_input(text: str) -> InputSpec:
         name, _, number = text.partition("=")
         with suppress(ValueError, KeyError):
             value = json.loads(number)
-            return InputSpec(name, (), VALUES[type(value)], float(value))
+            kind = VALUES[type(value)]
+            if -1e308 <= value <= 1e308:
+                return InputSpec(name, (), kind, float(value))
     parts = text.split(":")
     if len(parts) not in (2, 3) or not parts[0]:
         raise Expected("name:4x3x224x224:float32, or name=16000 for a number")
@@ -79,6 +82,8 @@ def parse_input(text: str) -> InputSpec:
         shape = tuple(int(size) for size in parts[1].lower().split("x")) if parts[1] not in ("", "scalar") else ()
     except ValueError:
         raise Expected(f"sizes such as 4x3x224x224, got {parts[1]!r}") from None
+    if not all(0 <= size <= MOST for size in shape):
+        raise Expected(f"sizes of 0 or more, at most {MOST:,}, got {parts[1]!r}")
     return InputSpec(parts[0], shape, parts[2] if len(parts) == 3 else "float32")
 
 

@@ -212,7 +212,7 @@ class Judgement:
         Thresholds(), "Largest absolute difference, or output=number. Default 1e-3.", read_thresholds, repeated=True
     )
     noise: float | None = option(
-        None, "Times PyTorch's own rounding error that is accepted. Default 10.", number(), metavar="FLOAT"
+        None, "Times PyTorch's own rounding error that is accepted. Default 10.", _not_negative, metavar="FLOAT"
     )
     accept: Mapping[str, str] = option(
         dict,

@@ -32,8 +32,8 @@ FAR = (20.0, 4.0)
 # Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most.
 SHRINKING = 10.0
 TRIES = (16, 600)
-# How many times as dear a full judgement is.
-CAREFUL = 10
+# How many times as dear a full judgement is, which asks for dozens of legal roundings.
+CAREFUL = 40
 # Bytes up to which a module that is only in memory is saved beside its counterexample.
 SMALL_MODULE = 100_000_000
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from onnxproof.candidates.roles import BASELINE, CANDIDATE
+from onnxproof.cases.domain import count_elements
 from onnxproof.cases.plan import Inputs, make_case
 from onnxproof.errors import Rejected
 from onnxproof.parity.slabs import measure_scale, to_float64
@@ -49,8 +50,7 @@ class Screen:
         for name, inputs in self._propose():
             if self._left <= 0 or judged >= JUDGED:
                 return
-            cost = self._cost(inputs)
-            if cost > self._left or not self._looks_different(name, inputs, cost):
+            if not self._looks_different(name, inputs):
                 continue
             judged += 1
             fails = judge(name, inputs).fails
@@ -64,9 +64,12 @@ class Screen:
         """Sizes and ids in turns, so that neither takes all of the work."""
         supply, evaluator = self._verifier.supply, self._verifier.evaluator
         sweeps = Sweeps(supply, ROWS, list_cuts(evaluator.stored) if evaluator is not None else ())
-        cases = (make_case(sizes, "normal", self._seed) for sizes in sweeps.sizes())
+        # Before they are made: large inputs take longer to make than small ones to look at.
+        fitting = (sizes for sizes in sweeps.sizes() if self._cost(count_elements(supply.domains, sizes)) <= self._left)
+        cases = (make_case(sizes, "normal", self._seed) for sizes in fitting)
         sizes = ((f"screen/{case.name}", supply.make_inputs(case)) for case in cases)
-        ids = ((f"screen/ids/{i}", inputs) for i, inputs in enumerate(sweeps.ids(self._random), 1))
+        named = ((f"screen/ids/{i}", inputs) for i, inputs in enumerate(sweeps.ids(self._random), 1))
+        ids = ((name, inputs) for name, inputs in named if self._cost(_count_elements(inputs)) <= self._left)
         turns: list[Iterator[tuple[str, Inputs]]] = [ids, sizes]
         while turns:
             for one in list(turns):
@@ -79,14 +82,12 @@ class Screen:
     def _random(self, *numbers: int) -> np.random.Generator:
         return np.random.default_rng([self._seed % 2**32, *numbers])
 
-    def _cost(self, inputs: Inputs) -> float:
-        elements = sum(array.size for array in inputs.values())
+    def _cost(self, elements: int) -> float:
         return 2 * self._verifier.work.forward(elements) + MADE + ELEMENT * elements
 
-    def _looks_different(self, name: str, inputs: Inputs, cost: float) -> bool:
-        verifier = self._verifier
-        elements = sum(array.size for array in inputs.values())
-        self._left -= cost
+    def _looks_different(self, name: str, inputs: Inputs) -> bool:
+        verifier, elements = self._verifier, _count_elements(inputs)
+        self._left -= self._cost(elements)
         self.inputs += 1
         self._enter(name, BASELINE)
         try:
@@ -101,6 +102,10 @@ class Screen:
             return True
         pairs = verifier.output_pairs.items()
         return any(differ(baseline[name], answers[graph]) for name, graph in pairs if name in baseline)
+
+
+def _count_elements(inputs: Inputs) -> int:
+    return sum(array.size for array in inputs.values())
 
 
 def differ(baseline: Array, candidate: Array) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from onnxproof.cases import shapes
-from onnxproof.cases.domain import Domain
+from onnxproof.cases.domain import Domain, count_elements
 from onnxproof.cases.plan import Inputs
 from onnxproof.cases.supply import Supply
 from onnxproof.search.mutate import mix
@@ -51,11 +51,8 @@ class Sweeps:
 
     def _fit_rows(self, sizes: dict[str, int], rows: int) -> int:
         """So many rows, or as many as keep the inputs moderate."""
-        one = self._count_elements({**sizes, str(self._batch): 1})
+        one = count_elements(self._domains, {**sizes, str(self._batch): 1})
         return max(1, min(rows, MOST_ELEMENTS // max(1, one)))
-
-    def _count_elements(self, sizes: dict[str, int]) -> int:
-        return sum(int(np.prod(d.sized(sizes))) for d in self._domains)
 
     def sizes(self) -> Iterator[dict[str, int]]:
         """Sizes that are served, landmarks first."""
@@ -69,7 +66,7 @@ class Sweeps:
         full = [{**exported, name: size} for size in self._lengths for name in free]
         for sizes in (*last, *full, *wide):
             served = shapes.is_served(sizes, supply.subject.limits)
-            if served and self._count_elements(sizes) <= MOST_ELEMENTS:
+            if served and count_elements(self._domains, sizes) <= MOST_ELEMENTS:
                 yield sizes
 
     def ids(self, random: Random) -> Iterator[Inputs]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parameter import UninitializedParameter
 
-from onnxproof.errors import InputError, TargetError, list_names
+from onnxproof.errors import InputError, TargetError, condense, list_names
 from onnxproof.request.specs import InputSpec, Range
 from onnxproof.subject.completion import complete
 from onnxproof.subject.dynamic import choose_default, read_asked, take_along
 from onnxproof.subject.module_copy import copy_module
-from onnxproof.subject.subject import Subject, name_positional, read_parameters, read_script_names
+from onnxproof.subject.subject import Dims, Subject, name_positional, read_parameters, read_script_names
 from onnxproof.subject.target import split_inputs
 
 
@@ -28,9 +29,10 @@ def make_subject(
     specs: Sequence[InputSpec] = (),
     dynamic: Mapping[str, Mapping[int, str]] | None = None,
     ranges: Mapping[str, Range] | None = None,
-    asked: Collection[str] = (),
+    asked: Dims = MappingProxyType({}),
 ) -> Subject:
-    """Put a subject together and check every name against the module's inputs, and against those that a given file asks for."""
+    """Put a subject together and check every name against the module's inputs, and against those that a given file asks for
+    (with the names that it has for their sizes)."""
     foreign: dict[str, torch.Tensor] = {}
     if specs:
         fixed = {spec.name: Range(spec.value, spec.value) for spec in specs if spec.value is not None}
@@ -58,7 +60,7 @@ def make_subject(
         wished = replace(subject, asked_dynamic=True, dynamic=read_asked(dynamic, known))
         subject, tied = take_along(wished)
         subject = replace(subject, tied=tuple(tied))
-    return _add_ranges(subject, ranges or {})
+    return _add_ranges(*_follow_file(subject, ranges or {}, asked))
 
 
 NESTED = "nested", "it padded, with a mask or the lengths"
@@ -82,6 +84,23 @@ def _check_shaped(module: nn.Module, name: str) -> None:
             f"{name} has parameters without a shape, {list_names(lazy[:3])} (a lazy module): call it once with the example inputs, "
             "then load its weights, before it is handed over"
         )
+
+
+def _follow_file(subject: Subject, ranges: Mapping[str, Range], asked: Dims) -> tuple[Subject, Mapping[str, Range]]:
+    """Where a range names a size that only the given file knows: that size is dynamic, or has another name here."""
+    tensors, known, sizes = subject.inputs.tensors, subject.dynamic, subject.sizes()
+    renamed, added = dict(ranges), {name: dict(dims) for name, dims in known.items()}
+    for name in tensors:
+        for dim, size in asked.get(name, {}).items():
+            if size not in ranges or size in tensors or size in sizes:
+                continue
+            own = added.setdefault(name, {}).setdefault(dim, size)
+            if own != size:
+                renamed[own] = renamed.pop(size, ranges[size])
+    if added == known:
+        return subject, renamed
+    subject, tied = take_along(replace(subject, dynamic=added))
+    return replace(subject, tied=(*subject.tied, *tied)), renamed
 
 
 def _add_ranges(subject: Subject, ranges: Mapping[str, Range]) -> Subject:
@@ -149,7 +168,11 @@ def _make_inputs(
     for spec in specs:
         if accepted is not None and spec.name not in (*accepted, *asked):
             raise InputError(f"--input: the model has no input {spec.name!r}; its inputs are {list_names(accepted)}")
-        values[spec.name] = _draw_example(spec, ranges.get(spec.name), generator)
+        try:
+            values[spec.name] = _draw_example(spec, ranges.get(spec.name), generator)
+        except RuntimeError as error:  # torch's, where memory does not hold it or the dtype not its range
+            shape = "x".join(map(str, spec.shape))
+            raise InputError(f"--input {spec.name}:{shape}:{spec.dtype} cannot be made: {condense(error)}") from None
     foreign = {name: values.pop(name) for name in [*values] if accepted is not None and name not in accepted}
     return values, foreign
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -90,6 +90,8 @@ class Program:
     """Value → the call that gives it."""
     shared: set[int] = field(default_factory=set)
     """Values that were changed through another one: what was computed of them cannot be told by numbers."""
+    repeated: dict[int, int] = field(default_factory=dict)
+    """Values that were computed once more → the first of them."""
     _numbers: dict[int, int] = field(default_factory=dict)
     _elements: int = 0
 
@@ -139,6 +141,27 @@ class Program:
             return {name: self._to_refs(one, takes) for name, one in value.items()}
         return [self._to_refs(one, takes) for one in value] if isinstance(value, (list, tuple)) else value
 
+    def merge_repeated(self) -> None:
+        """Keep the first of calls that are made on the same values: exporters write them once.
+
+        A value of the graph would stand for one of them, and what is made of the others would seem to be made of something else.
+        """
+        if any(call.func._schema.is_mutable for call in self.calls):
+            return
+        known, kept, first = dict[str, Call](), list[Call](), self.repeated
+        for call in self.calls:
+            args, kwargs = _rename(call.args, first), _rename(call.kwargs, first)
+            takes = tuple(first.get(number, number) for number in call.takes)
+            call = replace(call, args=args, kwargs=kwargs, takes=takes)
+            drawn = torch.Tag.nondeterministic_seeded in call.func.tags
+            same = call if drawn else known.setdefault(f"{call.func} {args} {kwargs}", call)
+            if same is call:
+                kept.append(call)
+            else:
+                first.update(zip(call.gives, same.gives, strict=True))
+        self.calls = kept
+        self.writer = {number: place for place, call in enumerate(kept) for number in call.gives}
+
     def replay(
         self,
         places: Iterable[int],
@@ -179,6 +202,15 @@ class Program:
         return values
 
 
+def _rename(value: Any, numbers: Mapping[int, int]) -> Any:
+    """Arguments with other values in the place of some."""
+    if isinstance(value, Ref):
+        return Ref(numbers.get(value.number, value.number))
+    if isinstance(value, dict):
+        return {name: _rename(one, numbers) for name, one in value.items()}
+    return [_rename(one, numbers) for one in value] if isinstance(value, list) else value
+
+
 def _carry_out(func: Any, args: list[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     return list(_list_tensors(func(*args, **kwargs)))
 
@@ -202,4 +234,5 @@ def record(double: DoubleRunner, inputs: Arrays) -> Program:
     program = Program()
     leaves = double.watch(inputs, program.see)
     program.inputs = {name: program._find(leaf) for name, leaf in leaves.items()}
+    program.merge_repeated()
     return program

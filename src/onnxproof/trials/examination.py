@@ -171,7 +171,10 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
     reason = untried if len(tried) < len(cuts) else None
     if mended is not cut:
         differences = [one for one in differences if one.kernel or _find_agreeing(recorded, mended, one.piece) is None]
-    told = tuple(_tell(cut, one) for one in differences[:TOLD])
+    told = tuple(
+        _tell(cut, one, swallowed=one.near and not one.kernel and trial.is_swallowed(one.piece))
+        for one in differences[:TOLD]
+    )
     modules = tuple(_sum_up(cut, cuts, tried, find_module))
     return Trials(len(cuts), len(tried), sum(tried.values()), reason, told, modules)
 
@@ -209,7 +212,7 @@ def _cost(cut: Cut, piece: Piece) -> float:
     return (len(piece.nodes) + len(piece.calls)) * STEP + ELEMENT * elements + DOUBLED * operations / RATE
 
 
-def _tell(cut: Cut, one: Difference) -> Latent:
+def _tell(cut: Cut, one: Difference, *, swallowed: bool) -> Latent:
     first, last = (cut.steps[one.piece.nodes[place]] for place in (0, -1))
     return Latent(
         cut.name_node(first.gives[0]),
@@ -222,4 +225,5 @@ def _tell(cut: Cut, one: Difference) -> Latent:
         one.got,
         one.given,
         kernel=one.kernel,
+        swallowed=swallowed,
     )

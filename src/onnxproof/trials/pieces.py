@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -120,6 +120,15 @@ class Cut:
     def leads_only(self, name: str, end: str) -> bool:
         """Whether a value is made of another common one and of nothing else."""
         return self._follow_graph(end, set())[1] == {name}
+
+    def follow(self, pinned: Collection[str]) -> list[int]:
+        """The nodes whose results depend on some values, but for those that give one of them."""
+        found, nodes = set(pinned), list[int]()
+        for place, step in enumerate(self.steps):
+            if any(name in found for name in step.takes) and not any(name in pinned for name in step.gives):
+                nodes.append(place)
+                found.update(step.gives)
+        return nodes
 
     def _is_made(self, name: str, nodes: set[int], calls: set[int]) -> bool:
         return self._writer.get(name) in nodes or self.program.writer.get(self.common[name]) in calls
@@ -243,7 +252,20 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
         if max(len(own), len(alike)) > 1 and _is_poor(values[own[0]]):
             continue
         common.update(zip(own, alike, strict=True) if len(own) == len(alike) else zip(own[:1], alike[:1], strict=False))
-    return common
+    return _drop_unused(evaluator, common, program)
+
+
+def _drop_unused(evaluator: Evaluator, common: dict[str, int], program: Program) -> dict[str, int]:
+    """Without what the module computes for nothing: no exporter keeps that, and what is like it is so by chance."""
+    if any(name not in common for name in evaluator.outputs):
+        return common
+    used, waiting = set(program.inputs.values()), [common[name] for name in evaluator.outputs]
+    while waiting:
+        number = waiting.pop()
+        if number not in used and number in program.writer:
+            waiting += program.calls[program.writer[number]].takes
+        used.add(number)
+    return {name: number for name, number in common.items() if number in used}
 
 
 def _is_poor(value: Array) -> bool:
@@ -280,6 +302,8 @@ def _place_largest(array: Array) -> int:
 
 def _is_copy(program: Program, number: int) -> bool:
     """Whether a value is another one under a new number."""
+    if number in program.repeated:
+        return True
     call = program.calls[program.writer[number]] if number in program.writer else None
     if call is None or not call.takes or call.func.overloadpacket.__name__ not in COPYING:
         return False

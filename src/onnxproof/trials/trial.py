@@ -122,6 +122,29 @@ class Trial:
                     return replace(self._describe(piece, profile, given, true, answer, place), kernel=True)
         return None
 
+    def is_swallowed(self, piece: Piece) -> bool:
+        """Whether the outputs answer to the piece, and yet are the same with its results as with PyTorch's wherever these differ."""
+        answers = False
+        for profile, given in self._propose(piece):
+            if self._compare(piece, profile, given) is None:
+                continue
+            either = self._replay(piece, given), self._evaluate(piece, given), self._cut.values[piece.value]
+            try:
+                true, got, recorded = (self._follow(piece, given, result) for result in either)
+            except Exception:
+                return False  # what comes after does not take these values
+            if not _is_same(true, got):
+                return False
+            answers |= not _is_same(true, recorded)
+        return answers
+
+    def _follow(self, piece: Piece, given: Mapping[str, Array], result: Array) -> dict[str, Array]:
+        """The outputs where these values go into the piece, and into whatever else takes them, and this comes out of it."""
+        pinned = {**given, piece.value: result}
+        after = self._cut.follow(pinned)
+        made = self._cut.evaluator.compute(after, {**self._cut.values, **pinned}, _overflow_all) | pinned
+        return {name: np.asarray(made[name]) for name in self._cut.evaluator.outputs if name in made}
+
     def _propose(self, piece: Piece) -> Iterator[tuple[str, dict[str, Array]]]:
         names = [name for name, _ in piece.frontier]
         domains = [self._make_domain(piece, name) for name in names]
@@ -327,6 +350,14 @@ def find_apart(result: Array, true: Array, least: Floats | float) -> int | None:
         apart = np.where(np.isfinite(t) & np.isfinite(r), np.abs(r - t), 0.0) > APART * measure_scale(t) + least
     places = np.flatnonzero(odd | apart)
     return int(places[0]) if places.size else None
+
+
+def _is_same(true: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    """Whether outputs are the same, and numbers: of what is none nothing can be told."""
+    told = any(one.dtype.kind not in "fc" or np.isfinite(one).any() for one in true.values())
+    return told and all(
+        find_apart(other[name], one, NOISE * _measure_size({"": one})) is None for name, one in true.items()
+    )
 
 
 def _overflow_all(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:

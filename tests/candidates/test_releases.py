@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from packaging.version import Version
@@ -76,8 +80,25 @@ def test_a_release_that_is_not_there_is_the_users_error_with_what_is_there():
 
 def test_without_an_installer_the_error_says_what_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(releases.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(releases.PathFinder, "find_spec", lambda name: None)
     monkeypatch.setattr(releases.shutil, "which", lambda name: None)
     monkeypatch.setattr(releases, "list_releases", lambda: KNOWN)
     with pytest.raises(UserError, match="expected pip in this environment or uv"):
         releases.install_release(KNOWN[0])
+
+
+def test_setuptools_can_still_be_imported_in_a_process_that_looked_for_an_installer(tmp_path):
+    """Whoever asks the import system for pip turns setuptools' own distutils off; torch's helpers import setuptools."""
+    pytest.importorskip("setuptools")
+    code = """
+from packaging.version import Version
+from onnxproof.candidates import releases
+releases.keep_folder = lambda name, fill: name
+releases.list_releases = lambda: [Version("1.17.3")]
+print(releases.install_release(Version("1.17.3")))
+import setuptools
+"""
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert "onnxruntime==1.17.3" in ended.stdout

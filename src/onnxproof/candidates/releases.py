@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import shutil
 import sys
 import sysconfig
 from functools import cache
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -95,7 +95,8 @@ def _build_command(version: Version) -> list[str]:
 def _install(requirement: str) -> Path:
     """The folder with one package; what it depends on besides NumPy is not needed to run a session."""
     flags = ["--quiet", "--no-deps", "--only-binary", ":all:"]
-    if importlib.util.find_spec("pip") is not None:
+    # Asked of the path alone: setuptools listens to whoever asks for pip, and cannot be imported in that process any more.
+    if PathFinder.find_spec("pip") is not None:
         # pip first: the index that is configured for it is the user's.
         command = [sys.executable, "-m", "pip", "install", *flags, "--no-compile", "--disable-pip-version-check"]
     elif shutil.which("uv"):

@@ -17,15 +17,16 @@ NARROW: dict[torch.dtype, tuple[torch.dtype, Any, Any]] = {
 }
 
 
-def to_numpy(tensor: torch.Tensor) -> NDArray[Any]:
-    """A copy of the tensor's values that nothing else refers to."""
+def to_numpy(tensor: torch.Tensor, *, copy: bool = True) -> NDArray[Any]:
+    """A copy of the tensor's values that nothing else refers to; without `copy` the values themselves where they can be had."""
     tensor = tensor.detach().cpu()
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     if tensor.dtype in NARROW:
         seen, _, dtype = NARROW[tensor.dtype]
         return np.ascontiguousarray(tensor.contiguous().view(seen).numpy()).view(dtype).copy().reshape(tensor.shape)
-    return np.array(tensor.resolve_conj().resolve_neg().numpy(), copy=True, order="C")
+    array = tensor.resolve_conj().resolve_neg().numpy()
+    return np.array(array, copy=True, order="C") if copy else np.asarray(array, order="C")
 
 
 def to_torch(array: NDArray[Any]) -> torch.Tensor:

@@ -35,7 +35,7 @@ def _collect_weights(cut: Cut, piece: Piece) -> list[Array]:
     inside = {number for place in piece.calls for number in cut.program.calls[place].gives}
     taken = (n for place in piece.calls for n in cut.program.calls[place].takes)
     outside = dict.fromkeys(n for n in taken if n not in inside and n not in dict(piece.frontier).values())
-    return [to_numpy(cut.program.values[n]) for n in outside if cut.program.values[n].numel() > SMALL]
+    return [to_numpy(cut.program.values[n], copy=False) for n in outside if cut.program.values[n].numel() > SMALL]
 
 
 def _describe_inputs(cut: Cut, piece: Piece, ranges: Mapping[str, Range]) -> Iterator[str]:
@@ -88,7 +88,7 @@ def _describe_calls(cut: Cut, piece: Piece, weights: list[Array]) -> Iterator[st
 
     def show(value: Any) -> str:
         if isinstance(value, Ref):
-            constant = None if value.number in known else to_numpy(cut.program.values[value.number])
+            constant = None if value.number in known else to_numpy(cut.program.values[value.number], copy=False)
             return known.get(value.number) or _describe_constant(constant, weights)
         if isinstance(value, (list, tuple)):
             return f"[{', '.join(map(show, value))}]"

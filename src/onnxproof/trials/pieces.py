@@ -153,13 +153,12 @@ class Cut:
 
     def _follow_program(self, number: int, opened: set[str]) -> tuple[set[int], set[str]]:
         calls, frontier, waiting = set[int](), set[str](), [number]
-        closed = {n for n, name in self._named.items() if name not in opened}
         while waiting and len(calls) <= LARGEST:
             one = waiting.pop()
             if one not in self._moving_numbers:
                 continue
-            if one in closed:
-                frontier.add(self._named[one])
+            if (name := self._named.get(one)) is not None and name not in opened:
+                frontier.add(name)
             elif one in self.program.writer and self.program.writer[one] not in calls:
                 calls.add(self.program.writer[one])
                 waiting += self.program.calls[self.program.writer[one]].takes
@@ -193,7 +192,7 @@ def _pair_otherwise(cut: Cut, name: str) -> Iterator[tuple[dict[str, int], str]]
             yield {one: n for one, n in cut.common.items() if one != name} | {same: number}, same
     holders = {n: one for one, n in cut.common.items()}
     for sibling in _list_siblings(cut.program, number):
-        if _same(to_numpy(cut.program.values[sibling]), value):
+        if _same(to_numpy(cut.program.values[sibling], copy=False), value):
             swapped = {holders[sibling]: number} if sibling in holders else {}
             yield {**cut.common, **swapped, name: sibling}, name
 
@@ -235,7 +234,7 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
     both sides have as many, else the first of them alone (see `list_rivals`), and none where they say too little.
     """
     common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
-    arrays = {n: to_numpy(tensor) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
+    arrays = {n: to_numpy(tensor, copy=False) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
     classes = _Classes()
     numbers, names = defaultdict[int, list[int]](list), defaultdict[int, list[str]](list)
     for number, array in arrays.items():
@@ -295,8 +294,10 @@ class _Classes:
 
 def _place_largest(array: Array) -> int:
     """Where the size of the largest element lies on a scale so fine that those of the same arrays are neighbours, and of few others."""
-    finite = np.abs(array[np.isfinite(array)]) if array.dtype.kind in "fc" else np.abs(array.astype(np.float64))
-    largest = float(finite.max(initial=0.0))
+    sizes = np.abs(array) if array.dtype.kind in "fc" else np.abs(array.astype(np.float64))
+    largest = float(sizes.max(initial=0.0))
+    if not math.isfinite(largest):
+        largest = float(sizes[np.isfinite(sizes)].max(initial=0.0))
     return math.floor(math.log(largest) / (4 * SAME)) if largest else 0
 
 
@@ -321,7 +322,9 @@ def keep_common(common: Mapping[str, int], values: Arrays, program: Program) -> 
     return {
         name: number
         for name, number in common.items()
-        if name in values and number < len(program.values) and _same(to_numpy(program.values[number]), values[name])
+        if name in values
+        and number < len(program.values)
+        and _same(to_numpy(program.values[number], copy=False), values[name])
     }
 
 

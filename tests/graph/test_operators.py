@@ -105,6 +105,14 @@ def test_erf_and_gelu_keep_the_digits_of_float64():
     assert erf[-1] == pytest.approx(0.9953222650189527, abs=1e-16)
 
 
+@pytest.mark.parametrize("power", [2.0, 3.0, 0.5, [2.0], [[2.0, 3.0]], [[[[3.0]]]]])
+def test_powers_are_those_of_the_reference(power):
+    x = np.array([[-np.inf, -1.5], [0.0, np.nan], [1e200, 3.0]])
+    fast, slow = both("Pow", x, np.array(power))
+    assert fast.shape == slow.shape
+    np.testing.assert_allclose(fast, slow, rtol=1e-15)
+
+
 def test_a_maximum_keeps_nan_in_the_graphs_own_dtype():
     x = np.zeros((1, 1, 4, 4), np.float32)
     x[0, 0, 0, 0] = np.nan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -82,31 +83,33 @@ class Evaluator:
     ) -> dict[str, Array]:
         """The outputs (those before the end of a run that a node ended). A value is dropped after its last use."""
         # ONNX calls an optional input that is left out by the empty name.
-        values: ChainMap[str, Any] = ChainMap({"": None, **inputs}, *self.stored.maps)
+        made: dict[str, Any] = {"": None, **inputs}
+        values: ChainMap[str, Any] = ChainMap(made, *self.stored.maps)
         with np.errstate(all="ignore"):
             for node, done in zip(self._nodes, self._last, strict=True):
                 results = self._evaluate(node, values, onward, rescue)
                 if results is None:
                     break
-                values.update(zip(node.output, results, strict=False))
+                made.update(zip(node.output, results, strict=False))
                 for name in done:
-                    values.pop(name, None)
+                    made.pop(name, None)
         return {name: np.asarray(values[name]) for name in self.outputs if name in values}
 
-    @property
+    @cached_property
     def steps(self) -> list[Step]:
         """The nodes in the order they are evaluated."""
         return [Step(n.onnx_node, n.op_type, tuple(_list_taken(n.onnx_node)), tuple(n.output)) for n in self._nodes]
 
     def compute(self, places: Sequence[int], given: Mapping[str, Any], onward: Pass) -> dict[str, Any]:
         """The results of some of the nodes, whose other inputs are given."""
-        values: ChainMap[str, Any] = ChainMap({"": None}, given, *self.stored.maps)  # type: ignore[arg-type]  # nobody writes
+        made: dict[str, Any] = {"": None}
+        values: ChainMap[str, Any] = ChainMap(made, given, *self.stored.maps)  # type: ignore[arg-type]  # nobody writes
         with np.errstate(all="ignore"):
             for place in places:
                 node = self._nodes[place]
                 results = self._evaluate(node, values, onward, None)
-                values.update(zip(node.output, results or (), strict=False))
-        return dict(values.maps[0])
+                made.update(zip(node.output, results or (), strict=False))
+        return made
 
     @staticmethod
     def _evaluate(

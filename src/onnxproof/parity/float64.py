@@ -122,7 +122,7 @@ class DoubleRunner:
     def watch(self, inputs: Arrays, see: See) -> dict[str, torch.Tensor]:
         """Run once and show every operation to `see`, which carries it out; the inputs as they go in."""
         leaves = self._widen_inputs(inputs)
-        self._run(leaves, _enter_widening(_Belief(self.believed), _Widening(self.believed, see=see)))
+        self._run(leaves, _enter_widening(self._make_belief(), _Widening(self.believed, see=see)))
         return dict(zip(self._names, leaves, strict=True))
 
     def sample(
@@ -139,7 +139,7 @@ class DoubleRunner:
         return None if constants_only and not injector.injected else outputs
 
     def _run_widened(self, leaves: list[torch.Tensor], injector: Injector | None = None) -> dict[str, Array]:
-        belief = _Belief(self.believed) if self._asks or not self.called else None
+        belief = self._make_belief()
         widening = _Widening(self.believed, injector, counts=not self.called)
         try:
             outputs = self._run(leaves, _enter_widening(belief, widening))
@@ -153,6 +153,10 @@ class DoubleRunner:
         self.called |= widening.called
         self.narrowest = max([self.narrowest, *widening.asked], key=lambda dtype: torch.finfo(dtype).eps)
         return outputs
+
+    def _make_belief(self) -> _Belief | None:
+        """None where a run has shown that the module does not ask for dtypes."""
+        return _Belief(self.believed) if self._asks or not self.called else None
 
     def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
         try:

@@ -27,6 +27,9 @@ class Ref:
 
     number: int
 
+    def __repr__(self) -> str:
+        return f"%{self.number}"  # written for every argument of every call, to find those that are made twice
+
 
 @dataclass(frozen=True)
 class Call:
@@ -150,11 +153,12 @@ class Program:
             return
         known, kept, first = dict[str, Call](), list[Call](), self.repeated
         for call in self.calls:
-            args, kwargs = _rename(call.args, first), _rename(call.kwargs, first)
-            takes = tuple(first.get(number, number) for number in call.takes)
-            call = replace(call, args=args, kwargs=kwargs, takes=takes)
+            if any(number in first for number in call.takes):
+                args, kwargs = _rename(call.args, first), _rename(call.kwargs, first)
+                takes = tuple(first.get(number, number) for number in call.takes)
+                call = replace(call, args=args, kwargs=kwargs, takes=takes)
             drawn = torch.Tag.nondeterministic_seeded in call.func.tags
-            same = call if drawn else known.setdefault(f"{call.func} {args} {kwargs}", call)
+            same = call if drawn else known.setdefault(f"{call.func} {call.args} {call.kwargs}", call)
             if same is call:
                 kept.append(call)
             else:

@@ -130,11 +130,17 @@ def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inpu
 
 
 def _span(*arrays: Array | None) -> Range:
-    finite = [array[np.isfinite(array)] for array in arrays if array is not None]
-    return Range(
-        min((float(one.min()) for one in finite if one.size), default=0.0),
-        max((float(one.max()) for one in finite if one.size), default=0.0),
-    )
+    ends = [end for array in arrays if array is not None and array.size for end in _find_ends(array)]
+    return Range(min(ends, default=0.0), max(ends, default=0.0))
+
+
+def _find_ends(array: Array) -> list[float]:
+    """The least and the largest number; none where there is no number."""
+    low, high = float(array.min()), float(array.max())
+    if np.isfinite(low) and np.isfinite(high):
+        return [low, high]
+    finite = array[np.isfinite(array)]
+    return [float(finite.min()), float(finite.max())] if finite.size else []
 
 
 def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str | None], asked: Asked) -> Trials:

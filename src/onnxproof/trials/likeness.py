@@ -44,7 +44,7 @@ def _describe_inputs(cut: Cut, piece: Piece, ranges: Mapping[str, Range]) -> Ite
         odd = tuple(size if size < 2 else -1 for size in value.shape)
         within = ranges.get(name, Range(-np.inf, np.inf))
         ends = (within.low, within.high) if value.dtype.kind in "iu" else (_round(within.low), _round(within.high))
-        yield f"{value.dtype} {odd} {ends} {value.dtype.kind != 'f' or np.isfinite(value).all()}"
+        yield f"{value.dtype} {odd} {ends} {name not in cut.infinite}"
 
 
 def _round(end: float) -> str:

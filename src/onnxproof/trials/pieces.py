@@ -81,6 +81,11 @@ class Cut:
         return found
 
     @cached_property
+    def infinite(self) -> set[str]:
+        """Values that are not all numbers."""
+        return {name for name, value in self.values.items() if value.dtype.kind == "f" and not np.isfinite(value).all()}
+
+    @cached_property
     def _moving_numbers(self) -> set[int]:
         found = set(self.program.inputs.values())
         for call in self.program.calls:

@@ -149,7 +149,7 @@ class Trial:
         names = [name for name, _ in piece.frontier]
         domains = [self._make_domain(piece, name) for name in names]
         smooth, unordered = is_smooth(self._cut, piece), self._is_unordered(piece)
-        infinite = [d.name for d in domains if d.is_float and not np.isfinite(self._cut.values[d.name]).all()]
+        infinite = [name for name in names if name in self._cut.infinite]
         for profile in FEW_PROFILES if smooth else EDGES:
             g = np.random.default_rng(zlib.crc32(f"{piece.value}\0{profile}".encode()))
             made = {d.name: self._clip(d.name, fill(d, profile, d.shape, g)) for d in domains}

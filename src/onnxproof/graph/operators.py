@@ -219,7 +219,9 @@ class Pow(SlowPow):
     """Squares and cubes of the reference one take as long as any other power."""
 
     def _run(self, a, b):
-        power = float(np.reshape(b, ())) if np.size(b) == 1 and a.dtype.kind == "f" and np.ndim(b) <= np.ndim(a) else 0.0
+        power = (
+            float(np.reshape(b, ())) if np.size(b) == 1 and a.dtype.kind == "f" and np.ndim(b) <= np.ndim(a) else 0.0
+        )
         if power not in (2.0, 3.0):
             return super()._run(a, b)
         return (a * a if power == 2 else a * a * a,)

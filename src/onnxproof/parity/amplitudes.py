@@ -69,7 +69,7 @@ class Operation:
     def on_magnitudes(self, **changed: Any) -> torch.Tensor:
         """The same operation on absolute values."""
         floats = [isinstance(v, torch.Tensor) and v.is_floating_point() for v in self.args]
-        sizes = [v.abs().to(self.sizes) if wide else v for v, wide in zip(self.args, floats, strict=True)]
+        sizes = [_take_sizes(v, self.sizes) if wide else v for v, wide in zip(self.args, floats, strict=True)]
         result: torch.Tensor = self.func(*sizes, **{**self.kwargs, **changed})
         return result
 
@@ -80,6 +80,15 @@ Rule = Callable[[Operation], Amplitude]
 def _estimate_growth(length: int) -> float:
     # Errors of single additions have either sign: they add up like a random walk, with the root of the length.
     return 1.0 + math.sqrt(max(length, 1)) / 8
+
+
+def _take_sizes(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """|tensor|; a weight that is the same for every row of a batch stays one."""
+    held = tensor
+    for dim, stride in enumerate(tensor.stride()):
+        if stride == 0 and tensor.shape[dim] > 1:
+            held = held.narrow(dim, 0, 1)
+    return held.abs().to(dtype).expand(tensor.shape)
 
 
 def lose_in_products(op: Operation) -> Amplitude:

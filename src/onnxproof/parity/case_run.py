@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from onnxproof.candidates.roles import name_stage
 from onnxproof.cases.plan import Case, Inputs
+from onnxproof.parity.ledger import FAIR
 from onnxproof.parity.truth import Outputs
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.subject import TensorFacts
@@ -45,7 +46,7 @@ class CaseRun:
     @property
     def group(self) -> str:
         """Cases that weigh alike: differences on denormal inputs weigh less, and must not settle it for ordinary ones."""
-        return "denormal" if self.case.profile == "denormal" else str(self.case.fair)
+        return "denormal" if self.case.profile == "denormal" else FAIR if self.case.fair else "unfair"
 
     def time(self, stage: str, work: Callable[[], T]) -> T:
         """Do some work under the name of a stage."""

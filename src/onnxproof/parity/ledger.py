@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+# The cases whose differences weigh: what they have shown of an output nobody needs to show again.
+FAIR = "fair"
+
 
 @dataclass
 class Ledger:
@@ -27,6 +30,10 @@ class Ledger:
         """What cases showed of the graph; what they cost and showed of the candidate is not held against other inputs."""
         return Ledger(evaluated=self.evaluated, excused=self.copy().excused)
 
-    def count(self, question: str, shown: bool) -> None:
-        """Note an answer."""
-        self.shown[question] = self.shown.get(question, 0) + shown
+    def count(self, group: str, question: str, shown: bool) -> None:
+        """Note an answer of a case of this group."""
+        self.shown[f"{group}/{question}"] = self.shown.get(f"{group}/{question}", 0) + shown
+
+    def is_settled(self, group: str, question: str, enough: int) -> bool:
+        """Whether so many cases of this group, or of those that weigh most, have shown it."""
+        return any(self.shown.get(f"{one}/{question}", 0) >= enough for one in (group, FAIR))

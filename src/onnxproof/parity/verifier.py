@@ -36,7 +36,7 @@ from onnxproof.parity.lowered import Original
 from onnxproof.parity.memo import Memo
 from onnxproof.parity.ports import add_symbols, find_passed, mark_swap
 from onnxproof.parity.rollout import FreeRun, Sides, name_answers
-from onnxproof.parity.rows import Rows
+from onnxproof.parity.rows import Part, Rows
 from onnxproof.parity.saturation import EXAMINED, choose_saturating, find_saturating, find_saturation
 from onnxproof.parity.sets import judge_sets, tell_sets
 from onnxproof.parity.truth import PLANNED, Effort, Outputs, Truth
@@ -293,6 +293,10 @@ class Verifier:
             self.ledger.forwards += self.work.case(run.elements)
         return replace(run.begin(), status="compared", outputs=tuple(decided))
 
+    def choose_rows(self, inputs: Inputs, baseline: Outputs, candidate: Outputs) -> Part | None:
+        """The rows of a large batch that decide for all of them; None where all are to be asked."""
+        return self._rows.choose(inputs, baseline, candidate) if self._rows is not None else None
+
     def leaves_open(self, c: Comparison) -> bool:
         """Whether an output differs in a way that no rounding was found to explain."""
         return self._truth.leaves_open(c)
@@ -339,8 +343,7 @@ class Verifier:
     ) -> list[Comparison] | None:
         """What explains the differences, where some rows of a large batch tell; None where they leave something open."""
         # Who looks closer does so at inputs that differ: there all rows are asked in the end.
-        rows = self._rows if self._effort.settles else None
-        part = rows.choose(run.inputs, baseline, candidate) if rows is not None else None
+        part = self.choose_rows(run.inputs, baseline, candidate) if self._effort.settles else None
         truth = self._ask_truth(run, part.inputs, part.rows) if part is not None else None
         if part is None or truth is None:
             return None

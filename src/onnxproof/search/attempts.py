@@ -8,6 +8,7 @@ from pathlib import Path
 
 from onnxproof.cases import counterexample_files as keep
 from onnxproof.cases.plan import Case, Inputs
+from onnxproof.findings import Finding
 from onnxproof.parity.verifier import Verifier
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.search import Search
@@ -47,15 +48,20 @@ class Attempts:
         except MemoryError:
             return Trial(0.0)  # too large for this machine: nothing is learnt from it
         score, row = measure_nearness(result, self._policy.noise)
-        news = [f for f in list_gating(result, self._policy) if (f.code, f.where.output) not in self._known]
+        news = [f for f in list_gating(result, self._policy) if not self._is_known(f)]
         return Trial(score, row, max((f.weight for f in news), default=0))
 
     def _may_be_news(self, glance: CaseResult) -> bool:
         """Whether more than what is known already may be behind what is open at a glance: only then it is worth its samples."""
         opened = {c.output for c in glance.outputs if self._verifier.leaves_open(c)}
-        against = {(f.code, f.where.output) for f in list_gating(glance, self._policy)}
-        told = {output for _, output in against}
-        return glance.status != "compared" or not against <= self._known or not opened <= told
+        against = list_gating(glance, self._policy)
+        told = {f.where.output for f in against}
+        return glance.status != "compared" or not all(map(self._is_known, against)) or not opened <= told
+
+    def _is_known(self, finding: Finding) -> bool:
+        """Whether it was told of this output, or would go without saying beside what was."""
+        codes = (finding.code, *finding.entry.gives_way_to)
+        return any((code, finding.where.output) in self._known for code in codes)
 
     def tell(self, outcome: Search, find: Find | None) -> None:
         """Report progress, and a find before the next input may kill the process."""

@@ -50,13 +50,14 @@ class Screen:
         for name, inputs in self._propose():
             if self._left <= 0 or judged >= JUDGED:
                 return
-            if not self._looks_different(name, inputs):
+            different = self._find_different(name, inputs)
+            if different is None:
                 continue
             judged += 1
-            fails = judge(name, inputs).fails
+            fails = judge(name, different).fails
             if fails > worst:
                 worst = fails
-                tell(Find(name, inputs, fails))
+                tell(Find(name, different, fails))
             if worst > 1:
                 return
 
@@ -85,7 +86,8 @@ class Screen:
     def _cost(self, elements: int) -> float:
         return 2 * self._verifier.work.forward(elements) + MADE + ELEMENT * elements
 
-    def _looks_different(self, name: str, inputs: Inputs) -> bool:
+    def _find_different(self, name: str, inputs: Inputs) -> Inputs | None:
+        """What is to be judged of inputs whose answers look different: the rows that part most, where rows are independent."""
         verifier, elements = self._verifier, _count_elements(inputs)
         self._left -= self._cost(elements)
         self.inputs += 1
@@ -94,14 +96,18 @@ class Screen:
             with verifier.work.threads(elements):
                 baseline = verifier.eager.run(inputs)
         except (Rejected, MemoryError):
-            return False
+            return None
         self._enter(name, CANDIDATE)
         try:
             answers = verifier.session.run(inputs)
         except Rejected:
-            return True
+            return inputs
         pairs = verifier.output_pairs.items()
-        return any(differ(baseline[name], answers[graph]) for name, graph in pairs if name in baseline)
+        candidate = {name: answers[graph] for name, graph in pairs if name in baseline}
+        if not any(differ(baseline[name], answer) for name, answer in candidate.items()):
+            return None
+        part = verifier.choose_rows(inputs, baseline, candidate)
+        return inputs if part is None else part.inputs
 
 
 def _count_elements(inputs: Inputs) -> int:

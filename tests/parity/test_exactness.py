@@ -120,3 +120,34 @@ def test_where_float64_has_no_digit_there_is_no_truth(tmp_path):
     torch.manual_seed(437)
     proof = onnxproof.prove(nn.Sequential(nn.Linear(6, 10), Hazard()).eval(), (torch.randn(4, 6),), out=tmp_path)
     assert proof.verdict == "ship", proof.findings
+
+
+class Stretched(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.interpolate(x, size=7, mode="linear", align_corners=True)
+
+
+class Beyond(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.lerp(x, x.square(), 1.006)
+
+
+@pytest.mark.parametrize("module", [Stretched(), Beyond()])
+def test_numbers_that_float32_rounds_before_they_cancel_are_excused(module, tmp_path):
+    """Coordinates less their whole part, and one less a weight near one: what is left has lost digits on both sides."""
+    proof = onnxproof.prove(module.eval(), (torch.randn(2, 3, 12),), out=tmp_path, fast=True)
+    assert proof.verdict == "ship", proof.findings
+
+
+def test_a_weight_that_is_another_is_not_excused(tmp_path):
+    proof = onnxproof.prove(Beyond().eval(), (torch.randn(2, 3, 12),), out=tmp_path / "right", fast=True)
+    model = onnx.load(tmp_path / "right" / "model.onnx")
+    for tensor in [*model.graph.initializer, *(a.t for node in model.graph.node for a in node.attribute)]:
+        value = onnx.numpy_helper.to_array(tensor) if tensor.data_type == onnx.TensorProto.FLOAT else np.zeros(2)
+        if value.size == 1 and 0 < abs(abs(float(value)) - 1) < 1:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(value * np.float32(1 + 1e-4), tensor.name))
+    onnx.save(model, tmp_path / "wrong.onnx")
+    proof = onnxproof.verify(
+        Beyond().eval(), (torch.randn(2, 3, 12),), onnx=tmp_path / "wrong.onnx", out=tmp_path, fast=True
+    )
+    assert proof.verdict != "ship"

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
+import torch
+from torch import nn
 
+import onnxproof
 from fake import FakeCandidate
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.findings import decide_verdict, found
+from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.parity.verification import verify
 from onnxproof.policy.judgement import judge
 from onnxproof.request.thresholds import Policy
@@ -87,3 +92,56 @@ def test_what_a_session_says_of_its_placement_is_a_finding(mlp):
 def test_a_refused_file_ends_it(mlp):
     with pytest.raises(FindingError, match="no such file format"):
         mlp.verifier(FakeCandidate(mlp.right, refused=found("OX303", "no such file format")), Heard())
+
+
+class Attention(nn.Module):
+    """What its first half learns matters only where there are two tokens to choose between."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.ask, self.say = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(self.ask(x) @ x.mT, -1) @ self.say(x)
+
+
+@pytest.fixture
+def attention(tmp_path):
+    """An export in which one weight of the first half is another, and what is asked for."""
+    module, inputs = Attention().eval(), (torch.randn(2, 5, 6),)
+    asked = {"dynamic": {"x": {0: "batch", 1: "tokens"}}}
+    onnxproof.export(module, inputs, out=tmp_path / "right", **asked)
+    model = onnx.load(tmp_path / "right" / "model.onnx")
+    tensor = next(t for t in model.graph.initializer if t.name == "ask.bias")
+    tensor.CopyFrom(onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(tensor) * np.float32(1.01), tensor.name))
+    onnx.save(model, tmp_path / "wrong.onnx")
+    return lambda: onnxproof.verify(
+        module, inputs, onnx=tmp_path / "wrong.onnx", out=tmp_path / "out", fast=True, **asked
+    )
+
+
+def test_the_example_is_evaluated_in_float64_whatever_was_before_it(attention, monkeypatch):
+    """Sizes of one come first and show nothing of an attention."""
+    monkeypatch.setattr("onnxproof.parity.exactness.GRACE", 0.0)
+    monkeypatch.setattr("onnxproof.parity.exactness.EXACTNESS_SHARE", 0.0)
+    looked = {case.name: case.outputs[0].exactness for case in attention().cases if case.outputs[0].exactness}
+    alone, example = looked["batch=1,tokens=1/normal/seed=0"], looked["batch=2,tokens=5/example/seed=0"]
+    assert alone.ratio <= 1 < example.ratio
+
+
+@pytest.mark.parametrize("dear", [True, False])
+def test_where_legal_roundings_are_dear_another_meaning_spares_them(attention, monkeypatch, dear):
+    asked = []
+    sample = DoubleRunner.sample
+
+    def count(self, inputs, seed, *, constants_only=False, unit=None):
+        asked.extend([seed] if unit is None and not constants_only else [])
+        return sample(self, inputs, seed, constants_only=constants_only, unit=unit)
+
+    monkeypatch.setattr(DoubleRunner, "sample", count)
+    monkeypatch.setattr("onnxproof.parity.verifier.DEAR", 0.0 if dear else 1e9)
+    proof = attention()
+    assert proof.verdict == "block"
+    assert {f.code for f in proof.findings if f.severity == "block"} == {"OX201"}
+    assert (not asked) == dear

@@ -179,3 +179,18 @@ def test_what_the_module_computes_twice_is_one_value(tmp_path):
     assert proof.trials is not None
     assert proof.trials.latent == ()
     assert proof.verdict == "ship", proof.findings
+
+
+class Leftover(nn.Module):
+    """What is left of a value less itself: every step that follows is nothing too."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        left = nn.functional.huber_loss(x, x, reduction="none", delta=0.3).sort(1).values
+        return torch.trunc(nn.functional.interpolate(left, size=7, mode="linear", align_corners=True))
+
+
+def test_values_that_are_nothing_everywhere_are_paired_with_nothing(tmp_path):
+    proof = onnxproof.prove(Leftover().eval(), (torch.randn(2, 2, 6),), out=tmp_path, fast=True)
+    assert proof.trials is not None
+    assert proof.trials.latent == ()
+    assert proof.verdict == "ship", proof.findings

@@ -83,12 +83,15 @@ class GraphInFloat64:
         """What runs the graph, node by node."""
         return self._runner.evaluator
 
-    def affords(self, ledger: Ledger, elements: int) -> bool:
-        """Whether the reference evaluator may look at an input of this size, given the work so far."""
+    def affords(self, ledger: Ledger, elements: int, *, free: bool = False) -> bool:
+        """Whether the reference evaluator may look at an input of this size, given the work so far.
+
+        The first look is free, and so is one at the example: without them nothing is known about the graph's exactness, and sizes
+        of one, which come first, hide much (an attention over one token looks nowhere).
+        """
         expected = self._double.work.evaluation(elements)
-        # The first look is free: without one nothing is known about the graph's exactness.
         spent, allowed = ledger.evaluated, EXACTNESS_SHARE * ledger.forwards + GRACE
-        return expected <= LONGEST and (not spent or spent + expected <= allowed)
+        return expected <= LONGEST and (free or not spent or spent + expected <= allowed)
 
     def measure(
         self,

@@ -34,6 +34,10 @@ class Ledger:
         """Note an answer of a case of this group."""
         self.shown[f"{group}/{question}"] = self.shown.get(f"{group}/{question}", 0) + shown
 
+    def settle(self, question: str, enough: int) -> None:
+        """As if enough cases that weigh had shown it."""
+        self.shown[f"{FAIR}/{question}"] = enough
+
     def is_settled(self, group: str, question: str, enough: int) -> bool:
         """Whether so many cases of this group, or of those that weigh most, have shown it."""
         return any(self.shown.get(f"{one}/{question}", 0) >= enough for one in (group, FAIR))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
@@ -29,9 +30,15 @@ ORDERING = frozenset("sort topk argsort".split())
 EQUATING = frozenset("eq ne".split())
 # Units of u within which a kernel may have made them one.
 NEAR = 8.0
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 # Samples without any error but that of the dtype itself: values that it makes equal (saturated, or too near) stay equal; with errors they
 # never are, and which of many equal ones is first no few samples tell. PyTorch's own order among them, and the first one first.
 OWN, FIRST = 4, 5
+
+
+# Operations that weigh by coordinates which depend on sizes alone: exporters fold them, in the narrow dtype.
+FOLDED = frozenset("upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d".split())
+FOLDED |= {"_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"}
 
 
 # Operations that are a root of squares: in a kernel that keeps these in the narrow dtype tiny ones vanish, in PyTorch's they do not.
@@ -47,6 +54,7 @@ class _Kind:
     ieee: bool
     orders: bool
     equates: bool
+    folded: bool
 
 
 @cache
@@ -54,13 +62,13 @@ def _find_kind(func: Any) -> _Kind:
     name = func.overloadpacket.__name__
     rule = find_rule(func)
     in_place = rule is not None and func._schema.is_mutable
-    return _Kind(rule, in_place, name in CORRECTLY_ROUNDED, name in ORDERING, name in EQUATING)
+    return _Kind(rule, in_place, name in CORRECTLY_ROUNDED, name in ORDERING, name in EQUATING, name in FOLDED)
 
 
 class Injector:
     """Calls operations and adds a legal rounding error to what they give.
 
-    With `tainted` inputs, only results that do not depend on them are changed: the constants that an exporter folds.
+    With `tainted` inputs, only results that do not depend on them are changed, and what is weighed by such: the constants that an exporter folds.
     """
 
     def __init__(
@@ -82,7 +90,10 @@ class Injector:
         """Run the operation and round."""
         kind = _find_kind(func)
         if self._alive is not None and self._depends(args, kwargs):
+            args, kwargs = self._store(args), {name: self._store(value) for name, value in kwargs.items()}
             out = func(*args, **kwargs)
+            if kind.folded and _rounds(out):
+                out = self._round(kind, Operation(func, args, kwargs, out))
             self._taint(out)
             return out
         if kind.orders:
@@ -100,6 +111,16 @@ class Injector:
             return out
         total = self._round(kind, Operation(func, args, kwargs, first))
         return total if first is out else type(out)([total, *out[1:]])
+
+    def _store(self, value: Any) -> Any:
+        """A number that is written in the module as both sides have it: kernels compute in float32, also those of narrower dtypes."""
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self._store, value))
+        if not isinstance(value, float) or self._narrow == torch.float64:
+            return value
+        stored = float(np.float32(value)) if abs(value) <= FLOAT32_MAX else value
+        self.injected += stored != value
+        return stored
 
     def _are_equal(self, left: torch.Tensor, right: Any) -> torch.Tensor:
         """As numbers of the narrow dtype; those that an operation has rounded also, every other time, where they are near."""

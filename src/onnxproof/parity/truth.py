@@ -43,6 +43,8 @@ FEW = 0.002
 FALLING = 0.25
 # Times the farthest legal rounding that an element may be from the truth.
 FARTHEST = 4.0
+# Kinds of trouble: beyond the noise, and beyond the contract.
+NOISY, BROKEN = "noise", "broken"
 # Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples.
 ENOUGH = 2
 
@@ -146,7 +148,7 @@ class Truth:
         if not c.same_form or not c.size or not self._suspicious(c):
             return c
         # What was shown about NaN says nothing about noise: each kind of trouble is settled by itself.
-        trouble = "pattern" if c.pattern.differing else "broken" if self._broken(c) else "noise"
+        trouble = "pattern" if c.pattern.differing else BROKEN if self._broken(c) else NOISY
         question = f"{trouble}/{c.output}"
         settled = self.effort.settles and self._ledger.is_settled(group, question, ENOUGH)
         if settled and (c.pattern.differing or self._noisy(c)):
@@ -161,6 +163,11 @@ class Truth:
             shown = bool(c.pattern.unexplained) or beyond
         self._ledger.count(group, question, shown)
         return c
+
+    def settle(self, output: str) -> None:
+        """No rounding explains how this output differs: the graph means something else."""
+        for trouble in (NOISY, BROKEN):
+            self._ledger.settle(f"{trouble}/{output}", ENOUGH)
 
     def leaves_open(self, c: Comparison) -> bool:
         """Whether an output differs in a way that no rounding was found to explain."""

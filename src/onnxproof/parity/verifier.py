@@ -39,7 +39,7 @@ from onnxproof.parity.rollout import FreeRun, Sides, name_answers
 from onnxproof.parity.rows import Part, Rows
 from onnxproof.parity.saturation import EXAMINED, choose_saturating, find_saturating, find_saturation
 from onnxproof.parity.sets import judge_sets, tell_sets
-from onnxproof.parity.truth import PLANNED, Effort, Outputs, Truth
+from onnxproof.parity.truth import HOPELESS, PLANNED, Effort, Outputs, Truth
 from onnxproof.parity.work import expect_work
 from onnxproof.proof.artifact import Artifact, Port
 from onnxproof.proof.case_result import ORDINARY, CaseResult
@@ -55,6 +55,8 @@ T = TypeVar("T")
 CORE = 4.0
 # The share of the budget that a free run of steps may take.
 FREE = 0.25
+# Seconds of work from which on the legal roundings of a case are asked for only where nothing else tells.
+DEAR = 30.0
 # What an output of the session is asked for where it is there already.
 Answer = Callable[[], dict[str, Array]]
 
@@ -366,11 +368,20 @@ class Verifier:
     ) -> list[Comparison]:
         """Output by output: what explains that they are so far apart."""
         baseline, limits = answers.baseline, self._settings.limits
+        # One evaluation that shows another meaning spares dozens of legal roundings, which cannot explain it.
+        early = not glance and answers.truth is not None and self._is_dear(run)
+        if early and answers.truth is not None:
+            comparisons = self._look_inside(run, answers.truth, comparisons, run.inputs, glance=False)
+            for c in comparisons:
+                if c.exactness is not None and c.exactness.ratio > HOPELESS:
+                    self._truth.settle(c.output)
         comparisons, truth = run.time("noise", lambda: self._judge(run, answers, candidate, comparisons, glance))
         if not glance:
             known = replace(answers, truth=truth)
             comparisons = judge_sets(self._truth, limits, known, candidate, comparisons, run.group)
-        if truth is not None:
+        if truth is None:
+            comparisons = [replace(c, exactness=None) for c in comparisons]
+        elif not early:
             comparisons = self._look_inside(run, truth, comparisons, run.inputs, glance=glance)
         comparisons = [mark_swap(c, baseline, candidate) for c in comparisons]
         if self._original is None or not run.case.fair:
@@ -380,6 +391,10 @@ class Verifier:
         if run.case.profile in ORDINARY and any(c.cost is not None and c.cost.lost for c in costed):
             self._original.overflowing = self._original.overflowing or run.inputs
         return costed
+
+    def _is_dear(self, run: CaseRun) -> bool:
+        """Whether all legal roundings of a case would take long."""
+        return self.work.sample(run.elements) * self._effort.samples[-1] > DEAR
 
     def _judge(
         self,
@@ -416,7 +431,10 @@ class Verifier:
     ) -> list[Comparison]:
         def measure() -> Mapping[str, Exactness] | None:
             graph = self._exact
-            if graph is None or not (self._effort.unhurried or graph.affords(self.ledger, _count_elements(inputs))):
+            free = run.case.profile == "example"
+            if graph is None or not (
+                self._effort.unhurried or graph.affords(self.ledger, _count_elements(inputs), free=free)
+            ):
                 return None
             return graph.measure(inputs, truth, self.output_pairs, self.ledger, glance=glance)
 

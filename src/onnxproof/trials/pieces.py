@@ -273,10 +273,12 @@ def _drop_unused(evaluator: Evaluator, common: dict[str, int], program: Program)
 
 
 def _is_poor(value: Array) -> bool:
-    """Whether a value says so little that others are the same by chance: a few answers of yes and no."""
+    """Whether a value says so little that others are the same by chance: nothing everywhere, or a few answers of yes and no."""
+    if not value.any():
+        return True
     if value.dtype.kind not in "biu" or not ((value == 0) | (value == 1)).all():
         return False
-    return value.size < TELLING or bool((value == value.flat[0]).all())
+    return value.size < TELLING or bool(value.all())
 
 
 class _Classes:

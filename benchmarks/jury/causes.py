@@ -80,7 +80,29 @@ CAUSES = (
     Cause("exporter", "another shape: `unfold` by the older exporter, a sum of something empty", "", "OX215"),
     Cause("exporter", "the older exporter's `cosine_similarity` limits the product of the norms", "cosine", "OX250"),
     Cause("exporter", "the older exporter divides negative integers otherwise", "floor_divide", "OX207"),
+    Cause(
+        "exporter",
+        "`remainder` of floats is x − floor(x / y)·y, which loses the digits of a large x",
+        r" % \d|torch\.remainder\(",
+        "OX20[17]",
+        "remainder_of_large",
+    ),
+    # The places that show it are of no node alone.
+    Cause(
+        "exporter",
+        "a quotient by infinity that is rounded down: −1 in PyTorch, 0 in the file",
+        r'rounding_mode="floor"|^66\b',
+        "OX201",
+        "floor_division_by_infinity",
+    ),
     Cause("runtime", "MaxPool loses NaN, which the model asks for", "max_pool", "OX207"),
+    Cause(
+        "runtime",
+        "ArgMin and ArgMax pass over NaN, which the model asks for",
+        r"\.arg(min|max)\(",
+        "OX20[17]",
+        "argmin_of_nan",
+    ),
     Cause(
         "ours",
         "a threshold met exactly: the float64 copy compares with a number that float32 does not have",
@@ -109,6 +131,9 @@ MENDED = (
     "sums of int64 were BLOCK for numbers that float64 does not hold; REVIEW now, as denormal floats are",
     "nodes behind a wrong shape or dtype, places among equal values, and sums that cancel were named as culprits",
     "`RMSNorm` without an epsilon was OX250: its float64 copy took float64's epsilon",
+    "interpolation to a size that is no multiple was OX203, and `lerp` with a weight near one: numbers that float32 rounds before they cancel",
+    "a deviation of numbers near 1e-30 was OX202: its squares vanish in float32",
+    "what follows from a value that is zero everywhere was OX250: such values were paired with each other",
     "BatchNormalization of opsets 9 to 13, GlobalMaxPool of sequences, LpNormalization with p = 1, LRN, cubic Resize, HardSwish, far Gelu: "
     "the evaluator itself erred ([measured](evaluator.md))",
 )

@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from benchmarks.faults import FAULTS
+from benchmarks.faults.build import build, dynamic_of
 from torch import nn
 
 import onnxproof
@@ -104,3 +106,14 @@ def test_what_is_cut_far_out_is_met(declared, tmp_path):
         Wave(), (torch.ones(2, 50),), onnx=tmp_path / "cut.onnx", out=tmp_path, fast=True, **options
     )
     assert proof.verdict == "block"
+
+
+def test_what_only_a_large_size_shows_is_judged_at_that_size(tmp_path):
+    """Places above 32767 wrap around: no few rows of such a batch show it alone."""
+    fault = FAULTS["flat-index-in-int16"]
+    built = build(fault, tmp_path / "file")
+    proof = onnxproof.verify(
+        built.target_module, built.inputs, onnx=built.onnx_path, dynamic=dynamic_of(fault), out=tmp_path, fast=True
+    )
+    assert proof.verdict == "block"
+    assert any(case.name.startswith("screen/batch=") for case in proof.cases)

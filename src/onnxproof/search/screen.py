@@ -17,7 +17,7 @@ from onnxproof.parity.slabs import measure_scale, to_float64
 from onnxproof.parity.verifier import Verifier
 from onnxproof.search.hunt import Find, Trial
 from onnxproof.search.sweeps import Sweeps, list_cuts
-from onnxproof.tensors.arrays import Array
+from onnxproof.tensors.arrays import Array, Arrays
 
 # Seconds of work that the screen always has, and its share of the work of the planned cases.
 GRACE = 0.3
@@ -87,7 +87,7 @@ class Screen:
         return 2 * self._verifier.work.forward(elements) + MADE + ELEMENT * elements
 
     def _find_different(self, name: str, inputs: Inputs) -> Inputs | None:
-        """What is to be judged of inputs whose answers look different: the rows that part most, where rows are independent."""
+        """What is to be judged of inputs whose answers look different: the rows that part most, where these do so alone too."""
         verifier, elements = self._verifier, _count_elements(inputs)
         self._left -= self._cost(elements)
         self.inputs += 1
@@ -99,15 +99,28 @@ class Screen:
             return None
         self._enter(name, CANDIDATE)
         try:
-            answers = verifier.session.run(inputs)
+            candidate = self._ask_candidate(inputs, baseline)
         except Rejected:
             return inputs
-        pairs = verifier.output_pairs.items()
-        candidate = {name: answers[graph] for name, graph in pairs if name in baseline}
-        if not any(differ(baseline[name], answer) for name, answer in candidate.items()):
+        if not _look_different(baseline, candidate):
             return None
         part = verifier.choose_rows(inputs, baseline, candidate)
-        return inputs if part is None else part.inputs
+        if part is None:
+            return inputs
+        # What a size does (an index that overflows) is gone with the size.
+        try:
+            return part.inputs if _look_different(part.baseline, self._ask_candidate(part.inputs, baseline)) else inputs
+        except Rejected:
+            return inputs
+
+    def _ask_candidate(self, inputs: Inputs, baseline: Arrays) -> Arrays:
+        """The answers to what the module answers too."""
+        answers = self._verifier.session.run(inputs)
+        return {name: answers[graph] for name, graph in self._verifier.output_pairs.items() if name in baseline}
+
+
+def _look_different(baseline: Arrays, candidate: Arrays) -> bool:
+    return any(differ(baseline[name], answer) for name, answer in candidate.items())
 
 
 def _count_elements(inputs: Inputs) -> int:

@@ -4,6 +4,7 @@
     python -m benchmarks.speed --corpus 1 --against REV
                                                   every fault (12: every twelfth) through the command line, by this version and by another one
     python -m benchmarks.speed --steady 10        the same proof, so many times on an idle machine and with every core loaded
+    python -m benchmarks.speed --family           what trials cost for the second model of a family
 
 CPU time is what is compared, of a process and all of its children: the machine is noisy. The bare script is what people write
 themselves: it imports torch and onnxruntime, builds the module, exports it and runs the same cases once on both sides.
@@ -24,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import onnx
@@ -49,6 +51,13 @@ printed, over the bare script's seconds.
 
 | model | cases | bare script | correct | again | faulty | verdict |
 |---|---|---|---|---|---|---|"""
+FAMILY_HEAD = """## The second model of a family
+
+Seconds (not a ratio: a limit that was asked for) in which every piece is put on trial, of a small GPT-2 with an empty cache, and of three with other weights
+after it. What is left is to record both sides and to find the pieces.
+
+| layers | pieces | first | others |
+|---|---|---|---|"""
 LARGE_HEAD = """## Large models
 
 Encoders of transformers' own configuration with random weights. *time*: the whole command, over one bare forward of PyTorch for each compared case; *memory*:
@@ -333,6 +342,43 @@ def without_times(text: str, out: Path) -> str:
     return json.dumps(cleaned(json.loads(text.replace(str(out), "OUT"))), sort_keys=True)
 
 
+# --- the second model of a family ---------------------------------------------------------------------------------------
+
+
+def decoder() -> tuple[torch.nn.Module, Any]:
+    """GPT-2 of transformers, small, as deep and with such weights as the environment says."""
+    from transformers import GPT2Config, GPT2Model
+
+    class Hidden(torch.nn.Module):
+        def __init__(self, model: torch.nn.Module) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            return self.model(ids).last_hidden_state  # type: ignore[no-any-return]  # modules return Any
+
+    torch.manual_seed(int(os.environ["SEED"]))
+    layers = int(os.environ["LAYERS"])
+    config = GPT2Config(n_layer=layers, n_embd=64, n_head=4, vocab_size=500, n_positions=64)
+    return Hidden(GPT2Model(config)).eval(), (torch.randint(0, 500, (2, 16)),)
+
+
+def measure_family(folder: Path) -> dict[str, Any]:
+    """Layers → seconds of the trials of the first model, in an empty cache, and of three others with other weights."""
+    found: dict[str, Any] = {}
+    for layers in (4, 12):
+        cache, spent = folder / f"cache-{layers}", list[float]()
+        for seed in range(4):
+            out = folder / f"family-{layers}-{seed}"
+            told = {"XDG_CACHE_HOME": str(cache), "LAYERS": str(layers), "SEED": str(seed)}
+            with patch.dict(os.environ, told):
+                prove("benchmarks.speed:decoder", "--out", str(out))
+            proof = json.loads((out / "proof.json").read_text())
+            spent.append(proof["timing"]["stages"]["trial"])
+        found[str(layers)] = {"pieces": proof["trials"]["pieces"], "first_s": spent[0], "others_s": spent[1:]}
+    return found
+
+
 # --- the page -------------------------------------------------------------------------------------------------------------
 
 
@@ -342,12 +388,15 @@ def main() -> None:
     parser.add_argument("--corpus", type=int, default=0, metavar="N")
     parser.add_argument("--against", default="829fda7", metavar="REV")
     parser.add_argument("--steady", type=int, default=0, metavar="RUNS")
+    parser.add_argument("--family", action="store_true")
     asked = parser.parse_args()
     results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if asked.corpus:
             results["corpus"] = measure_corpus(asked.corpus, asked.against, folder)
+        elif asked.family:
+            results["family"] = measure_family(folder)
         elif asked.steady:
             results["steady"] = measure_steady(asked.steady, folder)
         else:
@@ -384,6 +433,12 @@ def page(results: dict[str, Any], large: dict[str, Any]) -> str:
             f"## The same proof, however busy the machine\n\nProofs of a right and a wrong file, half of them on an idle machine and half with an endless loop on "
             f"every core, compared byte for byte without times: {told}."
         )
+    if "family" in results:
+        rows = [
+            f"| {layers} | {one['pieces']} | {one['first_s']:.2f} s | {', '.join(f'{s:.2f}' for s in one['others_s'])} s |"
+            for layers, one in results["family"].items()
+        ]
+        parts.append("\n".join([FAMILY_HEAD, *rows]))
     if large:
         rows = [_large_row(size, one, kind) for size, one in large.items() for kind in ("right", "wrong")]
         parts.append("\n".join([LARGE_HEAD, *rows]))

@@ -145,11 +145,8 @@ class GraphInFloat64:
             if result.ratio <= 1:
                 return result
             before, left = left, int((abs(e - t) > allowed).sum())
-            if (
-                result.ratio > HOPELESS
-                and len(stored) + len(rounded) > len(NUDGES)
-                and not is_few(left, before, t.size)
-            ):
+            # Not before float64's own rounding was asked: what is nothing but that is far beyond what constants move.
+            if result.ratio > HOPELESS and rounded and not is_few(left, before, t.size):
                 break
         excused.append(result.allowance)
         return result

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from benchmarks.zoo.tempting import self_distance
 from torch import nn
 
 import models
@@ -153,13 +154,6 @@ def test_a_weight_that_is_another_is_not_excused(tmp_path):
     assert proof.verdict != "ship"
 
 
-class Distance(nn.Module):
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = nn.functional.normalize(x, dim=-1, eps=1e-5)
-        return torch.sqrt((1 - (y * y).sum(-1)).abs())
-
-
 def test_what_is_nothing_but_float64s_rounding_is_excused_where_constants_move_little(tmp_path):
-    torch.manual_seed(311)
-    proof = onnxproof.prove(nn.Sequential(nn.Linear(20, 48), Distance()).eval(), (torch.randn(4, 20),), out=tmp_path)
+    proof = onnxproof.prove(*self_distance(), out=tmp_path, fast=True)
     assert proof.verdict == "ship", proof.findings

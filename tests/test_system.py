@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import os
+import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -80,3 +83,24 @@ def test_nobody_else_opens_another_door():
             if words & {*names}:
                 found.add(path.relative_to(SOURCES).as_posix())
     assert found <= {"system.py", "process/fork_server.py", "latency/machine.py"}
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told to keep memory")
+def test_memory_that_was_freed_needs_no_new_pages():
+    code = """
+import resource, sys
+import numpy as np
+from onnxproof.system import keep_memory
+keep_memory() if sys.argv[1] == "keep" else None
+np.ones(1 << 23)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(5):
+    np.ones(1 << 23)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+    def count(how: str) -> int:
+        command = [sys.executable, "-c", code, how]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+    assert 10 * count("keep") < count("give back")

@@ -95,6 +95,11 @@ class Evaluator:
                     made.pop(name, None)
         return {name: np.asarray(values[name]) for name in self.outputs if name in values}
 
+    @property
+    def small(self) -> Mapping[str, Any]:
+        """What is stored in the model itself: large weights are read anew whenever somebody asks."""
+        return self.stored.maps[0]
+
     @cached_property
     def steps(self) -> list[Step]:
         """The nodes in the order they are evaluated."""

@@ -23,6 +23,10 @@ from onnxproof.pipeline.loading import describe_environment
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request
+from onnxproof.system import keep_memory
+
+# Bytes from which on a file is large.
+LARGE = 1 << 30
 
 
 def run_verify(
@@ -39,6 +43,9 @@ def run_verify(
 ) -> None:
     """Run the cases that are not done yet; emits the plan, stages, cases and findings."""
     emit(Entered("import"))
+    # In a child of ours; of a large model memory is dearer than time.
+    if request.verify.isolated and artifact.bytes < LARGE:
+        keep_memory()
     subject, listener = shop.load(request, weights), make_listener(emit)
     try:
         emit(Entered("session"))

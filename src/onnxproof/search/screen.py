@@ -64,7 +64,7 @@ class Screen:
     def _propose(self) -> Iterator[tuple[str, Inputs]]:
         """Sizes and ids in turns, so that neither takes all of the work."""
         supply, evaluator = self._verifier.supply, self._verifier.evaluator
-        sweeps = Sweeps(supply, ROWS, list_cuts(evaluator.stored) if evaluator is not None else ())
+        sweeps = Sweeps(supply, ROWS, list_cuts(evaluator.small) if evaluator is not None else ())
         # Before they are made: large inputs take longer to make than small ones to look at.
         fitting = (sizes for sizes in sweeps.sizes() if self._cost(count_elements(supply.domains, sizes)) <= self._left)
         cases = (make_case(sizes, "normal", self._seed) for sizes in fitting)

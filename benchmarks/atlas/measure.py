@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -82,8 +80,6 @@ class _Seen(TorchDispatchMode):
 
 def measure(op: Any, wanted: Sequence[Combination]) -> Iterator[Row]:
     """The rows of combinations that are all of one operation in one dtype."""
-    warnings.filterwarnings("ignore")
-    logging.disable(logging.WARNING)
     samples, settled = _find_samples(op, getattr(torch, wanted[0].dtype))
     with tempfile.TemporaryDirectory(prefix="atlas-", dir=SCRATCH) as folder:
         modules = _Modules(op.op, samples, getattr(torch, wanted[0].dtype), Path(folder))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import logging
 import os
 import random
 import resource
@@ -86,6 +87,8 @@ def _measure_here(asked: Sequence[Combination]) -> list[str]:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     os.close(nowhere)
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.WARNING)
     gc.collect()
     return [json.dumps(row) for row in measure(load_operations()[asked[0].op], asked)]
 

@@ -69,8 +69,10 @@ def test_a_model_in_memory_shares_its_weights(small_limits):
 
 def test_only_derived_weights_are_nudged(small_limits):
     large = Graph(model()).separated[1].widened()
-    assert large.nudged(digest_weights([large["w"].astype("f4")]), 1) is None
-    moved = large.nudged(set(), 1)
-    again = large.nudged(set(), 1)
+    assert not large.list_derived(digest_weights([large["w"].astype("f4")]))
+    derived = large.list_derived(set())
+    assert derived == {"w"}
+    moved = large.nudged(derived, 1)
+    again = large.nudged(derived, 1)
     assert 0 < np.abs(moved["w"] / large["w"] - 1).max() < 1e-6
     np.testing.assert_array_equal(moved["w"], again["w"])

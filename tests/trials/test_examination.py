@@ -194,3 +194,25 @@ def test_values_that_are_nothing_everywhere_are_paired_with_nothing(tmp_path):
     assert proof.trials is not None
     assert proof.trials.latent == ()
     assert proof.verdict == "ship", proof.findings
+
+
+class Gated(nn.Module):
+    """What the product looks at is, where nothing is negative, the same numbers as what the gate gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate, self.out = nn.PReLU(), nn.Linear(1, 4, bias=False)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        top = x.topk(1, dim=-1).values
+        chosen = self.gate(top)[..., 0]
+        return self.out(top), (chosen * chosen.sigmoid()).argmax(0)
+
+
+def test_a_value_of_the_graph_may_stand_for_another_one_of_the_module(tmp_path):
+    """A step inside the module's product agreed by chance with the graph's result, and was taken for it."""
+    torch.manual_seed(0)
+    proof = onnxproof.prove(Gated().eval(), (torch.randn(2, 1, 9) + 3,), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()

@@ -37,13 +37,13 @@ class Weights(Mapping[str, Array]):
         """In float64."""
         return Weights(self._tensors, lambda name, array: widen_array(self._change(name, array)))
 
-    def nudged(self, known: set[bytes], seed: int) -> Weights | None:
-        """With those moved a little that are no parameter of the module's; None where all are. See `nudge_constants`."""
-        derived = {
-            name
-            for name in self
-            if self[name].dtype.kind == "f" and digest_weight(self[name].astype("f4")) not in known
-        }
+    def list_derived(self, known: set[bytes]) -> frozenset[str]:
+        """Those that are no parameter of the module's: whoever wrote the file has computed them."""
+        floats = ((name, tensor) for name, tensor in self._tensors.items() if tensor.dtype.is_floating_point())
+        return frozenset(name for name, tensor in floats if not _is_known(read(tensor), known))
+
+    def nudged(self, derived: frozenset[str], seed: int) -> Weights:
+        """With some moved a little. See `nudge_constants`."""
 
         def change(name: str, array: Array) -> Array:
             array = self._change(name, array)
@@ -53,7 +53,13 @@ class Weights(Mapping[str, Array]):
             steps = partial(np.random.default_rng([seed, zlib.crc32(name.encode())]).uniform, 1 if seed % 2 else -4, 4)
             return np.asarray(array * (1 + steps(array.shape) * 2.0**-24))
 
-        return Weights(self._tensors, change) if derived else None
+        return Weights(self._tensors, change)
+
+
+def _is_known(array: Array, known: set[bytes]) -> bool:
+    """Whether the module holds it, in its own dtype or in float32."""
+    own = (array,) if array.dtype == np.float32 else (array, array.astype(np.float32))
+    return any(digest_weight(one) in known for one in own)
 
 
 NONE = Weights({})

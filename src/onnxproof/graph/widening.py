@@ -117,7 +117,9 @@ def _widen_tensor(tensor: onnx.TensorProto) -> None:
 
 def digest_weight(array: Array) -> bytes:
     """What a weight holds, whatever its name."""
-    return hashlib.blake2b(np.ascontiguousarray(array).tobytes(), digest_size=16).digest()
+    # Seen as bytes: a large one is not copied for it.
+    held = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return hashlib.blake2b(held.data, digest_size=16).digest()
 
 
 def digest_weights(arrays: Iterable[Array]) -> set[bytes]:

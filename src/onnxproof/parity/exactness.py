@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,12 +37,18 @@ DOUBLE_UNIT = 2.0**-50
 # Share of the work of the forwards that the reference evaluator may do, and seconds of work it always has.
 EXACTNESS_SHARE = 0.04
 GRACE = 0.2
-# Seeds of the samples that excuse an inexact graph.
-NUDGES = (1, 2, 3)
-# Seeds of those that follow where a few came near: a step (of a choice, a tie) is excused only by a sample that takes it too.
-MORE_NUDGES = tuple(range(4, 25))
-# Seeds of constants that are moved once more: among many elements some are hardly moved by three samples.
-MORE_CONSTANTS = tuple(range(4, 12))
+# How an inexact graph is excused, step by step: the seeds of constants that are moved, and those of float64's own rounding. Among many
+# elements some are hardly moved by three samples of constants, and a step (of a choice, a tie) is excused only by a rounding that takes it too.
+STEPS: tuple[tuple[Sequence[int], Sequence[int]], ...] = (
+    ((1,), ()),
+    ((), (1,)),
+    ((2, 3), ()),
+    ((), (2, 3)),
+    (range(4, 12), ()),
+    ((), range(4, 25)),
+)
+# The share of the elements that one sample of each leaves unexplained where no more of them are asked for: a choice moves fewer.
+NEARLY_ALL = 0.9
 # Seconds of work beyond which one evaluation is not begun.
 LONGEST = 10.0
 # A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves
@@ -130,13 +136,9 @@ class GraphInFloat64:
         stored, rounded, left = list[Floats](), list[Floats](), t.size
         scale = measure_scale(t)
         # What storing constants costs, then float64's own rounding: each only where it is needed.
-        for samples, more in (
-            (stored, partial(self._sample_constants, inputs, t, e, name, graph)),
-            (rounded, partial(self._draw_samples, inputs, name, unit=DOUBLE_UNIT)),
-            (stored, partial(self._sample_constants, inputs, t, e, name, graph, MORE_CONSTANTS)),
-            (rounded, partial(self._draw_samples, inputs, name, MORE_NUDGES, unit=DOUBLE_UNIT)),
-        ):
-            samples += more()
+        for constants, nudges in STEPS:
+            stored += self._sample_constants(inputs, t, e, name, graph, constants)
+            rounded += self._draw_samples(inputs, name, nudges, unit=DOUBLE_UNIT)
             # What the module's own dtype flushes is nothing, however many digits float64 has of it.
             allowed = np.maximum(measure_allowance([*stored, *rounded], t, scale, self._unit), self._flushed)
             # Where float64 itself has no digit there is no truth to be held against.
@@ -146,13 +148,14 @@ class GraphInFloat64:
                 return result
             before, left = left, int((abs(e - t) > allowed).sum())
             # Not before float64's own rounding was asked: what is nothing but that is far beyond what constants move.
-            if result.ratio > HOPELESS and rounded and not is_few(left, before, t.size):
+            asked = len(rounded) > 1 or left > NEARLY_ALL * t.size
+            if result.ratio > HOPELESS and rounded and asked and not is_few(left, before, t.size):
                 break
         excused.append(result.allowance)
         return result
 
     def _sample_constants(
-        self, inputs: Arrays, t: Array, e: Array, name: str, graph: str, seeds: Sequence[int] = NUDGES
+        self, inputs: Arrays, t: Array, e: Array, name: str, graph: str, seeds: Sequence[int]
     ) -> list[Floats]:
         """The truth moved by what float32 storage of constants moves: in the graph, and in what the module folds itself."""
         runners = (runner for seed in seeds if (runner := self._nudge(seed)) is not None)
@@ -162,7 +165,7 @@ class GraphInFloat64:
             inputs, name, seeds, constants_only=True
         )
 
-    def _draw_samples(self, inputs: Arrays, name: str, seeds: Sequence[int] = NUDGES, **how: Any) -> list[Floats]:
+    def _draw_samples(self, inputs: Arrays, name: str, seeds: Sequence[int], **how: Any) -> list[Floats]:
         samples: list[Floats] = []
         with suppress(Unavailable):
             for seed in seeds:
@@ -178,13 +181,16 @@ class GraphInFloat64:
         """Weights that the module has as they are."""
         return digest_weights(to_numpy(tensor) for tensor in (*self._module.parameters(), *self._module.buffers()))
 
+    @cached_property
+    def _derived(self) -> frozenset[str]:
+        return self._large.list_derived(self._known)
+
     def _nudge(self, seed: int) -> ReferenceRunner | None:
         """The graph with its constants moved; None where it has none but the module's own."""
         if seed not in self._nudged:
-            model, large = nudge_constants(self._wide, self._known, seed), self._large.nudged(self._known, seed)
-            moved = model is not None or large is not None
-            runner = ReferenceRunner(model or self._wide, self._renamed, large or self._large) if moved else None
-            self._nudged[seed] = runner
+            model, large = nudge_constants(self._wide, self._known, seed), self._large.nudged(self._derived, seed)
+            moved = model is not None or self._derived
+            self._nudged[seed] = ReferenceRunner(model or self._wide, self._renamed, large) if moved else None
         return self._nudged[seed]
 
 

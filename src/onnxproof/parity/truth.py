@@ -6,7 +6,7 @@ truth with legal rounding errors injected), and only as many as it takes to expl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -99,16 +99,21 @@ class Truth:
         *,
         glance: bool = False,
         sample: Sample | None = None,
+        spared: Collection[str] = (),
     ) -> tuple[list[Comparison], Outputs | None]:
         """The comparisons with their noise, and the truth where it deserves the name.
 
         Cases of one `group` weigh alike: what some of them showed of an output the others need not show again. A glance takes no
-        samples: whether rounding explains a difference stays open. `sample` has the legal roundings where they are there already.
+        samples: whether rounding explains a difference stays open. `sample` has the legal roundings where they are there already; `spared`
+        outputs need none: it is known that no rounding explains them.
         """
         samples = _Samples(sample or partial(self.sample, inputs), self.effort.samples, baseline, truth)
         judged = [self._attach_noise(c, baseline, candidate, samples) for c in comparisons]
         if not glance:
-            judged = [self._explain(c, baseline, candidate, samples, group) for c in judged]
+            judged = [
+                c if c.output in spared and self._noisy(c) else self._explain(c, baseline, candidate, samples, group)
+                for c in judged
+            ]
         return judged, truth if samples.doubled else None
 
     def sample(self, inputs: Arrays, seed: int, doubled: bool) -> Outputs | None:
@@ -164,10 +169,11 @@ class Truth:
         self._ledger.count(group, question, shown)
         return c
 
-    def settle(self, output: str) -> None:
-        """No rounding explains how this output differs: the graph means something else."""
-        for trouble in (NOISY, BROKEN):
-            self._ledger.settle(f"{trouble}/{output}", ENOUGH)
+    def settle(self, outputs: Iterable[str]) -> None:
+        """No rounding explains how these outputs differ: the graph means something else."""
+        for output in outputs:
+            for trouble in (NOISY, BROKEN):
+                self._ledger.settle(f"{trouble}/{output}", ENOUGH)
 
     def leaves_open(self, c: Comparison) -> bool:
         """Whether an output differs in a way that no rounding was found to explain."""

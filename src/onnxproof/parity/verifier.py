@@ -369,13 +369,14 @@ class Verifier:
         """Output by output: what explains that they are so far apart."""
         baseline, limits = answers.baseline, self._settings.limits
         # One evaluation that shows another meaning spares dozens of legal roundings, which cannot explain it.
-        early = not glance and answers.truth is not None and self._is_dear(run)
+        early, spared = not glance and answers.truth is not None and self._is_dear(run), set[str]()
         if early and answers.truth is not None:
             comparisons = self._look_inside(run, answers.truth, comparisons, run.inputs, glance=False)
-            for c in comparisons:
-                if c.exactness is not None and c.exactness.ratio > HOPELESS:
-                    self._truth.settle(c.output)
-        comparisons, truth = run.time("noise", lambda: self._judge(run, answers, candidate, comparisons, glance))
+            spared = {c.output for c in comparisons if c.exactness is not None and c.exactness.ratio > HOPELESS}
+            self._truth.settle(spared)
+        comparisons, truth = run.time(
+            "noise", lambda: self._judge(run, answers, candidate, comparisons, glance, spared=spared)
+        )
         if not glance:
             known = replace(answers, truth=truth)
             comparisons = judge_sets(self._truth, limits, known, candidate, comparisons, run.group)
@@ -405,6 +406,7 @@ class Verifier:
         glance: bool,
         judge: Truth | None = None,
         rows: Sequence[int] = (),
+        spared: Collection[str] = (),
     ) -> tuple[list[Comparison], Outputs | None]:
         """The comparisons with what rounding explains of each, and the truth where it deserves the name."""
         inputs, baseline, truth = answers.inputs, answers.baseline, answers.truth
@@ -414,7 +416,7 @@ class Verifier:
             return self._ask_once(run.case, question, lambda: self._truth.sample(inputs, seed, doubled))
 
         return (judge or self._truth).judge_case(
-            inputs, truth, baseline, candidate, comparisons, run.group, glance=glance, sample=sample
+            inputs, truth, baseline, candidate, comparisons, run.group, glance=glance, sample=sample, spared=spared
         )
 
     def _look_inside(

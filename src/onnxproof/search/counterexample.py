@@ -31,7 +31,7 @@ SURE = 2.0
 FAR = (20.0, 4.0)
 # Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most.
 SHRINKING = 10.0
-TRIES = (16, 600)
+TRIES = (8, 600)
 # How many times as dear a full judgement is, which asks for dozens of legal roundings.
 CAREFUL = 40
 # Bytes up to which a module that is only in memory is saved beside its counterexample.

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
-
 from onnxproof.cases import shapes
 from onnxproof.cases.plan import Inputs, make_case
 from onnxproof.cases.values import FAIR_LIMIT
@@ -24,7 +22,7 @@ from onnxproof.tensors.arrays import Array
 from onnxproof.trials.calls import TooLarge, record
 from onnxproof.trials.kernels import Kernels
 from onnxproof.trials.likeness import describe_piece
-from onnxproof.trials.pieces import Cut, Piece, find_common, keep_common, list_rivals, show_values
+from onnxproof.trials.pieces import Cut, Piece, find_common, find_largest, keep_common, list_rivals, show_values
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.remembered import Remembered
 from onnxproof.trials.trial import EDGES, Difference, Trial, is_smooth
@@ -55,7 +53,8 @@ class Recorded:
 
     cut: Cut
     ranges: Mapping[str, Range]
-    seen: Mapping[str, Range]
+    others: Mapping[str, Array]
+    """The values of the graph on the other input."""
     unit: float
     """Of the narrowest float that the module computes in."""
 
@@ -124,23 +123,8 @@ def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inpu
         common = keep_common(common, others, other)
     domains = {d.name: d for d in verifier.supply.domains}
     given = {name: domains[graph_names.get(name, name)].valid or FAIR for name in evaluator.inputs}
-    seen = {name: _span(values[name], others.get(name)) for name in values if values[name].dtype.kind in "fiu"}
     cut, bounds = Cut(evaluator, program, values, common), bound_values(evaluator, given, values)
-    return Recorded(cut, bounds, seen, double.unit)
-
-
-def _span(*arrays: Array | None) -> Range:
-    ends = [end for array in arrays if array is not None and array.size for end in _find_ends(array)]
-    return Range(min(ends, default=0.0), max(ends, default=0.0))
-
-
-def _find_ends(array: Array) -> list[float]:
-    """The least and the largest number; none where there is no number."""
-    low, high = float(array.min()), float(array.max())
-    if np.isfinite(low) and np.isfinite(high):
-        return [low, high]
-    finite = array[np.isfinite(array)]
-    return [float(finite.min()), float(finite.max())] if finite.size else []
+    return Recorded(cut, bounds, others, double.unit)
 
 
 def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str | None], asked: Asked) -> Trials:
@@ -197,7 +181,11 @@ def _sum_up(
 
 
 def _make_trial(recorded: Recorded, cut: Cut) -> Trial:
-    return Trial(cut, recorded.ranges, recorded.seen, recorded.unit)
+    def measure_seen(name: str) -> float:
+        arrays = (cut.values[name], recorded.others.get(name))
+        return max(find_largest(array) for array in arrays if array is not None)
+
+    return Trial(cut, recorded.ranges, measure_seen, recorded.unit)
 
 
 def _find_agreeing(recorded: Recorded, cut: Cut, piece: Piece) -> Cut | None:

@@ -34,7 +34,8 @@ def _collect_weights(cut: Cut, piece: Piece) -> list[Array]:
     """The large constants that the calls take, in their order."""
     inside = {number for place in piece.calls for number in cut.program.calls[place].gives}
     taken = (n for place in piece.calls for n in cut.program.calls[place].takes)
-    outside = dict.fromkeys(n for n in taken if n not in inside and n not in dict(piece.frontier).values())
+    given = {number for _, number in piece.frontier}
+    outside = dict.fromkeys(n for n in taken if n not in inside and n not in given)
     return [to_numpy(cut.program.values[n], copy=False) for n in outside if cut.program.values[n].numel() > SMALL]
 
 
@@ -44,7 +45,7 @@ def _describe_inputs(cut: Cut, piece: Piece, ranges: Mapping[str, Range]) -> Ite
         odd = tuple(size if size < 2 else -1 for size in value.shape)
         within = ranges.get(name, Range(-np.inf, np.inf))
         ends = (within.low, within.high) if value.dtype.kind in "iu" else (_round(within.low), _round(within.high))
-        yield f"{value.dtype} {odd} {ends} {name not in cut.infinite}"
+        yield f"{value.dtype} {odd} {ends} {cut.is_finite(name)}"
 
 
 def _round(end: float) -> str:

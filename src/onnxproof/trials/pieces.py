@@ -70,6 +70,7 @@ class Cut:
         self.steps: list[Step] = evaluator.steps
         self._writer = {name: place for place, step in enumerate(self.steps) for name in step.gives}
         self._named = {number: name for name, number in common.items()}
+        self._finite: dict[str, bool] = {}
 
     @cached_property
     def moving(self) -> set[str]:
@@ -80,10 +81,12 @@ class Cut:
                 found.update(step.gives)
         return found
 
-    @cached_property
-    def infinite(self) -> set[str]:
-        """Values that are not all numbers."""
-        return {name for name, value in self.values.items() if value.dtype.kind == "f" and not np.isfinite(value).all()}
+    def is_finite(self, name: str) -> bool:
+        """Whether a value is all numbers."""
+        if name not in self._finite:
+            value = self.values[name]
+            self._finite[name] = value.dtype.kind != "f" or bool(np.isfinite(value).all())
+        return self._finite[name]
 
     @cached_property
     def _moving_numbers(self) -> set[int]:
@@ -187,6 +190,21 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
             before = other.cut(end) if name != piece.value else None
             if rival is not None:
                 yield other, [one for one in (rival, before) if one is not None]
+    yield from _list_rival_numbers(cut, piece.value)
+
+
+def _list_rival_numbers(cut: Cut, name: str) -> Iterator[tuple[Cut, Sequence[Piece]]]:
+    """Where another value of the program, as yet nobody's, stands beside this one of the graph: the pieces that end in it or take it."""
+    value, taken = cut.values[name], set(cut.common.values())
+    for number, tensor in enumerate(cut.program.values):
+        if number in taken or number in cut.program.repeated or tuple(tensor.shape) != value.shape:
+            continue
+        if _same(to_numpy(tensor, copy=False), value):
+            other = Cut(cut.evaluator, cut.program, cut.values, {**cut.common, name: number})
+            pieces = [one for one in other.pieces().values() if one is not None]
+            around = [one for one in pieces if name == one.value or name in dict(one.frontier)]
+            if any(one.value == name for one in around):
+                yield other, around
 
 
 def _pair_otherwise(cut: Cut, name: str) -> Iterator[tuple[dict[str, int], str]]:
@@ -289,23 +307,23 @@ class _Classes:
         self._count = 0
 
     def find(self, array: Array) -> int:
-        size = _place_largest(array)
+        largest = find_largest(array)
+        # Its place on a scale so fine that those of the same arrays are neighbours, and of few others.
+        size = math.floor(math.log(largest) / (4 * SAME)) if largest else 0
         for near in (size, size - 1, size + 1):
             for which, other in self._known.get((array.shape, array.dtype.kind, near), ()):
-                if _same(other, array):
+                if _same(other, array, largest):
                     return which
         self._count += 1
         self._known[array.shape, array.dtype.kind, size].append((self._count, array))
         return self._count
 
 
-def _place_largest(array: Array) -> int:
-    """Where the size of the largest element lies on a scale so fine that those of the same arrays are neighbours, and of few others."""
+def find_largest(array: Array) -> float:
+    """The size of the largest number."""
     sizes = np.abs(array) if array.dtype.kind in "fc" else np.abs(array.astype(np.float64))
     largest = float(sizes.max(initial=0.0))
-    if not math.isfinite(largest):
-        largest = float(sizes[np.isfinite(sizes)].max(initial=0.0))
-    return math.floor(math.log(largest) / (4 * SAME)) if largest else 0
+    return largest if math.isfinite(largest) else float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 def _is_copy(program: Program, number: int) -> bool:
@@ -335,15 +353,18 @@ def keep_common(common: Mapping[str, int], values: Arrays, program: Program) -> 
     }
 
 
-def _same(a: Array, b: Array) -> bool:
+def _same(a: Array, b: Array, largest: float | None = None) -> bool:
+    """Whether two arrays are one; `largest`: of the second, where it is known."""
     if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return False
     if a.dtype.kind not in "fc":
         return bool(np.array_equal(a, b))
-    # Asked of every pair of values: numpy's own question takes several times as long, and is for those that are no numbers.
+    # Asked of every pair of values: numpy's own question takes several times as long, and is for those that are no numbers. Most
+    # pairs are decided by their largest difference alone.
     with np.errstate(invalid="ignore"):
-        size = np.abs(b)
-        if bool((np.abs(a - b) <= SAME * (size + 1e-2 * size.max(initial=0.0))).all()):
+        apart = np.abs(a - b)
+        least = 1e-2 * (find_largest(b) if largest is None else largest)
+        if apart.max(initial=0.0) <= SAME * least or bool((apart <= SAME * (np.abs(b) + least)).all()):
             return True
     scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
     return not np.isfinite(a).all() and bool(np.allclose(a, b, rtol=SAME, atol=SAME * scale * 1e-2, equal_nan=True))

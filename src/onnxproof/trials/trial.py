@@ -6,7 +6,7 @@ Both are computed in float64, so that what differs is meaning and not rounding.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -84,10 +84,10 @@ class Trial:
     """The pieces of one graph, on the values of one recorded input."""
 
     def __init__(
-        self, cut: Cut, ranges: Mapping[str, Range], seen: Mapping[str, Range], unit: float = 2.0**-24
+        self, cut: Cut, ranges: Mapping[str, Range], measure_seen: Callable[[str], float], unit: float = 2.0**-24
     ) -> None:
-        """`ranges`: what can arise; `seen`: what the cases brought; `unit`: of the narrowest float that the module computes in."""
-        self._cut, self._ranges, self._seen, self._unit = cut, ranges, seen, unit
+        """`ranges`: what can arise; `measure_seen`: the largest number that the cases brought; `unit`: of the narrowest float that the module computes in."""
+        self._cut, self._ranges, self._measure_seen, self._unit = cut, ranges, measure_seen, unit
         self.tried = 0
         """Values that were tried, whatever their number of elements."""
 
@@ -149,7 +149,7 @@ class Trial:
         names = [name for name, _ in piece.frontier]
         domains = [self._make_domain(piece, name) for name in names]
         smooth, unordered = is_smooth(self._cut, piece), self._is_unordered(piece)
-        infinite = [name for name in names if name in self._cut.infinite]
+        infinite = [name for name in names if not self._cut.is_finite(name)]
         for profile in FEW_PROFILES if smooth else EDGES:
             g = np.random.default_rng(zlib.crc32(f"{piece.value}\0{profile}".encode()))
             made = {d.name: self._clip(d.name, fill(d, profile, d.shape, g)) for d in domains}
@@ -312,13 +312,12 @@ class Trial:
 
     def _is_near(self, name: str, array: Array) -> bool:
         """Within four times what the cases brought; of a mask no row hides all unless one did in the cases."""
-        seen, recorded = self._seen.get(name), self._cut.values[name]
+        recorded = self._cut.values[name]
         if array.dtype.kind == "b":
             return array.ndim == 0 or array.shape[-1] < 2 or bool(array.any(-1).all() or not recorded.any(-1).all())
-        if seen is None or not array.size:
+        if recorded.dtype.kind not in "fiu" or not array.size:
             return True
-        wide = 4 * max(abs(seen.low), abs(seen.high), 1e-6)
-        return bool(np.abs(array).max() <= wide)
+        return bool(np.abs(array).max() <= 4 * max(self._measure_seen(name), 1e-6))
 
 
 def is_smooth(cut: Cut, piece: Piece) -> bool:

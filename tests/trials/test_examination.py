@@ -205,14 +205,15 @@ class Gated(nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         top = x.topk(1, dim=-1).values
+        seen = self.out(top)
         chosen = self.gate(top)[..., 0]
-        return self.out(top), (chosen * chosen.sigmoid()).argmax(0)
+        return seen, chosen * chosen.sigmoid()
 
 
 def test_a_value_of_the_graph_may_stand_for_another_one_of_the_module(tmp_path):
     """A step inside the module's product agreed by chance with the graph's result, and was taken for it."""
     torch.manual_seed(0)
-    proof = onnxproof.prove(Gated().eval(), (torch.randn(2, 1, 9) + 3,), out=tmp_path)
+    proof = onnxproof.prove(Gated().eval(), (torch.randn(2, 1, 60),), out=tmp_path)
     assert proof.verdict == "ship"
     assert proof.trials is not None
     assert proof.trials.latent == ()

@@ -17,6 +17,7 @@ from onnxproof.findings.frames import find_user_frame, unwrap_scope
 from onnxproof.graph.sourcemap import Origin
 from onnxproof.graph.view import Graph
 from onnxproof.parity.float64 import Unavailable, widen_inside
+from onnxproof.parity.narrow_weights import LARGE
 from onnxproof.subject.dynamic import resize_examples
 from onnxproof.subject.mode import enter_eval, preserve_buffers
 from onnxproof.subject.subject import Subject
@@ -105,9 +106,14 @@ def compute_truth(
 ) -> Values:
     """Every value of the captured program, in float64, put into `values`."""
 
+    arguments = _collect_arguments(captured.program, subject, inputs)
+    # A weight that is only turned is one still: no node has computed it.
+    weights = {a.untyped_storage().data_ptr() for a in arguments if a.numel() >= LARGE}
+
     def keep(node: torch.fx.Node, result: Any) -> None:
         if isinstance(result, torch.Tensor):
-            values[node.name] = to_numpy(result)
+            if result.untyped_storage().data_ptr() not in weights:
+                values[node.name] = to_numpy(result)
         elif isinstance(result, (int, float, bool)):
             values[node.name] = np.asarray(result)
         elif isinstance(result, (tuple, list)):
@@ -116,11 +122,12 @@ def compute_truth(
                     # As the exporter names the results of such a node, so that they are found by name.
                     values[f"{node.name}__{i}"] = to_numpy(value)
 
-    arguments = _collect_arguments(captured.program, subject, inputs)
     try:
         with widen_inside(believed):
-            wide = [a.to(torch.float64) if a.is_floating_point() else a for a in arguments]
-            _Watched(captured.program, keep).run(*wide)
+            # Large ones are widened when an operation takes them.
+            floats = [a.is_floating_point() and a.numel() < LARGE for a in arguments]
+            given = [a.to(torch.float64) if wide else a for a, wide in zip(arguments, floats, strict=True)]
+            _Watched(captured.program, keep).run(*given)
     except Exception as error:
         raise Unavailable(f"{type(error).__name__}: {error}") from error
     return values

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import onnx_ir as ir
 import torch
 
@@ -46,6 +47,18 @@ class Aligned:
     values: Values
     how: str | None = None
     fresh: tuple[Introduced, ...] = ()
+
+
+@dataclass(frozen=True)
+class Free:
+    """A graph that was left to itself: the error of each value that has a true one, and its own values."""
+
+    errors: Mapping[str, float] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
+
+    def is_right(self, outputs: Sequence[str], least: float) -> bool:
+        """Whether it gives the true outputs: then none of its nodes is to blame."""
+        return all(self.errors.get(name, np.inf) <= least for name in outputs)
 
 
 class Locator:
@@ -116,10 +129,11 @@ class Locator:
         found = follow(self._pick_evaluator(self._graph), feed, known, values)
         culprits = self._provenance.suspects(found, least)
         every = Layered(known, values, feed)
-        own = self._evaluate_right(feed, known, least) if culprits else None
-        if own is not None:
+        free = self._run_freely(feed, known) if culprits else Free()
+        if culprits and free.is_right(list_names(self._graph.outputs), least):
             # Values are paired by what the graphs look like: what is told apart and reaches no output was paired wrongly.
-            culprits, every = [], own
+            outputs = {name: known[name] for name in list_names(self._graph.outputs) if name in known}
+            culprits, every = [], Layered(outputs, free.values, feed)
         if explained or not culprits:
             # Sessions are opened next, and bring the weights once more.
             self._evaluators.clear()
@@ -133,7 +147,7 @@ class Locator:
             stage,
             tuple(name_piece(self._graph, one, Layered(known, feed), fresh) for one in shown),
             removed=self._list_removed(culprits[0]) if stage == "simplify" else (),
-            path=self._trace_way(feed, known, found),
+            path=self._trace_way(free, found),
             births=self._runtime.births(inputs),
             aligned=aligned.how,
         )
@@ -224,13 +238,12 @@ class Locator:
             return "capture"
         if self._captured.simplified is None:
             return "translate"
+        share = culprits[0].introduced / 10
+        if find_worst(aligned.fresh) <= share:
+            return "translate"  # a fresh export is right: the file was made or changed by something else than this exporter
         translated = self._captured.translated
         before = follow(self._pick_evaluator(translated), self._make_fresh_feed(translated, inputs), self._program)
-        share = culprits[0].introduced / 10
-        if find_worst(before) > share:
-            return "translate"
-        # Where a fresh export is right, the file was made or changed by something else than this exporter.
-        return "simplify" if find_worst(aligned.fresh) > share else "translate"
+        return "translate" if find_worst(before) > share else "simplify"
 
     def _find_traced_step(self, inputs: Arrays) -> Stage | None:
         """A file that another exporter made: did tracing, as that exporter does it, already lose the meaning?"""
@@ -257,13 +270,11 @@ class Locator:
         first = [replace(c, contributes=max(0.0, total - left(c.value))) for c in culprits[:MENDED]]
         return sorted(first, key=lambda c: -(c.contributes or 0.0)) + culprits[MENDED:]
 
-    def _evaluate_right(self, feed: Values, known: Values, least: float) -> Layered | None:
-        """The graph's own values where, left to itself, it gives the true outputs: then none of its nodes is to blame."""
-        outputs = {name: known[name] for name in list_names(self._graph.outputs) if name in known}
+    def _run_freely(self, feed: Values, known: Values) -> Free:
+        """The graph left to itself, as it is run."""
         values = self._runtime.store()
-        free = follow(self._pick_evaluator(self._graph), feed, outputs, values, replace=False)
-        whole = {one.value for one in free} == {*list_names(self._graph.outputs)}
-        return Layered(outputs, values, feed) if whole and find_worst(free) <= least else None
+        errors = follow(self._pick_evaluator(self._graph), feed, known, values, replace=False)
+        return Free({one.value: one.error for one in errors}, values)
 
     def _list_removed(self, culprit: Culprit) -> tuple[str, ...]:
         """Nodes right before the culprit that the exporter's optimiser took out."""
@@ -277,10 +288,9 @@ class Locator:
         gone = [node for node in makers if node and captured.simplified.writer(read_name(node.outputs[0])) is None]
         return tuple(f"{node.op_type} {label_node(node)}" for node in gone)
 
-    def _trace_way(self, feed: Values, known: Values, found: list[Introduced]) -> tuple[Step, ...]:
+    def _trace_way(self, free: Free, found: list[Introduced]) -> tuple[Step, ...]:
         """The error's way through the graph when it is left to travel."""
-        free = follow(self._pick_evaluator(self._graph), feed, known, replace=False)
-        errors = {one.value: one.error for one in free if one.error > 1e-12}
+        errors = {name: error for name, error in free.errors.items() if error > 1e-12}
         own = {one.node: one.error for one in found}
         steps = session_values.trace_way(self._graph, errors, self._provenance.modules())
         steps = [replace(step, introduced=min(own.get(step.node, step.introduced), 1e300)) for step in steps]

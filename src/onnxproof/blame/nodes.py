@@ -51,7 +51,7 @@ def follow(
 ) -> list[Introduced]:
     """Evaluate a graph: what each node introduces when true values take the place of its results.
 
-    Results that have no true value are put into `values`, if it is given.
+    Results that have no true value are put into `values`, if it is given; with `replace` off all of them.
 
     A node that raises on true inputs introduces an infinite error; so does an output of the graph in another shape. With
     `replace` off errors travel as they do in the graph (for values in `keep` always).
@@ -71,6 +71,8 @@ def follow(
         if not isinstance(result, np.ndarray | np.generic):
             return result
         array = np.asarray(result)
+        if name and values is not None and (not replace or name not in truth or name not in taken):
+            values[name] = array
         if name in truth and name in taken:
             true = truth[name]
             own = _measure_error(stop, name, array, true, name in evaluator.outputs)
@@ -79,8 +81,6 @@ def follow(
             if replace and name not in keep and (array.shape == true.shape or own.error > WORTH_TELLING):
                 alike = {array.dtype.kind, true.dtype.kind} <= set("fiuc")
                 return true.astype(array.dtype, copy=False) if alike else true
-        elif name and values is not None:
-            values[name] = array
         return result
 
     def rescue(stop: Stop, error: Exception) -> list[Any] | None:

@@ -164,7 +164,7 @@ class DoubleRunner:
             with enter_eval(self._module), self.rest.after_run(), torch.no_grad():
                 with modes:
                     flat = flatten(self._subject.call(leaves, self._module)).tensors
-                outputs = {name: to_numpy(tensor) for name, tensor in flat.items()}
+                outputs = {name: to_numpy(_widen(tensor)) for name, tensor in flat.items()}
         except MemoryError:
             raise
         except Exception as error:

@@ -6,7 +6,8 @@ what an operation looks at is widened, a block at a time, small enough to stay i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,13 +17,21 @@ LARGE = 1 << 20
 # Elements of a block.
 BLOCK = 400_000
 # Rows up to which a product is bound by its weight; of more, multiplying takes longer than widening.
-ROWS = 64
+ROWS = 96
 
 
 def compute_narrow(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
-    """The result in float64; None where the operation is to be carried out on widened tensors as any other."""
-    carry_out = CARRIED_OUT.get(func)
+    """The result in float64; None where the operation is to be carried out on widened tensors as any other.
+
+    A turned or reshaped weight stays one: only what computes with it is in float64.
+    """
+    carry_out = _turn if func.is_view else CARRIED_OUT.get(func)
     return carry_out(func, args, kwargs) if carry_out is not None else None
+
+
+def _turn(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
+    turned = func(*args, **kwargs) if args and isinstance(args[0], torch.Tensor) and _is_narrow(args[0]) else None
+    return turned if isinstance(turned, torch.Tensor) else None
 
 
 def _look_up(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
@@ -38,10 +47,22 @@ def _multiply(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.T
     left = left.to(torch.float64)
     out = left.new_empty(left.shape[0], right.shape[1])
     columns = max(1, BLOCK // max(1, right.shape[0]))
-    for start in range(0, right.shape[1], columns):
-        block = right[:, start : start + columns].to(torch.float64)
-        torch.mm(left, block, out=out[:, start : start + columns])
+    with _alone():
+        for start in range(0, right.shape[1], columns):
+            block = right[:, start : start + columns].to(torch.float64)
+            torch.mm(left, block, out=out[:, start : start + columns])
     return out
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """In one thread: a block is so small that others would wait for each other, on a busy machine for longer than they work."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _multiply_and_add(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:

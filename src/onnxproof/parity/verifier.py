@@ -265,10 +265,12 @@ class Verifier:
             return None
         return self.evaluate(case, inputs)
 
-    def evaluate(self, case: Case, inputs: Inputs, answer: Answer | None = None, *, glance: bool = False) -> CaseResult:
+    def evaluate(
+        self, case: Case, inputs: Inputs, answer: Answer | None = None, *, glance: bool = False, inside: bool = True
+    ) -> CaseResult:
         """Run some inputs on both sides and compare; `answer` has the session's outputs where they are there already.
 
-        A glance leaves open what rounding explains.
+        A glance leaves open what rounding explains, and what the graph means in float64 unless it is to look inside.
         """
         run = CaseRun(case, inputs, self._enter)
         with self.work.threads(run.elements):
@@ -290,7 +292,7 @@ class Verifier:
             decided = None if glance else self._decide_by_rows(run, baseline, candidate, apart)
             if decided is None:
                 answers = Answers(run.inputs, original, baseline, self._ask_truth(run, run.inputs))
-                decided = self._compare(run, answers, candidate, apart, glance)
+                decided = self._compare(run, answers, candidate, apart, glance, inside)
             self._headroom.learn(run.elements)
             self.ledger.forwards += self.work.case(run.elements)
         return replace(run.begin(), status="compared", outputs=tuple(decided))
@@ -364,7 +366,13 @@ class Verifier:
         return self._look_inside(run, known, judged, part.inputs, glance=False)
 
     def _compare(
-        self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison], glance: bool
+        self,
+        run: CaseRun,
+        answers: Answers,
+        candidate: Outputs,
+        comparisons: list[Comparison],
+        glance: bool,
+        inside: bool,
     ) -> list[Comparison]:
         """Output by output: what explains that they are so far apart."""
         baseline, limits = answers.baseline, self._settings.limits
@@ -382,7 +390,7 @@ class Verifier:
             comparisons = judge_sets(self._truth, limits, known, candidate, comparisons, run.group)
         if truth is None:
             comparisons = [replace(c, exactness=None) for c in comparisons]
-        elif not early:
+        elif not early and inside:
             comparisons = self._look_inside(run, truth, comparisons, run.inputs, glance=glance)
         comparisons = [mark_swap(c, baseline, candidate) for c in comparisons]
         if self._original is None or not run.case.fair:

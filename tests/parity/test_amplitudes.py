@@ -120,3 +120,29 @@ def test_a_mean_of_values_that_cancel_has_an_error_of_their_size():
     """A zero beside ±1000 is normalised to what rounding left of the mean."""
     _, far = spread(Op(lambda x: nn.functional.layer_norm(x, (4,))), torch.tensor([[1000.0, -1000.0, 0.0, 1e-6]]))
     assert far[0, 2] > 1e-9
+
+
+def test_the_variance_of_equal_values_is_what_their_mean_loses():
+    """A kernel that adds 145 equal numbers in order is off by a mean that no random walk explains."""
+    x = torch.full((145, 3), 0.4797456)
+    _, far = spread(Op(lambda x: x.var(0)), x)
+    ordered = np.add.accumulate(x.numpy(), 0, dtype=np.float32)[-1] / np.float32(145)
+    really = (x.numpy() - ordered).astype(np.float64) ** 2
+    assert really.max() > 1e-13
+    assert (really.max(0) <= 4 * far).all()
+    assert far.max() < 1e-10
+
+
+def test_nothing_that_is_spread_is_not_excused_everything():
+    _, far = spread(Op(lambda x: x.std(-1)), torch.full((2, 8), 0.3))
+    assert 0 < far.max() < 1e-5
+
+
+def test_every_result_of_an_operation_is_rounded():
+    """The mean beside a variance, as kernels that add in order have it."""
+    torch.manual_seed(0)
+    x = torch.randn(1024, 1) + 0.4
+    truth, far = spread(Op(lambda x: torch.var_mean(x, 0)[1]), x)
+    ordered = np.add.accumulate(x.numpy(), 0, dtype=np.float32)[-1] / np.float32(1024)
+    assert (np.abs(ordered - truth) <= 4 * far).all()
+    assert far.max() < 1e-4

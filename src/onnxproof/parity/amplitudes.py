@@ -113,12 +113,9 @@ def lose_in_sums(op: Operation) -> Amplitude:
     if not source.is_floating_point():
         return None
     dims = _list_dims(args[1] if len(args) > 1 else op.kwargs.get("dim"), source.ndim)
-    keep = bool(args[2]) if len(args) > 2 and isinstance(args[2], bool) else bool(op.kwargs.get("keepdim", False))
     length = math.prod(source.shape[d] for d in dims)
-    spread = source.abs().sum(dims, keepdim=keep) * _estimate_growth(length)
-    lost = _measure_loss(source, dims).reshape(spread.shape)
-    divisor = max(length, 1) if op.name == "mean" else 1
-    return (spread + lost) / divisor
+    lost = _lose_in_mean(source, dims).reshape(op.out.shape)
+    return lost if op.name == "mean" else lost * max(length, 1)
 
 
 def _list_dims(given: Any, rank: int) -> list[int]:
@@ -159,15 +156,34 @@ def _spread(op: Operation) -> Amplitude:
 
     Not E[x²] − E[x]², which loses every digit where the mean is large: no exporter writes it, and no kernel of a variance does.
     """
-    source, args = op.source, op.args
-    dims = _list_dims(args[1] if len(args) > 1 and not isinstance(args[1], bool) else op.kwargs.get("dim"), source.ndim)
+    source, dims = op.source, _read_spread_dims(op)
     growth = _estimate_growth(math.prod(source.shape[d] for d in dims))
     # What the mean loses is in every deviation alike: it counts only squared.
-    mean = source.abs().mean(dims, keepdim=True).amax() if source.numel() else source.sum()
-    lost = (mean * growth).square() * 2.0**-22
-    if op.name == "std":
-        lost = lost / (2 * op.out.abs() + 1e-30)
+    lost = _lose_in_mean(source, dims).reshape(op.out.shape).square() * 2.0**-22
+    if op.name in ("std", "std_mean"):
+        # Where nothing is spread, its root.
+        lost = torch.minimum(lost / (2 * op.out.abs() + 1e-30), (lost * 2.0**24).sqrt())
     return lost + op.out.abs() * (2 * growth)
+
+
+def _lose_in_mean(source: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    """Of the mean over some dims, without these."""
+    length = math.prod(source.shape[d] for d in dims)
+    kept = [d for d in range(source.ndim) if d not in dims]
+    rows = source.permute(*kept, *dims).reshape(*[source.shape[d] for d in kept], -1)
+    return (rows.abs().sum(-1) * _estimate_growth(length) + _measure_loss(source, dims)) / max(length, 1)
+
+
+def lose_beside(op: Operation) -> Amplitude:
+    """Further results: the mean beside a variance; any other loses a few u."""
+    if op.name not in ("var_mean", "std_mean"):
+        return lose_relatively(op)
+    return _lose_in_mean(op.source, _read_spread_dims(op)).reshape(op.out.shape)
+
+
+def _read_spread_dims(op: Operation) -> list[int]:
+    given = op.args[1] if len(op.args) > 1 and not isinstance(op.args[1], bool) else op.kwargs.get("dim")
+    return _list_dims(given, op.source.ndim)
 
 
 def _normalised(op: Operation) -> Amplitude:
@@ -186,8 +202,9 @@ def _standardised(op: Operation, rows: torch.Tensor, dims: list[int]) -> torch.T
     square = rows.square().mean(dims, keepdim=True)
     epsilon = next((a for a in reversed(args) if isinstance(a, float)), 1e-5) or 1e-5  # a momentum comes before it
     deviation = (variance + epsilon).sqrt()
-    # Values that cancel in the mean leave it with an error of their own size.
-    lost = (rows.abs() + rows.abs().mean(dims, keepdim=True)) / deviation
+    # Values that cancel in the mean leave it with an error of their own size, equal ones that are added in order with one that grows.
+    added = _measure_loss(rows, dims).reshape(mean.shape) / max(length, 1)
+    lost = (rows.abs() + rows.abs().mean(dims, keepdim=True) + added) / deviation
     squeezed = (
         (square / (variance + epsilon)).clamp(max=1e8) * ((rows - mean).abs() / deviation) * _estimate_growth(length)
     )

@@ -16,7 +16,15 @@ import numpy as np
 import torch
 from torch.utils._pytree import tree_leaves
 
-from onnxproof.parity.amplitudes import Operation, Rule, find_rule, lose_in_products, lose_in_sums, lose_relatively
+from onnxproof.parity.amplitudes import (
+    Operation,
+    Rule,
+    find_rule,
+    lose_beside,
+    lose_in_products,
+    lose_in_sums,
+    lose_relatively,
+)
 
 # IEEE operations: where the exact result is a number of the narrow dtype, every kernel gives that number. Ties stay ties.
 CORRECTLY_ROUNDED = frozenset("add add_ sub sub_ rsub mul mul_ div div_ sqrt reciprocal".split())
@@ -110,7 +118,11 @@ class Injector:
         if not _rounds(first):
             return out
         total = self._round(kind, Operation(func, args, kwargs, first))
-        return total if first is out else type(out)([total, *out[1:]])
+        if first is out:
+            return total
+        beside = replace(kind, rule=lose_beside)
+        further = [self._round(beside, Operation(func, args, kwargs, o)) if _rounds(o) else o for o in out[1:]]
+        return type(out)([total, *further])
 
     def _store(self, value: Any) -> Any:
         """A number that is written in the module as both sides have it: kernels compute in float32, also those of narrower dtypes."""

@@ -48,7 +48,7 @@ def test_large_weights_give_what_their_copies_in_float64_would(wanted, monkeypat
 
 
 def test_a_large_weight_is_never_widened_whole(wanted, monkeypatch):
-    module, ids, _ = wanted
+    module, _, _ = wanted
     monkeypatch.setattr(narrow_weights, "LARGE", 100)
     monkeypatch.setattr(narrow_weights, "BLOCK", 60)
     weight = module.up.weight

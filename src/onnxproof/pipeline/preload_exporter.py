@@ -7,7 +7,9 @@ import torch.export._trace
 import torch.fx.experimental.validator
 import torch.onnx  # noqa: F401
 
-with contextlib.suppress(Exception):  # a private name: without it the children are slower, not wrong
-    from torch.onnx._internal.exporter import _core, _registration  # noqa: F401  # loaded for the children
+with contextlib.suppress(Exception):  # private names: without them the children are slower, not wrong
+    from torch.onnx._internal.exporter import _core  # noqa: F401  # loaded for the children
 
-    _registration.ONNXRegistry.from_torchlib()
+    from onnxproof.artifact.registry import make_registry
+
+    make_registry()

@@ -113,7 +113,7 @@ class Workshop:
                 results = [self._read(idea.expression, place) for place in self.places]
         except (RuntimeError, ValueError, LookupError, TypeError, AssertionError, NotImplementedError):
             return False
-        if not all(_is_reasonable(result) for result in results) or len({result.dtype for result in results}) > 1:
+        if not all(map(_is_reasonable, results)) or len({(result.dtype, result.dim()) for result in results}) > 1:
             return False
         text = " ".join((idea.expression, *idea.members))
         if any(KINDS[results[0].dtype] in kinds and form.search(text) for kinds, form in self.avoided):

@@ -49,6 +49,8 @@ STEPS: tuple[tuple[Sequence[int], Sequence[int]], ...] = (
 )
 # The share of the elements that one sample of each leaves unexplained where no more of them are asked for: a choice moves fewer.
 NEARLY_ALL = 0.9
+# The share of an error that float64's own rounding makes somewhere where it is one of choices.
+JUMP = 0.25
 # Seconds of work beyond which one evaluation is not begun.
 LONGEST = 10.0
 # A quarter of the rounding of constants that were folded in half precision. A factor that rounds to one there leaves
@@ -149,7 +151,9 @@ class GraphInFloat64:
             before, left = left, int((abs(e - t) > allowed).sum())
             # Not before float64's own rounding was asked: what is nothing but that is far beyond what constants move.
             asked = len(rounded) > 1 or left > NEARLY_ALL * t.size
-            if result.ratio > HOPELESS and rounded and asked and not is_few(left, before, t.size):
+            # Where float64's own rounding goes as far at some place, it chooses: then it may choose anywhere.
+            jumps = _measure_jump(rounded, t) > JUMP * _measure_jump([e], t)
+            if result.ratio > HOPELESS and rounded and asked and not jumps and not is_few(left, before, t.size):
                 break
         excused.append(result.allowance)
         return result
@@ -192,6 +196,13 @@ class GraphInFloat64:
             moved = model is not None or self._derived
             self._nudged[seed] = ReferenceRunner(model or self._wide, self._renamed, large) if moved else None
         return self._nudged[seed]
+
+
+def _measure_jump(samples: Sequence[Floats], t: Floats) -> float:
+    """How far samples are from the truth at most."""
+    return max(
+        (float(np.abs(np.where(np.isfinite(one), one - t, 0.0)).max(initial=0.0)) for one in samples), default=0.0
+    )
 
 
 def _measurable(t: Array, e: Array) -> bool:

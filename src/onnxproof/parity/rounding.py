@@ -17,6 +17,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from onnxproof.parity.amplitudes import (
+    Amplitude,
     Operation,
     Rule,
     find_rule,
@@ -42,6 +43,8 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 # Samples without any error but that of the dtype itself: values that it makes equal (saturated, or too near) stay equal; with errors they
 # never are, and which of many equal ones is first no few samples tell. PyTorch's own order among them, and the first one first.
 OWN, FIRST = 4, 5
+# A sample in which what differs by less than a kernel may lose is the same, and what is nothing but that is nothing.
+TIED = 6
 
 
 # Operations that weigh by coordinates which depend on sizes alone: exporters fold them, in the narrow dtype.
@@ -179,6 +182,8 @@ class Injector:
             if op.name in SQUARING and self._seed == FIRST:
                 rounded = torch.where(op.out.square().to(self._narrow) == 0, 0.0, rounded)
             return rounded.to(op.out.dtype)
+        if self._seed == TIED and self._alive is None and not op.out.is_complex():
+            return self._tie(kind, op)
         error = self._draw_error(kind, op)
         if error is None:
             return op.out
@@ -202,18 +207,33 @@ class Injector:
             beyond = torch.where(meets, math.nan, beyond)
         return torch.where(total.abs() > self._largest, beyond, total)
 
-    def _draw_error(self, kind: _Kind, op: Operation) -> torch.Tensor | None:
-        """In units of u."""
+    def _tie(self, kind: _Kind, op: Operation) -> torch.Tensor:
+        """The result in steps of what may be lost of it."""
+        amplitude = self._find_amplitude(kind, op)
+        if amplitude is None:
+            return op.out
+        step = torch.exp2(torch.ceil(torch.log2(amplitude.to(op.out.dtype) * self._unit)))
+        tied = torch.round(op.out / step) * step
+        return torch.where(torch.isfinite(tied) & (step > 0), tied, op.out)
+
+    def _find_amplitude(self, kind: _Kind, op: Operation) -> Amplitude:
+        """What may be lost, in units of u."""
         assert kind.rule is not None
         try:
             amplitude = kind.rule(op)
         except (RuntimeError, IndexError, TypeError, ValueError, AttributeError):
             amplitude = lose_relatively(op)  # an unusual overload: fall back to a plain relative error
+        if amplitude is not None:
+            self.injected += 1
+            if kind.ieee:
+                amplitude = torch.where(op.out == op.out.to(self._narrow), 0.0, amplitude)
+        return amplitude
+
+    def _draw_error(self, kind: _Kind, op: Operation) -> torch.Tensor | None:
+        """In units of u."""
+        amplitude = self._find_amplitude(kind, op)
         if amplitude is None:
             return None
-        if kind.ieee:
-            amplitude = torch.where(op.out == op.out.to(self._narrow), 0.0, amplitude)
-        self.injected += 1
         # Constant rows round alike: half of the error is common to the whole tensor.
         common = float(torch.rand((), generator=self._generator, dtype=torch.float64)) * 2 - 1
         signs = torch.empty(op.out.shape, dtype=op.sizes).uniform_(common - 1, common + 1, generator=self._generator)

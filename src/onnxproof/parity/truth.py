@@ -25,7 +25,7 @@ from onnxproof.parity.comparison import (
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner, Unavailable, nudge_inputs
 from onnxproof.parity.ledger import Ledger
-from onnxproof.parity.rounding import FIRST
+from onnxproof.parity.rounding import TIED
 from onnxproof.proof.comparison import Comparison
 from onnxproof.request.request import Limits
 from onnxproof.tensors.arrays import Array, Arrays
@@ -261,7 +261,7 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
         few = is_few(left, before, beyond.size)
         pattern = count_unexplained_pattern(b, k, [*legal, truth]) if c.pattern.differing else 0
         # Not before every kind of sample was asked: squares that vanish are far beyond what random errors show.
-        if (excess <= 1 and not pattern) or (excess > HOPELESS and not few and count >= FIRST):
+        if (excess <= 1 and not pattern) or (excess > HOPELESS and not few and count >= TIED):
             break
     noise = replace(c.noise, unexplained=float(excess)) if c.noise is not None else None
     return replace(c, noise=noise, pattern=replace(c.pattern, unexplained=int(pattern)))

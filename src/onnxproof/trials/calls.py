@@ -10,9 +10,11 @@ import torch
 
 from onnxproof.parity.amplitudes import count_operations, find_rule
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.parity.rounding import EQUATING
+from onnxproof.parity.rounding import EQUATING, Injector
 from onnxproof.tensors.arrays import Arrays
 
+# The dtype of a unit of rounding.
+NARROW = {2.0**-53: torch.float64, 2.0**-24: torch.float32, 2.0**-11: torch.float16, 2.0**-8: torch.bfloat16}
 # Elements of all values up to which a module is recorded.
 MOST_ELEMENTS = 20_000_000
 
@@ -45,13 +47,19 @@ class Call:
 
 
 class Rounding:
-    """What kernels may lose at each step: some units of the result, and of what stands beside it."""
+    """What kernels may lose at each step: some units of the result, and of what stands beside it; every other time what is known of the
+    operation."""
 
-    def __init__(self, unit: float, seed: int) -> None:
+    def __init__(self, unit: float, seed: int, narrow: torch.dtype | None = None) -> None:
         self._size, self._seed, self._generator = 4 * unit, seed, torch.Generator().manual_seed(seed)
+        narrow = narrow or NARROW.get(unit, torch.float32)
+        # Beyond the seeds that mean something else than chance.
+        self._injector = Injector(unit, narrow, 100 + seed) if seed % 2 else None
 
     def call(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """What an operation gives, moved."""
+        if self._injector is not None:
+            return list(_list_tensors(self._injector.call(func, tuple(args), kwargs)))
         return [self.move(tensor) for tensor in _carry_out(func, args, kwargs)]
 
     def move(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -69,7 +77,7 @@ class Doubt(Rounding):
     """What float64 itself loses, and no more: a decision that this turns is none. What is exact stays so, ties among it too."""
 
     def __init__(self, seed: int) -> None:
-        super().__init__(2.0**-46, seed)
+        super().__init__(2.0**-46, seed, torch.float64)
 
     def call(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         """What an operation gives; of two numbers that only their last bits tell apart, every other time that they are one."""
@@ -79,7 +87,15 @@ class Doubt(Rounding):
             return [results[0] | near if name == "eq" else results[0] & ~near]
         if find_rule(func) is None:
             return results
-        return [torch.where(one == one.float(), one, self.move(one)) for one in results]
+        known = self._injector is not None and not func._schema.is_mutable
+        moved = super().call(func, args, kwargs) if known else map(self.move, results)
+        return [_keep_exact(one, other) for one, other in zip(results, moved, strict=True)]
+
+
+def _keep_exact(result: torch.Tensor, moved: torch.Tensor) -> torch.Tensor:
+    """Moved but for what is exact: a number of few bits, unless it is smaller than what may be lost, and a remainder of rounding itself."""
+    exact = (result == result.float()) & ((result == 0) | (result.abs() > (moved - result).abs()))
+    return torch.where(exact, result, moved)
 
 
 @dataclass

@@ -57,7 +57,7 @@ EDGES = tuple(profile for profile in PROFILES if profile != "denormal")
 # Calls that promise no order among equal values: such values are not tried on them.
 UNORDERED = ORDERING | {"kthvalue", "mode", "median", "nanmedian", "unique_dim", "_unique2"}
 # Legal roundings that a suspicious piece is held against, those of float64 alone, and float32 constants that are moved by up to so many units of theirs.
-LEGAL, DOUBTS, MOVED = range(1, 9), range(1, 5), 4 * 2.0**-24
+LEGAL, DOUBTS, MOVED = range(1, 9), range(1, 13), 4 * 2.0**-24
 # The width of a range that profiles fill.
 NARROW = 20.0
 # A table is swept in at most so many inputs.

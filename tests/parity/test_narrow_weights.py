@@ -60,8 +60,8 @@ def test_a_large_weight_is_never_widened_whole(wanted, monkeypatch):
         return original(self, *args, **kwargs)
 
     monkeypatch.setattr(torch.Tensor, "to", watch)
-    result = narrow_weights.compute_narrow(torch.ops.aten.mm.default, (torch.ones(2, 12), weight.detach().t()), {})
-    assert result is not None
+    given = torch.ones(2, 12, dtype=torch.float64), weight.detach().t()
+    result = narrow_weights.take_narrow(torch.ops.aten.mm.default, given, {})(*given)
     assert result.dtype == torch.float64
     assert max(widened) <= 60
 
@@ -70,5 +70,22 @@ def test_threads_are_as_before(wanted, monkeypatch):
     module, _, _ = wanted
     monkeypatch.setattr(narrow_weights, "LARGE", 100)
     before = torch.get_num_threads()
-    narrow_weights.compute_narrow(torch.ops.aten.mm.default, (torch.ones(2, 12), module.up.weight.detach().t()), {})
+    given = torch.ones(2, 12, dtype=torch.float64), module.up.weight.detach().t()
+    narrow_weights.take_narrow(torch.ops.aten.mm.default, given, {})(*given)
     assert torch.get_num_threads() == before
+
+
+def test_legal_roundings_are_those_of_the_copy(wanted, monkeypatch):
+    """The same errors in the same places, up to what float64 itself loses."""
+    module, ids, _ = wanted
+    inputs = {"ids": ids.numpy()}
+    copied = DoubleRunner(make_subject(module, (ids,)))
+    copied.run(inputs)
+    expected = [copied.sample(inputs, seed) for seed in (1, 6)]
+    monkeypatch.setattr(narrow_weights, "LARGE", 100)
+    monkeypatch.setattr("onnxproof.parity.float64.COPIED", 0)
+    double = DoubleRunner(make_subject(module, (ids,)))
+    double.run(inputs)
+    for seed, wide in zip((1, 6), expected, strict=True):
+        for one, other in zip(double.sample(inputs, seed).values(), wide.values(), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-13)

@@ -8,7 +8,7 @@ operation, the rounding error that a kernel in the module's own dtype may make t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from onnxproof.graph.widening import widen_array
 from onnxproof.parity.amplitudes import count_operations
-from onnxproof.parity.narrow_weights import compute_narrow
+from onnxproof.parity.narrow_weights import take_narrow
 from onnxproof.parity.rounding import Injector
 from onnxproof.parity.work import UNKNOWN, Work
 from onnxproof.subject.mode import Rest, enter_eval, forget_compiled
@@ -268,20 +268,20 @@ class _Widening(TorchDispatchMode):
         if func is torch.ops.aten._assert_tensor_metadata.default:
             return None
         self.called.add(func.overloadpacket.__name__)
-        if self._injector is None and self._see is None:
-            result = compute_narrow(func, args, kwargs or {})
-            if result is not None:
-                return self._count(func, args, result)
+        narrow = take_narrow(func, args, kwargs or {}) if self._see is None else None
+        if narrow is not None:
+            return self._carry_out(narrow, list(args), kwargs or {})
         args = [self._widen_value(value) for value in args]
         kwargs = {name: self._widen_value(value) for name, value in kwargs.items()} if kwargs else {}
         if func.overloadpacket.__name__ in LIMITING:
             args = [self._round_limit(value) for value in args]
             kwargs = {name: self._round_limit(value) for name, value in kwargs.items()}
+        return self._carry_out(func, args, kwargs)
+
+    def _carry_out(self, func: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         if self._injector is not None:
             return self._injector.call(func, args, kwargs)
-        return self._count(func, args, func(*args, **kwargs) if self._see is None else self._see(func, args, kwargs))
-
-    def _count(self, func: Any, args: Sequence[Any], out: Any) -> Any:
+        out = func(*args, **kwargs) if self._see is None else self._see(func, args, kwargs)
         if self._counts:
             self.calls += 1
             self.operations += count_operations(func, args, out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import torch
@@ -20,31 +21,48 @@ BLOCK = 400_000
 ROWS = 96
 
 
-def compute_narrow(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
-    """The result in float64; None where the operation is to be carried out on widened tensors as any other.
+class Narrow:
+    """An operation as it is called, and what is known of it, on a weight that stays as it is."""
+
+    def __init__(self, func: Any, carry_out: Callable[..., torch.Tensor]) -> None:
+        self._func, self._carry_out = func, carry_out
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._func, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # Who asks for magnitudes asks in float32.
+        wide = any(isinstance(a, torch.Tensor) and a.dtype == torch.float64 for a in args)
+        return self._carry_out(*args) if wide or self._carry_out is _look_up else self._func(*args, **kwargs)
+
+
+def take_narrow(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What carries an operation out on a large weight as it is; None where its tensors are to be widened as any other's.
 
     A turned or reshaped weight stays one: only what computes with it is in float64.
     """
-    carry_out = _turn if func.is_view else CARRIED_OUT.get(func)
-    return carry_out(func, args, kwargs) if carry_out is not None else None
-
-
-def _turn(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
-    turned = func(*args, **kwargs) if args and isinstance(args[0], torch.Tensor) and _is_narrow(args[0]) else None
-    return turned if isinstance(turned, torch.Tensor) else None
-
-
-def _look_up(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
-    return func(*args, **kwargs).to(torch.float64) if _is_narrow(args[0]) else None
-
-
-def _multiply(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
-    left: torch.Tensor
-    right: torch.Tensor
-    left, right = args
-    if kwargs or not _is_narrow(right) or left.shape[0] > ROWS:
+    if func.is_view:
+        return func if args and _is_narrow(args[0]) else None
+    place, _ = KNOWN.get(func, (-1, None))
+    if place < 0 or kwargs or not _is_narrow(args[place]):
         return None
-    left = left.to(torch.float64)
+    left = args[place - 1]
+    if place and (left.dtype != torch.float64 or left.shape[0] > ROWS):
+        return None
+    return _make(func)
+
+
+@cache
+def _make(func: Any) -> Narrow:
+    return Narrow(func, KNOWN[func][1])
+
+
+def _look_up(table: torch.Tensor, places: torch.Tensor, *how: Any) -> torch.Tensor:
+    found: torch.Tensor = torch.ops.aten.embedding.default(table, places, *how)
+    return found.to(torch.float64)
+
+
+def _multiply(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     out = left.new_empty(left.shape[0], right.shape[1])
     columns = max(1, BLOCK // max(1, right.shape[0]))
     with _alone():
@@ -52,6 +70,10 @@ def _multiply(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.T
             block = right[:, start : start + columns].to(torch.float64)
             torch.mm(left, block, out=out[:, start : start + columns])
     return out
+
+
+def _multiply_and_add(bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    return _multiply(left, right).add_(bias.to(torch.float64))
 
 
 @contextmanager
@@ -65,18 +87,13 @@ def _alone() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _multiply_and_add(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> torch.Tensor | None:
-    bias, left, right = args
-    product = _multiply(func, (left, right), kwargs)
-    return product if product is None else product.add_(bias.to(torch.float64))
+def _is_narrow(weight: Any) -> bool:
+    return isinstance(weight, torch.Tensor) and weight.numel() >= LARGE and weight.dtype == torch.float32
 
 
-def _is_narrow(weight: torch.Tensor) -> bool:
-    return weight.numel() >= LARGE and weight.dtype == torch.float32
-
-
-CARRIED_OUT: dict[Any, Callable[[Any, Sequence[Any], dict[str, Any]], torch.Tensor | None]] = {
-    torch.ops.aten.embedding.default: _look_up,
-    torch.ops.aten.mm.default: _multiply,
-    torch.ops.aten.addmm.default: _multiply_and_add,
+# Operation → the place of the weight among its arguments, and what carries it out.
+KNOWN: dict[Any, tuple[int, Callable[..., torch.Tensor]]] = {
+    torch.ops.aten.embedding.default: (0, _look_up),
+    torch.ops.aten.mm.default: (1, _multiply),
+    torch.ops.aten.addmm.default: (2, _multiply_and_add),
 }

@@ -6,8 +6,9 @@ import sys
 
 import ml_dtypes
 import numpy as np
+import onnx
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from candidates.small_models import identity
 from onnxproof.candidates import choose_candidate
@@ -19,7 +20,8 @@ from onnxproof.candidates.exchange import (
     refuse_file,
     refuse_input,
 )
-from onnxproof.errors import Rejected
+from onnxproof.candidates.onnxruntime import Onnxruntime
+from onnxproof.errors import FindingError, Rejected
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
 
@@ -121,3 +123,23 @@ def test_placement(settings, used, assigned, code):
 def test_the_types_of_a_file_are_called_as_onnxruntime_calls_them(kind):
     told = choose_candidate(THERE).open(model_of(kind, ["n"]), THERE)._facts
     assert read_types(model_of(kind, ["n"])) == {side: told[side] for side in ("inputs", "outputs")}
+
+
+def test_a_valid_file_that_a_rewrite_spoils_is_the_runtimes_fault(tmp_path):
+    """MatMulScaleFusion takes away a scaling that another product needs: "Invalid model. Node input …"."""
+    nodes = [
+        helper.make_node("Div", ["x", "a"], ["d"]),
+        helper.make_node("Mul", ["d", "b"], ["q"]),
+        helper.make_node("MatMul", ["q", "x"], ["s"]),
+        helper.make_node("MatMul", ["s", "d"], ["y"]),
+    ]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in "xy"]
+    numbers = [helper.make_tensor(name, TensorProto.FLOAT, [], [value]) for name, value in (("a", 8.0), ("b", 0.5))]
+    graph = helper.make_graph(nodes, "g", ports[:1], ports[1:], numbers)
+    file = tmp_path / "shared.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), file)
+    with pytest.raises(FindingError) as raised:
+        Onnxruntime().open(file, SessionSettings(), {})
+    assert raised.value.finding.code == "OX325"
+    assert "without its rewrites" in raised.value.finding.message
+    Onnxruntime().open(file, SessionSettings(optimization="disable"), {})

@@ -8,7 +8,7 @@ import torch
 
 import models
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.parity.rounding import FIRST, OWN, Injector
+from onnxproof.parity.rounding import FIRST, OWN, TIED, Injector
 from onnxproof.subject.assembly import make_subject
 from parity.sampled import Op, arrays, spread
 
@@ -122,3 +122,15 @@ def test_a_deviation_of_tiny_numbers_may_vanish_with_their_squares():
     own, first = (double.sample(arrays(x), seed)["output"] for seed in (OWN, FIRST))
     assert (own > 0).all()
     assert (first > 0).tolist() == [False, True, True]
+
+
+def test_one_sample_makes_one_of_what_a_kernel_may_make_one():
+    """A group of one number is nothing once its mean is gone: kernels give nothing there, or some rounding."""
+    x = torch.rand(1, 2, dtype=torch.float64)
+    norm = torch.ops.aten.native_group_norm.default
+    (tied, *_), _ = rounded(norm, x, None, None, 1, 2, 1, 2, 1e-5, seed=TIED)
+    assert not tied.any()
+    near = torch.tensor([1.0, 1.0 + 2.0**-26, 1e-40], dtype=torch.float64)
+    got, _ = rounded(torch.ops.aten.tanh.default, near, seed=TIED)
+    assert got[0] == got[1]
+    assert got[2] == 0

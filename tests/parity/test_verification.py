@@ -145,3 +145,35 @@ def test_where_legal_roundings_are_dear_another_meaning_spares_them(attention, m
     assert proof.verdict == "block"
     assert {f.code for f in proof.findings if f.severity == "block"} == {"OX201"}
     assert (not asked) == dear
+
+
+class AskedElsewhere(nn.Module):
+    """One output deals with NaN; the other hands it on, and onnxruntime's pooling does not."""
+
+    def forward(self, x):
+        return torch.nan_to_num(x) + 1, nn.functional.max_pool2d(x, 2)
+
+
+def test_where_the_module_has_no_number_itself_it_did_not_ask(tmp_path):
+    model, example = AskedElsewhere().eval(), (torch.randn(2, 1, 4, 4),)
+    assert onnxproof.prove(model, example, out=tmp_path / "a").verdict == "ship"
+    asked = onnxproof.verify(model, example, onnx=tmp_path / "a" / "model.onnx", nonfinite=True, fast=True)
+    assert asked.verdict == "block"
+    assert {"OX205"} <= {f.code for f in asked.findings if f.where.output == "output_1"}
+
+
+def test_nan_that_the_module_makes_a_number_of_still_counts(tmp_path):
+    model, example = AskedElsewhere().eval(), (torch.randn(2, 1, 4, 4),)
+    right = onnxproof.export(model, example, out=tmp_path)
+    wrong = onnx.load(right.artifact.path)
+    guards = [node for node in wrong.graph.node if node.op_type in ("IsNaN", "IsInf")]
+    assert guards
+    for node in guards:  # nothing is NaN any more
+        node.op_type = "Equal"
+        del node.attribute[:]
+        node.input.append("never")
+    wrong.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(12345.0).reshape(1), "never"))
+    onnx.save(wrong, tmp_path / "wrong.onnx")
+    proof = onnxproof.verify(model, example, onnx=tmp_path / "wrong.onnx", fast=True)
+    assert proof.verdict == "block"
+    assert "output_0" in {f.where.output for f in proof.findings if f.severity == "block"}

@@ -113,6 +113,12 @@ def refuse_file(text: str) -> Finding:
     return diagnose_loading(text) or found("OX303", message, evidence={"error": text[:2000]})
 
 
+def blame_rewrites(refused: Finding, text: str) -> Finding:
+    """The same where the file loads without the runtime's own rewrites: it is valid, and one of these makes something else of it."""
+    message = f"without its rewrites onnxruntime loads the file, with them it fails: {text.splitlines()[0][:300]}"
+    return found("OX325", message, where=refused.where, evidence={"error": text[:2000]})
+
+
 def refuse_input(text: str, memory: bool = False) -> Exception:
     """What to raise where a run fails with this text."""
     short = memory or "Failed to allocate memory" in text or "bad_alloc" in text

@@ -6,6 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,19 @@ class Onnxruntime:
                 str(model) if isinstance(model, Path) else model, exchange.encode_settings(settings), options
             )
         except Exception as error:
-            raise FindingError(exchange.refuse_file(str(error).strip())) from error
+            refused = exchange.refuse_file(str(error).strip())
+            plain = replace(settings, optimization="disable", disabled_optimizers=())
+            if options is None and plain != settings and self._builds(model, plain):
+                refused = exchange.blame_rewrites(refused, str(error).strip())
+            raise FindingError(refused) from error
+
+    def _builds(self, model: Path | bytes, settings: SessionSettings) -> bool:
+        """Whether there is a session for a file with these settings."""
+        try:
+            self._make_session(model, settings)
+        except FindingError:
+            return False
+        return True
 
     def profile(
         self,

@@ -214,7 +214,9 @@ class Injector:
             return op.out
         step = torch.exp2(torch.ceil(torch.log2(amplitude.to(op.out.dtype) * self._unit)))
         tied = torch.round(op.out / step) * step
-        return torch.where(torch.isfinite(tied) & (step > 0), tied, op.out)
+        tied = torch.where(torch.isfinite(tied) & (step > 0), tied, op.out)
+        # What is denormal in the narrow dtype kernels may take for nothing.
+        return torch.where(op.out.abs() < torch.finfo(self._narrow).tiny, 0.0, tied)
 
     def _find_amplitude(self, kind: _Kind, op: Operation) -> Amplitude:
         """What may be lost, in units of u."""

@@ -291,8 +291,8 @@ def _drop_unused(evaluator: Evaluator, common: dict[str, int], program: Program)
 
 
 def _is_poor(value: Array) -> bool:
-    """Whether a value says so little that others are the same by chance: nothing everywhere, or a few answers of yes and no."""
-    if not value.any():
+    """Whether a value says so little that others are the same by chance: one number everywhere, or a few answers of yes and no."""
+    if not value.any() or (value.size > 1 and (value == value.flat[0]).all()):
         return True
     if value.dtype.kind not in "biu" or not ((value == 0) | (value == 1)).all():
         return False

@@ -15,7 +15,7 @@ import onnxproof
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner
-from onnxproof.parity.truth import SAMPLES, Effort, Truth, _explain_float, _Samples
+from onnxproof.parity.truth import SAMPLES, Effort, Truth, _explain_discrete, _explain_float, _Samples
 from onnxproof.proof.comparison import Noise
 from onnxproof.request.request import Limits
 from onnxproof.subject.assembly import make_subject
@@ -81,6 +81,22 @@ def test_a_glance_leaves_open_what_rounding_explains(mlp):
     assert seen.noise.unexplained is None
 
 
+def no_wider(truth):
+    return iter(())
+
+
+@pytest.mark.parametrize(("flipped", "left"), [(1, 0), (40, 40)])
+def test_a_few_choices_may_lie_as_far_away_as_numbers_may(flipped, left):
+    """No sample flips them, one of four times the size does; of many that no sample flips nobody is asked again."""
+    count = 1000
+    baseline = np.zeros(count, np.int64)
+    candidate = (np.arange(count) < flipped).astype(np.int64)
+    truth = {"y": baseline}
+    samples = _Samples(lambda seed, doubled: truth, lambda truth: iter([{"y": candidate}]), SAMPLES, truth, truth)
+    compared = compare("y", baseline, candidate, atol=1e-4, rtol=1e-3)
+    assert _explain_discrete(compared, baseline, candidate, samples).unexplained_mismatches == left
+
+
 def test_signs_of_nothing_are_flipped_by_every_second_sample():
     """Three samples leave an eighth of a few signs, which more of them flip; what no sample flips stays."""
     count, few = 2000, 40
@@ -93,7 +109,7 @@ def test_signs_of_nothing_are_flipped_by_every_second_sample():
             signs[stays:few] = np.sign(np.random.default_rng(seed).standard_normal(few - stays))
             return {"y": signs}
 
-        samples = _Samples(sample, SAMPLES, {"y": baseline}, {"y": baseline.astype(np.float64)})
+        samples = _Samples(sample, no_wider, SAMPLES, {"y": baseline}, {"y": baseline.astype(np.float64)})
         loud = replace(
             compare("y", baseline, candidate, atol=1e-4, rtol=1e-3), noise=Noise("float64", 0.0, 2.0, 1e9, 1e9)
         )

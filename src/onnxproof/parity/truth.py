@@ -33,6 +33,8 @@ from onnxproof.tensors.arrays import Array, Arrays
 Outputs = Mapping[str, Array]
 # Seed, and whether the float64 copy can be asked → one legal rounding of a case.
 Sample = Callable[[int, bool], Outputs | None]
+# The truth, where there is one → roundings that are farther from it.
+WideSamples = Callable[[Outputs | None], Iterator[Outputs]]
 # How many legal roundings are tried before a difference counts as unexplained.
 SAMPLES = (3, 8, 24)
 # A difference this many times beyond the first samples is not explained by more of them.
@@ -107,7 +109,8 @@ class Truth:
         samples: whether rounding explains a difference stays open. `sample` has the legal roundings where they are there already; `spared`
         outputs need none: it is known that no rounding explains them.
         """
-        samples = _Samples(sample or partial(self.sample, inputs), self.effort.samples, baseline, truth)
+        wide = partial(self.wide_samples, inputs)
+        samples = _Samples(sample or partial(self.sample, inputs), wide, self.effort.samples, baseline, truth)
         judged = [self._attach_noise(c, baseline, candidate, samples) for c in comparisons]
         if not glance:
             judged = [
@@ -204,8 +207,10 @@ class Truth:
 class _Samples:
     """Legal roundings of one case, made when asked for."""
 
-    def __init__(self, sample: Sample, counts: tuple[int, ...], baseline: Outputs, truth: Outputs | None) -> None:
-        self._sample = sample
+    def __init__(
+        self, sample: Sample, wide: WideSamples, counts: tuple[int, ...], baseline: Outputs, truth: Outputs | None
+    ) -> None:
+        self._sample, self._wide = sample, wide
         self._baseline = baseline
         self._made: list[Outputs] = []
         self.counts = counts
@@ -221,6 +226,11 @@ class _Samples:
             self._made.append(made)
         return [made[output] for made in self._made[:count] if output in made]
 
+    def take_wide(self, output: str) -> list[Array]:
+        """Roundings of an output as far from the truth as a number may be that is explained."""
+        wide = self._wide(self.truth if self.doubled else None)
+        return [made[output] for made in wide if output in made]
+
     def distrust(self) -> None:
         """The truth is none for this case (the module means something else in float64): perturb the inputs instead."""
         self.truth, self.doubled, self._made = self._baseline, False, []
@@ -232,12 +242,15 @@ def is_few(left: int, before: int, size: int) -> bool:
 
 
 def _explain_discrete(c: Comparison, b: Array, k: Array, samples: _Samples) -> Comparison:
-    left = c.mismatched
+    left, legal = c.mismatched, list[Array]()
     for count in samples.counts:
         legal = [*samples.take(count, c.output), samples.truth[c.output]]
         left = count_unexplained_mismatches(b, k, legal)
         if not left:
             break
+    if 0 < left <= max(2, FEW * c.size):
+        # A number may be four times as far away as the farthest sample: so may one that decides, and of many some are.
+        left = count_unexplained_mismatches(b, k, [*legal, *samples.take_wide(c.output)])
     return replace(c, unexplained_mismatches=left)
 
 

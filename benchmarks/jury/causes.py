@@ -53,14 +53,43 @@ CAUSES = (
         r"torch\.atan#\(",
         "OX20[15]",
     ),
-    # The step that shows it is a floor far behind it.
-    Cause("exporter", "`xlog1py` is x·log(1 + y), which loses small values", r"^158\b", "OX201"),
-    Cause("exporter", "`expm1` is exp(x) − 1, which loses small values", "expm", "OX203"),
+    # In the first the step that shows it is a floor far behind it.
+    Cause("exporter", "`xlog1py` is x·log(1 + y), which loses small values", r"xlog1py|^158\b", "OX20[1237]"),
+    Cause(
+        "exporter", "`log1p` is log(1 + x), which loses small values", r"log1p\(|^799\b", "OX20[1237]", "log1p_of_small"
+    ),
+    Cause("exporter", "`erfc` is 1 − erf(x), which loses small results", r"erfc|^243\b", "OX20[123]", "erfc_of_large"),
+    Cause("exporter", "`Sign` hands NaN on, of which PyTorch makes 0", r"torch\.sign\(", "OX205", "sign_of_nan"),
+    Cause("exporter", "`heaviside` of NaN is 1, in PyTorch 0", "heaviside", "OX201", "heaviside_of_nan"),
+    Cause("exporter", "`logit` with an epsilon makes a number of NaN", r"torch\.logit\(", "OX20[15]", "logit_of_nan"),
     Cause(
         "exporter",
-        "only the older exporter translates `cdist`, in a form that loses digits (which step was not looked into)",
-        "cdist",
+        "a lower limit (of `F.normalize`'s norm) is a Clip, whose upper one is float32's largest number: infinity is none any more",
+        r"F\.normalize\(",
+        "OX20[15]",
+        "clip_of_infinity",
+    ),
+    Cause(
+        "exporter",
+        "`interpolate` with antialias weighs by the ratio of the sizes and not by the scale that was given",
+        "antialias",
         "OX201",
+        "antialias_scale",
+    ),
+    Cause(
+        "exporter",
+        "attention over NaN: PyTorch's own kernel gives 0 where the softmax of the file gives NaN",
+        "scaled_dot_product_attention",
+        "OX20[57]",
+    ),
+    Cause("exporter", "`expm1` is exp(x) − 1, which loses small values", "expm", "OX203"),
+    # The line that is named stands behind it in some.
+    Cause(
+        "exporter",
+        "the older exporter, which alone translates `cdist`, takes its root with an exponent of 0.49999975",
+        r"cdist|^(402|448)\b",
+        "OX201",
+        "distance_exponent",
     ),
     Cause("exporter", "a size that was to be dynamic is baked in by the capture", "", "OX104"),
     Cause(
@@ -81,6 +110,16 @@ CAUSES = (
     Cause("exporter", "the older exporter's `cosine_similarity` limits the product of the norms", "cosine", "OX250"),
     Cause("exporter", "the older exporter divides negative integers otherwise", "floor_divide", "OX207"),
     Cause(
+        "exporter", "the older exporter's `floor_divide` of floats cuts off", r"^184\b", "OX201", "older_floor_division"
+    ),
+    Cause(
+        "exporter",
+        "`floor_divide` of floats is the floor of a rounded quotient: one too many at multiples",
+        r"floor_divide\(",
+        "OX2(01|50)",
+        "floor_division_of_multiple",
+    ),
+    Cause(
         "exporter",
         "`remainder` of floats is x − floor(x / y)·y, which loses the digits of a large x",
         r" % \d|torch\.remainder\(",
@@ -95,7 +134,21 @@ CAUSES = (
         "OX201",
         "floor_division_by_infinity",
     ),
-    Cause("runtime", "MaxPool loses NaN, which the model asks for", "max_pool", "OX207"),
+    Cause("runtime", "MaxPool loses NaN, which the model asks for", "max_pool", "OX20[57]", "max_pool_of_nan"),
+    Cause(
+        "runtime",
+        "a rewrite (MatMulScaleFusion) takes away a scaling that another product needs: no session can be built",
+        r"^713\b",
+        "OX306|OX325",
+        "scale_fusion_of_shared",
+    ),
+    Cause(
+        "runtime",
+        "a rewrite (Pad_Fusion) makes padding of MaxPool of zeros: no session can be built, or −∞ instead of 0",
+        r"max_pool|^802\b",
+        "OX201|OX325",
+        "pad_fusion_of_max_pool",
+    ),
     Cause(
         "runtime",
         "ArgMin and ArgMax pass over NaN, which the model asks for",
@@ -117,9 +170,11 @@ CAUSES = (
     Cause("runtime", "Mod with fmod of int64 is computed in float64", r"torch\.fmod\(", "OX207", "fmod_of_int64"),
 )
 FOUND_IN_PASSING = (
+    "antialias_of_width_one",
     "argmin_of_nan",
     "floor_division_by_infinity",
     "fmod_of_int64",
+    "lstm_of_nan",
     "remainder_of_large",
     "shift_of_negative",
     "sigmoid_of_negative",
@@ -140,7 +195,15 @@ MENDED = (
     "`RMSNorm` without an epsilon was OX250: its float64 copy took float64's epsilon",
     "interpolation to a size that is no multiple was OX203, and `lerp` with a weight near one: numbers that float32 rounds before they cancel",
     "a deviation of numbers near 1e-30 was OX202: its squares vanish in float32",
-    "what follows from a value that is zero everywhere was OX250: such values were paired with each other",
+    "what follows from a value that is zero everywhere was OX250: such values were paired with each other; so were values that are one number everywhere",
+    "a value of the graph that looks like a step inside the module's product was OX250: each of the module's values that look like it may be the one",
+    "SELU of tiny numbers was OX250: trials had another notion of what a kernel may lose than verification",
+    "the variance of equal values and the mean beside a variance were OX202: what adding in order loses there was not known",
+    "the order of what is nothing but rounding (a group norm of single numbers) was OX207 and OX250, and denormal numbers amplified OX202: "
+    "no legal rounding made ties of it",
+    "an order among equals that later steps use was OX203, and one choice among thousands OX207: too few roundings were asked for",
+    "NaN that an output hands on was OX205 where another output deals with NaN",
+    "a file that a rewrite of onnxruntime spoils was called invalid",
     "BatchNormalization of opsets 9 to 13, GlobalMaxPool of sequences, LpNormalization with p = 1, LRN, cubic Resize, HardSwish, far Gelu: "
     "the evaluator itself erred ([measured](evaluator.md))",
 )

@@ -2,11 +2,13 @@
 
     python -m benchmarks.environments [NAME …]
 
-Needs nothing but pip. An environment is a folder that is removed again; what failed is printed in full.
+Needs nothing but pip; the oldest and the newest torch come with several gigabytes of CUDA. An environment is a folder that is removed again; what
+failed is printed in full. What worked is kept in docs/reliability.json, for the page that `python -m benchmarks.reliability page` writes.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+STORE = ROOT / "docs" / "reliability.json"
 MODULE = """\
 import torch
 
@@ -107,10 +110,19 @@ def try_environment(name: str) -> bool:
             if wrong.returncode != 1 or not wrong.stdout.startswith("BLOCK"):
                 print(f"{name}: a wrong file is no BLOCK\n{wrong.stdout}{wrong.stderr}", flush=True)
                 return False
-        versions = "import torch, onnx, onnxruntime as o; print(torch.__version__, onnx.__version__, o.__version__)"
+        versions = "import torch, onnx, onnxruntime as o; print(f'torch {torch.__version__}, onnx {onnx.__version__}, onnxruntime {o.__version__}')"
         told = subprocess.run([python, "-c", versions], capture_output=True, text=True, check=False).stdout.strip()
-        print(f"{name}: {done.stdout.strip()[:80]} ({told}, {time.perf_counter() - began:.0f} s)", flush=True)
+        row = {"name": name, "command": asked.command[0], "told": done.stdout.strip()[:80], "versions": told}
+        print(f"{row} in {time.perf_counter() - began:.0f} s", flush=True)
+        keep(row)
     return True
+
+
+def keep(row: dict[str, str]) -> None:
+    """In the place of what the same environment told before."""
+    store = json.loads(STORE.read_text(encoding="utf-8")) if STORE.is_file() else {}
+    store["environments"] = [one for one in store.get("environments", []) if one["name"] != row["name"]] + [row]
+    STORE.write_text(json.dumps(store, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> None:

@@ -208,6 +208,20 @@ def _tell_span(rows: Rows, loaded: bool) -> str:
     return f"{min(seconds):.0f} to {max(seconds):.0f}" if seconds else ""
 
 
+def _environments(rows: Rows) -> str:
+    table = _table(
+        ("environment", "command", "answer", "with"),
+        ((row["name"], row["command"], row["told"], row["versions"]) for row in rows),
+    )
+    return f"""## Environments
+
+Made by `make environments`: each extra, and the oldest and the newest releases that are supported, installed into an environment of its own. Where `prove` is
+the command, a file that another module made must be BLOCK there too.
+
+{table}
+"""
+
+
 SECTIONS = {
     "kills": _kills,
     "full at one write": _one_write,
@@ -217,4 +231,5 @@ SECTIONS = {
     "readers": _readers,
     "load": _load,
     "same": _same,
+    "environments": _environments,
 }

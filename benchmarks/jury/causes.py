@@ -144,6 +144,13 @@ CAUSES = (
     ),
     Cause(
         "runtime",
+        "shape inference before opset 22 counts a window of `ceil_mode` too many: no session can be built",
+        r"ceil_mode|^980\b",
+        "OX325",
+        "ceil_mode_shape",
+    ),
+    Cause(
+        "runtime",
         "a rewrite (Pad_Fusion) makes padding of MaxPool of zeros: no session can be built, or −∞ instead of 0",
         r"max_pool|^802\b",
         "OX201|OX325",
@@ -152,7 +159,7 @@ CAUSES = (
     Cause(
         "runtime",
         "ArgMin and ArgMax pass over NaN, which the model asks for",
-        r"\.arg(min|max)\(",
+        r"\.arg(min|max)\(|^735\b",
         "OX20[17]",
         "argmin_of_nan",
     ),

@@ -16,7 +16,8 @@ import models
 import onnxproof
 from onnxproof.errors import Rejected
 from onnxproof.graph.view import Graph
-from onnxproof.parity.exactness import GraphInFloat64, limit_time
+from onnxproof.graph.widening import choose_way
+from onnxproof.parity.exactness import STEPS, GraphInFloat64, limit_time
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.parity.ledger import Ledger
 from onnxproof.subject.assembly import make_subject
@@ -157,3 +158,10 @@ def test_a_weight_that_is_another_is_not_excused(tmp_path):
 def test_what_is_nothing_but_float64s_rounding_is_excused_where_constants_move_little(tmp_path):
     proof = onnxproof.prove(*self_distance(), out=tmp_path, fast=True)
     assert proof.verdict == "ship", proof.findings
+
+
+def test_constants_are_moved_both_ways_before_a_graph_is_given_up():
+    """The sine of a multiple of π has the sign of what π was rounded by."""
+    ways = [choose_way(seed) for seed in STEPS[0][0]]
+    assert any(low > 0 for low, _ in ways)
+    assert any(high < 0 for _, high in ways)

@@ -12,7 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxproof.graph.lightening import HEAVY, LARGE, strip_initializers
-from onnxproof.graph.widening import digest_weight, widen_array
+from onnxproof.graph.widening import choose_way, digest_weight, widen_array
 from onnxproof.tensors.arrays import Array
 
 Change = Callable[[str, Array], Array]
@@ -50,7 +50,7 @@ class Weights(Mapping[str, Array]):
             if name not in derived:
                 return array
             # Seeded by its name: a weight is made anew whenever a node asks for it, and must come out the same.
-            steps = partial(np.random.default_rng([seed, zlib.crc32(name.encode())]).uniform, 1 if seed % 2 else -4, 4)
+            steps = partial(np.random.default_rng([seed, zlib.crc32(name.encode())]).uniform, *choose_way(seed))
             return np.asarray(array * (1 + steps(array.shape) * 2.0**-24))
 
         return Weights(self._tensors, change)

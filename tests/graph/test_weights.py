@@ -76,3 +76,18 @@ def test_only_derived_weights_are_nudged(small_limits):
     again = large.nudged(derived, 1)
     assert 0 < np.abs(moved["w"] / large["w"] - 1).max() < 1e-6
     np.testing.assert_array_equal(moved["w"], again["w"])
+
+
+def test_a_heavy_model_is_written_as_onnx_writes_it(tmp_path, small_limits):
+    """Weight after weight: the same model, valid, and with the same answers."""
+    written = tmp_path / "plain.onnx"
+    onnx.save(model(), written)
+    module.write_model(ir.load(written), tmp_path / "joined.onnx")
+    joined = onnx.load(tmp_path / "joined.onnx")
+    onnx.checker.check_model(joined, full_check=True)
+    own = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in onnx.load(written).graph.initializer}
+    got = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in joined.graph.initializer}
+    assert own.keys() == got.keys()
+    assert all(np.array_equal(own[name], got[name]) for name in own)
+    assert [node.op_type for node in joined.graph.node] == [node.op_type for node in model().graph.node]
+    np.testing.assert_array_equal(Evaluator(joined).run(X)["y"], Evaluator(model()).run(X)["y"])

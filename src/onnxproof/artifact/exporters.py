@@ -23,6 +23,7 @@ from onnxproof.files import replacing
 from onnxproof.findings.frames import PREFIX
 from onnxproof.graph import sourcemap
 from onnxproof.graph.view import label_node
+from onnxproof.graph.weights import write_model
 from onnxproof.subject.mode import keep_surroundings
 from onnxproof.subject.subject import Subject
 
@@ -188,7 +189,7 @@ def _save(model: ir.Model, order: Order, bounds: Mapping[str, tuple[int, int | N
     side = path.with_suffix(".sourcemap.json")
     side.unlink(missing_ok=True)  # that of another file must not lie beside this one, whatever happens now
     with replacing(path) as half:
-        ir.save(model, half, external_data=f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
+        write_model(model, half, f"{path.name}.data" if weights > EXTERNAL_ABOVE else None)
     sourcemap.write(side, origins)
 
 

@@ -7,7 +7,7 @@ model comes in one form, and a session finds the weights by itself.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,8 +71,39 @@ def _lighten_tensor(data: mmap.mmap, tensor: _Field, name: str) -> bytes:
     return b"".join([*parts, place.SerializeToString()])
 
 
+def join_model(light: onnx.ModelProto, heavy: Mapping[str, Callable[[], bytes]]) -> Iterator[bytes]:
+    """The file of a model whose large tensors are elsewhere, with these in it again; each is asked for its values when it is written."""
+    tensors = [tensor for tensor in light.graph.initializer if tensor.name in heavy]
+    rest = strip_initializers(light)
+    rest.graph.initializer.extend(tensor for tensor in light.graph.initializer if tensor.name not in heavy)
+    graph = rest.graph.SerializeToString()
+    rest.ClearField("graph")
+    heads = [_begin_tensor(tensor) for tensor in tensors]
+    yield rest.SerializeToString()
+    yield _begin(GRAPH, len(graph) + sum(len(head) + size for head, size in heads)) + graph
+    for tensor, (head, size) in zip(tensors, heads, strict=True):
+        values = heavy[tensor.name]()
+        if len(values) != size:
+            raise ValueError(f"{tensor.name} has {len(values)} bytes and said {size}")
+        yield head
+        yield values
+
+
+def _begin_tensor(tensor: onnx.TensorProto) -> tuple[bytes, int]:
+    """All of an initializer but its values, and how many bytes these are."""
+    told = {entry.key: entry.value for entry in tensor.external_data}
+    inner, size = onnx.TensorProto(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name), int(told["length"])
+    content = inner.SerializeToString() + _begin(RAW_DATA, size)
+    return _begin(INITIALIZER, len(content) + size) + content, size
+
+
+def _begin(number: int, length: int) -> bytes:
+    """What stands before the content of a field."""
+    return _encode_number(number << 3 | BYTES) + _encode_number(length)
+
+
 def _tag(number: int, content: bytes) -> bytes:
-    return _encode_number(number << 3 | BYTES) + _encode_number(len(content)) + content
+    return _begin(number, len(content)) + content
 
 
 def _encode_number(value: int) -> bytes:

@@ -6,12 +6,13 @@ import copy
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx_ir as ir
 
-from onnxproof.graph.lightening import HEAVY, LARGE, strip_initializers
+from onnxproof.graph.lightening import HEAVY, LARGE, join_model, strip_initializers
 from onnxproof.graph.widening import choose_way, digest_weight, widen_array
 from onnxproof.tensors.arrays import Array
 
@@ -101,3 +102,16 @@ def take_outside(model: ir.Model) -> tuple[onnx.ModelProto, dict[str, ir.TensorP
         for value, tensor in large.items():
             value.const_value = tensor
     return proto, {str(value.name): tensor for value, tensor in large.items()}
+
+
+def write_model(model: ir.Model, path: Path, beside: str | None = None) -> None:
+    """Write a model to a file, its weights beside it in one of that name, or one after the other into the file itself: a protobuf of a heavy
+    one would hold them twice more."""
+    weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
+    if beside is not None or weights < HEAVY:
+        ir.save(model, path, external_data=beside)
+        return
+    proto, held = take_outside(model)
+    with path.open("wb") as file:
+        for part in join_model(proto, {name: tensor.tobytes for name, tensor in held.items()}):
+            file.write(part)

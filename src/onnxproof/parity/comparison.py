@@ -294,7 +294,8 @@ def measure_allowance(samples: Sequence[Floats], truth: Floats, scale: Floats, u
     farthest = np.max(errors, axis=0)
     tossed = _find_alike(errors, truth)
     farthest = np.where(tossed, np.max(farthest, where=tossed, initial=0.0), farthest)
-    pooled = np.concatenate([(e / scale).ravel() for e in errors])
+    # What a sample makes nothing of may be nothing there, and says nothing of others.
+    pooled = np.concatenate([(e / scale)[(e != np.abs(truth)) | (truth == 0)] for e in errors])
     keep = np.sort(pooled[pooled < BARE])[: max(1, int(np.ceil(TRIM * pooled.size)))]
     return np.asarray(np.maximum(4 * farthest, (8 * measure_rms(keep) + 4 * unit) * scale))
 

@@ -49,8 +49,9 @@ def test_equal_values_are_paired_in_their_order():
 
 
 def test_what_agrees_by_chance_is_not_common():
-    x = np.ones((2, 3), np.float32)
-    chance = FOLDED.replace("z = Mul(x, two)", "z = Add(x, one)").replace("<float two", "<float one = {1.0}, float two")
+    x = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
+    chance = FOLDED.replace("z = Mul(x, two)", "z = Add(x, same)")
+    chance = chance.replace("<float two", "<float[2,3] same = {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}, float two")
     cut = cut_of(chance, x)
     assert "z" in cut.common
     other = np.full((2, 3), 2.5, np.float32)

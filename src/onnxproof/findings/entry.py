@@ -83,6 +83,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the evidence says how large it is, as a path such as `exactness.ratio`; empty where it has no size."""
     excess: str = ""
     """Where the evidence says how far it is beyond what rounding explains, 1 being the border."""
+    inside: bool = False
+    """Whether it is this, what the graph means in float64 decides."""
     confirmed_by_agreement: bool = False
     """Whether it is a guess that answers which agree prove right."""
     random: bool = False

@@ -34,8 +34,6 @@ SHRINKING = 10.0
 TRIES = (8, 600)
 # How many times as dear a full judgement is, which asks for dozens of legal roundings.
 CAREFUL = 40
-# Findings that what the graph means in float64 decides; all others show without it.
-TOLD_INSIDE = {"OX202", "OX203"}
 # Bytes up to which a module that is only in memory is saved beside its counterexample.
 SMALL_MODULE = 100_000_000
 
@@ -124,7 +122,7 @@ class Keeper:
 
     def _fails_clearly(self, inputs: Inputs, finding: Finding, far: float) -> bool:
         """Whether they do at a glance, without asking what rounding explains."""
-        result = self.verifier.evaluate(Case("shrink"), inputs, glance=True, inside=finding.code in TOLD_INSIDE)
+        result = self.verifier.evaluate(Case("shrink"), inputs, glance=True, inside=finding.entry.inside)
         allowance = far * float(finding.evidence.get("exactness", {}).get("allowance", 0.0))
         outputs = tuple(_apply_allowance(c, allowance) for c in result.outputs)
         policy = replace(self.policy, noise=far * self.policy.noise)

@@ -170,6 +170,8 @@ CAUSES = (
         "OX201",
     ),
     Cause("ours", "a trial at a step that float64's own rounding decides", r"\* 3\)\.long\(\)", "OX250"),
+    Cause("ours", "the order of what is all NaN, in an output that deals with no NaN", r"^817\b", "OX207"),
+    Cause("ours", "a comparison behind attention: not looked into", r"^1002\b", "OX207"),
     Cause("runtime", "Sign of int64 calls 2³¹ … 2³² − 1 negative", r"torch\.sign\(", "OX207", "sign_of_int64"),
     Cause("runtime", "Clip of int64 gives back 2³² − 1 for a limit of 3", r"\.clamp\(", "OX20[17]"),
     Cause("runtime", "ReduceProd of int64 multiplies in float64", r"\.prod\(", "OX207", "product_of_int64"),

@@ -7,14 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+import numpy as np
+
 from onnxproof.candidates.roles import name_stage
 from onnxproof.cases.plan import Case, Inputs
 from onnxproof.parity.ledger import FAIR
 from onnxproof.parity.truth import Outputs
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.subject import TensorFacts
+from onnxproof.tensors.arrays import Array
 
 T = TypeVar("T")
+# Profiles of inputs that the user brings, or the module itself: where they hold NaN, all that is made of it counts.
+BROUGHT = ("data", "example", "rollout")
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,12 @@ class CaseRun:
         """Cases that weigh alike: differences on denormal inputs weigh less, and must not settle it for ordinary ones."""
         return "denormal" if self.case.profile == "denormal" else FAIR if self.case.fair else "unfair"
 
+    @property
+    def asks_for_nonfinite(self) -> bool:
+        """Whether it holds NaN or infinities because the module has an answer to some, and nobody else brought them."""
+        floats = (array for array in self.inputs.values() if array.dtype.kind == "f")
+        return self.case.fair and self.case.profile not in BROUGHT and any(not np.isfinite(a).all() for a in floats)
+
     def time(self, stage: str, work: Callable[[], T]) -> T:
         """Do some work under the name of a stage."""
         self.tell(self.case.name, stage)
@@ -62,3 +73,11 @@ class CaseRun:
         """The result before anything was asked."""
         case, facts = self.case, {name: TensorFacts(a.shape, a.dtype.name) for name, a in self.inputs.items()}
         return CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=self.seconds, sizes=case.sizes)
+
+
+def follow_nonfinite(baseline: Array | None, candidate: Array) -> Array:
+    """The candidate's answer but where the module has no number itself: there it does not deal with what it was asked."""
+    if baseline is None or baseline.dtype.kind != "f":
+        return candidate
+    same = baseline.shape == candidate.shape and baseline.dtype == candidate.dtype
+    return np.where(np.isfinite(baseline), candidate, baseline) if same else candidate

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
-
 from onnxproof.artifact.pairing import Pairing, pair_inputs, pair_outputs
 from onnxproof.candidates import choose_candidate
 from onnxproof.candidates.candidate import Candidate, Session
@@ -25,7 +23,7 @@ from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.parity.boxes import count_rows, find_boxes
 from onnxproof.parity.carried import HiddenState, find_rollouts
-from onnxproof.parity.case_run import Answers, CaseRun
+from onnxproof.parity.case_run import Answers, CaseRun, follow_nonfinite
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.declared import Meaning, declare_subject
 from onnxproof.parity.eager import EagerRunner
@@ -59,8 +57,6 @@ CORE = 4.0
 FREE = 0.25
 # Seconds of work from which on the legal roundings of a case are asked for only where nothing else tells.
 DEAR = 30.0
-# Profiles of inputs that the user brings, or the module itself: where they hold NaN, all that is made of it counts.
-BROUGHT = ("data", "example", "rollout")
 # What an output of the session is asked for where it is there already.
 Answer = Callable[[], dict[str, Array]]
 
@@ -287,8 +283,8 @@ class Verifier:
             except Rejected as error:
                 where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
                 return replace(run.begin(), status="failed", message=str(error)[:1000], where=where)
-            if not self._settings.nonfinite and _asks_for_nonfinite(run):
-                candidate = {name: _follow_nonfinite(baseline.get(name), array) for name, array in candidate.items()}
+            if not self._settings.nonfinite and run.asks_for_nonfinite:
+                candidate = {name: follow_nonfinite(baseline.get(name), array) for name, array in candidate.items()}
             limits = self._settings.limits
             apart = [
                 compare(name, baseline[name], candidate[name], atol=limits.atol, rtol=limits.rtol)
@@ -484,20 +480,6 @@ class Verifier:
             evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
             self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
             return None
-
-
-def _asks_for_nonfinite(run: CaseRun) -> bool:
-    """Whether a case holds NaN or infinities because the module has an answer to some, and nobody else brought them."""
-    floats = (array for array in run.inputs.values() if array.dtype.kind == "f")
-    return run.case.fair and run.case.profile not in BROUGHT and any(not np.isfinite(array).all() for array in floats)
-
-
-def _follow_nonfinite(baseline: Array | None, candidate: Array) -> Array:
-    """The candidate's answer but where the module has no number itself: there it does not deal with what it was asked."""
-    same = baseline is not None and baseline.shape == candidate.shape and baseline.dtype == candidate.dtype
-    if baseline is None or not same or baseline.dtype.kind != "f":
-        return candidate
-    return np.where(np.isfinite(baseline), candidate, baseline)
 
 
 def _count_elements(inputs: Arrays) -> int:

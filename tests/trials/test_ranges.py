@@ -22,6 +22,7 @@ g (float[2,3] x) => (float[2,3] y) <float half = {0.5}, float four = {4.0}, int6
         ("{ y = Relu(x) }", 0, 10),
         ("{ z = Sigmoid(x)  y = Sub(z, half) }", -0.5, 0.5),
         ("{ y = Clip(x, half, four) }", 0.5, 4),
+        ("{ c = ReduceMax<keepdims = 0>(x)  z = Abs(c)  y = Clip(x, half, z) }", 0, 10),
         ("{ y = MatMul(x, w) }", -35, 35),
         ("{ z = Abs(x)  y = Mul(z, half) }", 0, 5),
         ("{ c = Greater(x, half)  z = Sigmoid(x)  y = Where(c, z, half) }", 0, 1),

@@ -13,7 +13,7 @@ from onnxproof.findings import Where
 class Latent:
     """A piece that differs from what it stands for on values that no case has brought there."""
 
-    ADDED: ClassVar = ("kernel", "swallowed")
+    ADDED: ClassVar = ("kernel", "swallowed", "sizes")
     first: str
     """Its first node."""
     last: str
@@ -35,6 +35,8 @@ class Latent:
     """Whether it is the runtime that computes it otherwise, and not the graph that says so."""
     swallowed: bool = False
     """Whether the outputs were the same with either result, though they answer to it."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Of the model, where it differs at others than the example's."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class ModuleTrials:
 class Trials:
     """How many pieces there are, how many were tried, on how many values, and those that differ."""
 
-    ADDED: ClassVar = ("modules",)
+    ADDED: ClassVar = ("modules", "sizes")
     pieces: int = 0
     tried: int = 0
     values: int = 0
@@ -61,3 +63,5 @@ class Trials:
     """Why some were not tried."""
     latent: tuple[Latent, ...] = ()
     modules: tuple[ModuleTrials, ...] = ()
+    sizes: tuple[Mapping[str, int], ...] = ()
+    """Other sizes of the model at which the pieces were tried too, on fewer values."""

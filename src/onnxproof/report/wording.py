@@ -194,5 +194,7 @@ def tell_state(rollout: Rollout) -> str:
 
 def tell_trials(t: Trials) -> str:
     """How much of the graph was tried by itself, and whether all of it agreed."""
-    agreed = "; every one agreed on its own edges" if not t.latent and t.tried == t.pieces else ""
+    shown = [" ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in t.sizes]
+    at = f", at {', '.join(shown)} too" if shown else ""
+    agreed = f"; every one agreed on its own edges{at}" if not t.latent and t.tried == t.pieces else ""
     return f"{t.tried} of {t.pieces} pieces tried by themselves on {t.values} inputs of their own{agreed}"

@@ -19,12 +19,13 @@ from onnxproof.parity.work import RATE
 from onnxproof.proof.trials import Latent, ModuleTrials, Trials
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array
-from onnxproof.trials.calls import TooLarge, record
+from onnxproof.trials.calls import Program, TooLarge, record
 from onnxproof.trials.kernels import Kernels
 from onnxproof.trials.likeness import describe_piece
 from onnxproof.trials.pieces import Cut, Piece, find_common, find_largest, keep_common, list_rivals, show_values
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.remembered import Remembered
+from onnxproof.trials.sizes import AtSizes, Elsewhere, list_others, pair_alike
 from onnxproof.trials.trial import EDGES, Difference, Trial, is_smooth
 
 # What floats of an input may be that declares no range.
@@ -57,6 +58,27 @@ class Recorded:
     """The values of the graph on the other input."""
     unit: float
     """Of the narrowest float that the module computes in."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of the pieces at the recorded sizes."""
+
+    recorded: Recorded
+    mended: Cut
+    """As values are paired where no piece seems to differ that is none."""
+    cuts: Mapping[str, Piece | None]
+    counts: Mapping[str, int]
+    """Value → on how many values its piece was tried."""
+    differences: list[Difference]
+    likenesses: list[str]
+    remembered: Remembered
+    left: float
+    """Seconds of work."""
+
+    @property
+    def cuttable(self) -> int:
+        return sum(one is not None for one in self.cuts.values())
 
 
 class Asked:
@@ -92,32 +114,58 @@ def try_pieces(
         return Trials(reason="there is no float64 truth")
     inputs = _make_inputs(verifier)
     left = GRACE + SHARE * spent
-    elements = sum(array.size for array in inputs[0].values())
-    left -= len(inputs) * (verifier.work.sample(elements) / 4 + verifier.work.evaluation(elements))
+    left -= len(inputs) * _cost_recording(verifier, inputs[0])
     if left < 0:
         return Trials(reason="recording the module costs too much")
-    with verifier.work.threads(elements):
+    with verifier.work.threads(_count(inputs[0])):
         try:
             recorded = _record(verifier, double, evaluator, inputs)
         except TooLarge:
             return Trials(reason="the values of the module are too large to be recorded")
         except (Unavailable, Rejected) as error:
             return Trials(reason=str(error)[:200])
-        return _try_all(recorded, left, find_module, Asked(kernels, GRACE + SHARE_ALONE * spent))
+        tried = _try_all(recorded, left, Asked(kernels, GRACE + SHARE_ALONE * spent))
+        elsewhere = _try_sizes(verifier, double, evaluator, recorded, tried)
+        return _tell_all(tried, elsewhere, find_module)
+
+
+def _cost_recording(verifier: Verifier, inputs: Inputs) -> float:
+    elements = _count(inputs)
+    return verifier.work.sample(elements) / 4 + verifier.work.evaluation(elements)
+
+
+def _count(inputs: Inputs) -> int:
+    return sum(array.size for array in inputs.values())
+
+
+def _choose_sizes(verifier: Verifier) -> shapes.Sizes:
+    supply, subject = verifier.supply, verifier.subject
+    batch = subject.batch or "batch"
+    return shapes.clamp_sizes(shapes.shrink_batch(subject.sizes(), supply.settings.batch_sizes, batch), subject.limits)
 
 
 def _make_inputs(verifier: Verifier) -> list[Inputs]:
-    supply, subject = verifier.supply, verifier.subject
-    batch = subject.batch or "batch"
-    sizes = shapes.clamp_sizes(shapes.shrink_batch(subject.sizes(), supply.settings.batch_sizes, batch), subject.limits)
+    sizes, supply = _choose_sizes(verifier), verifier.supply
     return [supply.make_inputs(make_case(sizes, profile, supply.settings.seed)) for profile in RECORDED]
 
 
+def _name_inputs(verifier: Verifier) -> dict[str, str]:
+    """An input of the graph → the module's."""
+    return {graph: module for module, graph in verifier.input_pairs.items()}
+
+
+def _run_both(
+    verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inputs: Inputs
+) -> tuple[Program, dict[str, Array]]:
+    """The calls of the module and the values of the graph."""
+    names = _name_inputs(verifier)
+    fed = {name: widen_array(inputs[names.get(name, name)]) for name in evaluator.inputs}
+    return record(double, inputs), show_values(evaluator, fed)
+
+
 def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inputs: list[Inputs]) -> Recorded:
-    graph_names = {graph: module for module, graph in verifier.input_pairs.items()}
-    program, other = [record(double, one) for one in inputs]
-    fed = [{name: widen_array(one[graph_names.get(name, name)]) for name in evaluator.inputs} for one in inputs]
-    values, others = [show_values(evaluator, one) for one in fed]
+    (program, values), (other, others) = [_run_both(verifier, double, evaluator, one) for one in inputs]
+    graph_names = _name_inputs(verifier)
     common = find_common(evaluator, values, program, graph_names)
     if [call.func for call in program.calls] == [call.func for call in other.calls]:
         common = keep_common(common, others, other)
@@ -127,17 +175,18 @@ def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inpu
     return Recorded(cut, bounds, others, double.unit)
 
 
-def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str | None], asked: Asked) -> Trials:
+def _try_all(recorded: Recorded, left: float, asked: Asked) -> Tried:
     cut, cuts = recorded.cut, recorded.cut.pieces()
     # Those that turn somewhere come first.
     pieces = sorted((one for one in cuts.values() if one is not None), key=lambda one: is_smooth(cut, one))
     trial, differences, tried = _make_trial(recorded, cut), list[Difference](), dict[str, int]()
-    remembered, here, mended = Remembered(), set[str](), cut
+    remembered, likenesses, here, mended = Remembered(), list[str](), set[str](), cut
     for piece in pieces:
         most = int(left / _cost(cut, piece))
         if most < FEWEST:
             continue
         likeness = describe_piece(cut, piece, recorded.ranges)
+        likenesses.append(likeness)
         kernels = asked.take(cut, piece, likeness)
         likeness += kernels.mark if kernels is not None else ""
         known, before, found = remembered.recall(likeness), trial.tried, None
@@ -156,17 +205,64 @@ def _try_all(recorded: Recorded, left: float, find_module: Callable[[str], str |
         elif other is None and tried[piece.value] < most:  # else the work ended it, and there is more to try
             remembered.keep(likeness, tried[piece.value])
             here.add(likeness)
-    remembered.write()
-    untried = "no clean cut" if len(tried) == len(pieces) else "no work was left for them"
-    reason = untried if len(tried) < len(cuts) else None
     if mended is not cut:
         differences = [one for one in differences if one.kernel or _find_agreeing(recorded, mended, one.piece) is None]
+    return Tried(recorded, mended, cuts, tried, differences, likenesses, remembered, left)
+
+
+def _try_sizes(
+    verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, recorded: Recorded, tried: Tried
+) -> list[AtSizes]:
+    """The pieces that agreed, at other sizes of the model."""
+    subject, supply = verifier.subject, verifier.supply
+    differing = {one.piece.value for one in tried.differences}
+    pieces = [one for one in tried.mended.pieces().values() if one is not None and one.value not in differing]
+    elsewhere = Elsewhere(tried.mended, pieces, tried.likenesses, tried.left)
+
+    def make_inputs(sizes: shapes.Sizes) -> Inputs:
+        return supply.make_inputs(make_case(sizes, RECORDED[0], supply.settings.seed))
+
+    def record_there(sizes: shapes.Sizes) -> tuple[Cut, Trial] | None:
+        try:
+            program, values = _run_both(verifier, double, evaluator, make_inputs(sizes))
+        except (TooLarge, Unavailable, Rejected):
+            return None
+        common = pair_alike(tried.mended, Cut(evaluator, program, values, {}))
+        cut = Cut(evaluator, program, values, common or {})
+        return cut, _make_trial(recorded, cut)
+
+    found = list[AtSizes]()
+    settings, batch = supply.settings, subject.batch or "batch"
+    empty = settings.isolated and settings.batch_sizes is None
+    others = list_others(_choose_sizes(verifier), batch, subject.limits, settings.batch_sizes, empty=empty)
+    # Where there was no work for some of them, there is none for this.
+    for sizes in others if len(tried.counts) == tried.cuttable else ():
+        opening = _cost_recording(verifier, make_inputs(sizes))
+        one = elsewhere.try_sizes(sizes, opening, record_there, _cost, tried.remembered)
+        found += [one] if one is not None else []
+    return found
+
+
+def _tell_all(tried: Tried, elsewhere: list[AtSizes], find_module: Callable[[str], str | None]) -> Trials:
+    """The record of it; what is new is remembered."""
+    tried.remembered.write()
+    cut, cuts, counts = tried.recorded.cut, tried.cuts, tried.counts
+    untried = "no clean cut" if len(counts) == tried.cuttable else "no work was left for them"
+    differences = [*tried.differences, *(one for there in elsewhere for one in there.differences)]
+    trial = _make_trial(tried.recorded, cut)
     told = tuple(
-        _tell(cut, one, swallowed=one.near and not one.kernel and trial.is_swallowed(one.piece))
+        _tell(cut, one, swallowed=one.near and not one.kernel and not one.sizes and trial.is_swallowed(one.piece))
         for one in differences[:TOLD]
     )
-    modules = tuple(_sum_up(cut, cuts, tried, find_module))
-    return Trials(len(cuts), len(tried), sum(tried.values()), reason, told, modules)
+    return Trials(
+        len(cuts),
+        len(counts),
+        sum(counts.values()),
+        untried if len(counts) < len(cuts) else None,
+        told,
+        tuple(_sum_up(cut, cuts, counts, find_module)),
+        tuple(one.sizes for one in elsewhere),
+    )
 
 
 def _sum_up(
@@ -220,4 +316,5 @@ def _tell(cut: Cut, one: Difference, *, swallowed: bool) -> Latent:
         one.given,
         kernel=one.kernel,
         swallowed=swallowed,
+        sizes=one.sizes,
     )

@@ -112,10 +112,9 @@ def _bound(step: Step, taken: Sequence[Range], evaluator: Evaluator, values: Arr
         parts = taken[1:] if op == "Where" else taken
         return Range(min(one.low for one in parts), max(one.high for one in parts))
     if op == "Clip":
-        low, high = (taken[i].low if i < len(taken) and step.node.input[i] else None for i in (1, 2))
-        return Range(
-            first.low if low is None else max(first.low, low), first.high if high is None else min(first.high, high)
-        )
+        least, most = (taken[i] if i < len(taken) and step.node.input[i] else None for i in (1, 2))
+        raised = first if least is None else Range(max(first.low, least.low), max(first.high, least.high))
+        return raised if most is None else Range(min(raised.low, most.low), min(raised.high, most.high))
     if op in PAIRS and len(taken) == 2:
         ends = [float(PAIRS[op](a, b)) for a in (first.low, first.high) for b in (taken[1].low, taken[1].high)]
         return OPEN if any(np.isnan(end) for end in ends) else Range(min(ends), max(ends))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -78,6 +78,8 @@ class Difference:
     got: float
     kernel: bool = False
     """Whether it is the runtime that differs, and not what the graph says."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Of the model, where they are not those that edges are tried at."""
 
 
 class Trial:
@@ -91,10 +93,10 @@ class Trial:
         self.tried = 0
         """Values that were tried, whatever their number of elements."""
 
-    def try_piece(self, piece: Piece, most: int | None = None) -> Difference | None:
+    def try_piece(self, piece: Piece, most: int | None = None, profiles: Sequence[str] = EDGES) -> Difference | None:
         """The first difference on so many values, one near what the cases bring before another."""
         far: Difference | None = None
-        for profile, given in islice(self._propose(piece), most):
+        for profile, given in islice(self._propose(piece, profiles), most):
             found = self._compare(piece, profile, given)
             self.tried += 1
             if found is not None and found.near:
@@ -145,12 +147,12 @@ class Trial:
         made = self._cut.evaluator.compute(after, {**self._cut.values, **pinned}, _overflow_all) | pinned
         return {name: np.asarray(made[name]) for name in self._cut.evaluator.outputs if name in made}
 
-    def _propose(self, piece: Piece) -> Iterator[tuple[str, dict[str, Array]]]:
+    def _propose(self, piece: Piece, profiles: Sequence[str] = EDGES) -> Iterator[tuple[str, dict[str, Array]]]:
         names = [name for name, _ in piece.frontier]
         domains = [self._make_domain(piece, name) for name in names]
         smooth, unordered = is_smooth(self._cut, piece), self._is_unordered(piece)
         infinite = [name for name in names if not self._cut.is_finite(name)]
-        for profile in FEW_PROFILES if smooth else EDGES:
+        for profile in FEW_PROFILES if smooth else profiles:
             g = np.random.default_rng(zlib.crc32(f"{piece.value}\0{profile}".encode()))
             made = {d.name: self._clip(d.name, fill(d, profile, d.shape, g)) for d in domains}
             # A mask of infinities has its own meaning.
@@ -161,7 +163,7 @@ class Trial:
             # One of several alone: together they may hide each other.
             for name in names if len(names) > 1 and not smooth else ():
                 yield profile, {one: made[one] if one == name else self._cut.values[one] for one in names}
-        for domain in domains:
+        for domain in domains if profiles is EDGES else ():
             yield from self._sweep(domain, names)
 
     def _is_unordered(self, piece: Piece) -> bool:

@@ -217,3 +217,17 @@ def test_a_value_of_the_graph_may_stand_for_another_one_of_the_module(tmp_path):
     assert proof.verdict == "ship"
     assert proof.trials is not None
     assert proof.trials.latent == ()
+
+
+class Around(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        squares = (x @ x.mT).diagonal(dim1=-2, dim2=-1).unsqueeze(1)
+        return nn.functional.pad(squares, (1, 1), mode="circular").abs() + 0.1
+
+
+def test_what_is_made_of_a_value_that_was_written_in_parts_may_be_its_result(tmp_path):
+    """A pad that goes round writes through views: of what it writes nothing is known, and what is never negative looks like its magnitude."""
+    proof = onnxproof.prove(Around().eval(), (torch.randn(2, 4, 4),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()

@@ -15,7 +15,6 @@ from onnxproof.parity.ledger import FAIR
 from onnxproof.parity.truth import Outputs
 from onnxproof.proof.case_result import CaseResult
 from onnxproof.proof.subject import TensorFacts
-from onnxproof.tensors.arrays import Array
 
 T = TypeVar("T")
 # Profiles of inputs that the user brings, or the module itself: where they hold NaN, all that is made of it counts.
@@ -73,11 +72,3 @@ class CaseRun:
         """The result before anything was asked."""
         case, facts = self.case, {name: TensorFacts(a.shape, a.dtype.name) for name, a in self.inputs.items()}
         return CaseResult(case.name, case.profile, case.fair, "rejected", facts, seconds=self.seconds, sizes=case.sizes)
-
-
-def follow_nonfinite(baseline: Array | None, candidate: Array) -> Array:
-    """The candidate's answer but where the module has no number itself: there it does not deal with what it was asked."""
-    if baseline is None or baseline.dtype.kind != "f":
-        return candidate
-    same = baseline.shape == candidate.shape and baseline.dtype == candidate.dtype
-    return np.where(np.isfinite(baseline), candidate, baseline) if same else candidate

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -40,6 +40,7 @@ WIDE = {
 
 # Who carries out an operation: the function, its arguments by place and by name.
 See = Callable[[Any, list[Any], dict[str, Any]], Any]
+T = TypeVar("T")
 # Bytes of weights up to which there is a copy of them in float64.
 COPIED = 200_000_000
 
@@ -123,8 +124,15 @@ class DoubleRunner:
     def watch(self, inputs: Arrays, see: See) -> dict[str, torch.Tensor]:
         """Run once and show every operation to `see`, which carries it out; the inputs as they go in."""
         leaves = self._widen_inputs(inputs)
-        self._run(leaves, _enter_widening(self._make_belief(), _Widening(self.believed, see=see)))
+        self._watch(leaves, see, lambda tensor: None)
         return dict(zip(self._names, leaves, strict=True))
+
+    def ask_outputs(self, inputs: Arrays, see: See, ask: Callable[[torch.Tensor], T]) -> dict[str, T]:
+        """The same; what is asked of every output when it is there."""
+        return self._watch(self._widen_inputs(inputs), see, ask)
+
+    def _watch(self, leaves: list[torch.Tensor], see: See, read: Callable[[torch.Tensor], T]) -> dict[str, T]:
+        return self._call(leaves, _enter_widening(self._make_belief(), _Widening(self.believed, see=see)), read)
 
     def sample(
         self, inputs: Arrays, seed: int, *, constants_only: bool = False, unit: float | None = None
@@ -160,16 +168,22 @@ class DoubleRunner:
         return _Belief(self.believed) if self._asks or not self.called else None
 
     def _run(self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any]) -> dict[str, Array]:
+        outputs = self._call(leaves, modes, lambda tensor: to_numpy(_widen(tensor)))
+        return {name: self._overflow(array) for name, array in outputs.items()}
+
+    def _call(
+        self, leaves: list[torch.Tensor], modes: AbstractContextManager[Any], read: Callable[[torch.Tensor], T]
+    ) -> dict[str, T]:
+        """What is read of every output, before what the module keeps is put back: an output may be a part of that."""
         try:
             with enter_eval(self._module), self.rest.after_run(), torch.no_grad():
                 with modes:
                     flat = flatten(self._subject.call(leaves, self._module)).tensors
-                outputs = {name: to_numpy(_widen(tensor)) for name, tensor in flat.items()}
+                return {name: read(tensor) for name, tensor in flat.items()}
         except MemoryError:
             raise
         except Exception as error:
             raise Unavailable(f"{type(error).__name__}: {error}") from error
-        return {name: self._overflow(array) for name, array in outputs.items()}
 
 
 def _agree(a: Array, b: Array) -> bool:

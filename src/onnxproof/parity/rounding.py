@@ -94,7 +94,7 @@ class Injector:
         self._generator = torch.Generator().manual_seed(seed)
         # Tensors are kept alive so that no address is used twice.
         self._alive = list(tainted) if tainted is not None else None
-        self._tainted = {_read_address(t) for t in tainted or ()}
+        self._tainted = {read_address(t) for t in tainted or ()}
         self.injected = 0
 
     def call(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -168,7 +168,7 @@ class Injector:
 
     def _call_in_place(self, kind: _Kind, func: Any, args: Any, kwargs: Any) -> Any:
         # The rules ask for the arguments as they were before the operation overwrites the first.
-        saved = [tensor.clone() for tensor in _list_tensors(args[:1])]
+        saved = [tensor.clone() for tensor in list_tensors(args[:1])]
         out = func(*args, **kwargs)
         if not _rounds(out):
             return out
@@ -242,23 +242,25 @@ class Injector:
         return signs * amplitude
 
     def _depends(self, args: Any, kwargs: Any) -> bool:
-        return any(_read_address(t) in self._tainted for t in _list_tensors([args, kwargs]))
+        return any(read_address(t) in self._tainted for t in list_tensors([args, kwargs]))
 
     def _taint(self, out: Any) -> None:
         assert self._alive is not None
-        for tensor in _list_tensors([out]):
+        for tensor in list_tensors([out]):
             self._alive.append(tensor)
-            self._tainted.add(_read_address(tensor))
+            self._tainted.add(read_address(tensor))
 
 
 def _rounds(out: Any) -> bool:
     return isinstance(out, torch.Tensor) and (out.is_floating_point() or out.is_complex()) and out.numel() > 0
 
 
-def _read_address(tensor: torch.Tensor) -> int:
+def read_address(tensor: torch.Tensor) -> int:
+    """What tells a tensor and its views from others, as long as one of them lives."""
     # The storage, so that views are known as well; not its data, whose address is 0 for every empty tensor.
     return int(tensor.untyped_storage()._cdata)
 
 
-def _list_tensors(values: Any) -> list[torch.Tensor]:
+def list_tensors(values: Any) -> list[torch.Tensor]:
+    """All of them, however deep."""
     return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]

@@ -23,7 +23,7 @@ from onnxproof.graph.sourcemap import place_node
 from onnxproof.graph.view import Graph
 from onnxproof.parity.boxes import count_rows, find_boxes
 from onnxproof.parity.carried import HiddenState, find_rollouts
-from onnxproof.parity.case_run import Answers, CaseRun, follow_nonfinite
+from onnxproof.parity.case_run import Answers, CaseRun
 from onnxproof.parity.comparison import compare
 from onnxproof.parity.declared import Meaning, declare_subject
 from onnxproof.parity.eager import EagerRunner
@@ -34,6 +34,7 @@ from onnxproof.parity.ledger import Ledger
 from onnxproof.parity.listener import Listener
 from onnxproof.parity.lowered import Original
 from onnxproof.parity.memo import Memo
+from onnxproof.parity.nonfinite import leave_unasked
 from onnxproof.parity.ports import add_symbols, find_passed, mark_swap
 from onnxproof.parity.rollout import FreeRun, Sides, name_answers
 from onnxproof.parity.rows import Part, Rows
@@ -284,7 +285,7 @@ class Verifier:
                 where = place_node(find_named_node(str(error)), self._artifact.sourcemap)
                 return replace(run.begin(), status="failed", message=str(error)[:1000], where=where)
             if not self._settings.nonfinite and run.asks_for_nonfinite:
-                candidate = {name: follow_nonfinite(baseline.get(name), array) for name, array in candidate.items()}
+                run, candidate = leave_unasked(run, baseline, candidate, self.double)
             limits = self._settings.limits
             apart = [
                 compare(name, baseline[name], candidate[name], atol=limits.atol, rtol=limits.rtol)

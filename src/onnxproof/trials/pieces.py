@@ -129,6 +129,11 @@ class Cut:
         """Whether a value is made of another common one and of nothing else."""
         return self._follow_graph(end, set())[1] == {name}
 
+    def follows_shared(self, name: str) -> bool:
+        """Whether the module makes a common value of one that was changed through another, so that nobody knows what it was."""
+        place = self.program.writer.get(self.common[name])
+        return place is not None and any(number in self.program.shared for number in self.program.calls[place].takes)
+
     def follow(self, pinned: Collection[str]) -> list[int]:
         """The nodes whose results depend on some values, but for those that give one of them."""
         found, nodes = set(pinned), list[int]()
@@ -182,8 +187,9 @@ def list_rivals(cut: Cut, piece: Piece) -> Iterator[tuple[Cut, Sequence[Piece]]]
     for name in (piece.value, *(taken for taken, _ in piece.frontier)):
         for common, end in _pair_otherwise(cut, name) if name in cut.common else ():
             # What is taken varies: then a step from one to the other would be one that the module does not have, unless it takes
-            # more than the one (a part of an operator, of which another part chooses).
-            if end != name != piece.value and cut.leads_only(name, end) and np.unique(cut.values[name]).size > 1:
+            # more than the one (a part of an operator, of which another part chooses) or what is known of the module ends there.
+            added = end != name != piece.value and cut.leads_only(name, end) and not cut.follows_shared(name)
+            if added and np.unique(cut.values[name]).size > 1:
                 continue
             other = Cut(cut.evaluator, cut.program, cut.values, common)
             rival = other.cut(end if name == piece.value else piece.value)

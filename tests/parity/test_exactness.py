@@ -165,3 +165,31 @@ def test_constants_are_moved_both_ways_before_a_graph_is_given_up():
     ways = [choose_way(seed) for seed in STEPS[0][0]]
     assert any(low > 0 for low, _ in ways)
     assert any(high < 0 for _, high in ways)
+
+
+class Picked(torch.nn.Module):
+    """What is looked up along the last axis, counted from the end as people write it."""
+
+    def forward(self, x: torch.Tensor, at: torch.Tensor) -> torch.Tensor:
+        return torch.gather(x.exp(), -1, at)
+
+
+def test_a_graph_that_picks_along_the_last_axis_is_looked_at(tmp_path):
+    inputs = torch.randn(2, 5), torch.randint(0, 5, (2, 3))
+    proof = onnxproof.prove(Picked().eval(), inputs, out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.cases[0].outputs[0].exactness is not None
+    assert proof.trials is not None
+    assert proof.trials.reason is None
+
+
+def test_what_the_evaluator_refuses_is_told(tmp_path, monkeypatch):
+    def refuse(*args: object, **kwargs: object) -> None:
+        raise ValueError("not this one")
+
+    monkeypatch.setattr("onnxproof.graph.operators.GatherElements._run", refuse)
+    inputs = torch.randn(2, 5), torch.randint(0, 5, (2, 3))
+    proof = onnxproof.prove(Picked().eval(), inputs, out=tmp_path)
+    [told] = [finding for finding in proof.findings if finding.code == "OX114"]
+    assert told.severity == "note"
+    assert "not this one" in told.evidence["reason"]

@@ -18,10 +18,13 @@ from onnx.reference.ops.op_batch_normalization import BatchNormalization_14 as S
 from onnx.reference.ops.op_conv import Conv as SlowConv
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as SlowConvTranspose
 from onnx.reference.ops.op_max_pool import MaxPool as SlowMaxPool
+from onnx.reference.ops.op_pad import Pad_18 as SlowPad
 from onnx.reference.ops.op_pow import Pow as SlowPow
 from onnx.reference.ops.op_quantize_linear import _CommonQuantizeLinear as SlowQuantizeLinear
 from onnx.reference.ops.op_resize import Resize as SlowResize
 from torch.nn import functional
+
+from onnxproof.graph.sequences import GRU, LSTM, RNN
 
 
 def _to_tensor(array: Any) -> torch.Tensor:
@@ -215,6 +218,32 @@ class LogSoftmax(OpRun):
         return (functional.log_softmax(_to_tensor(X), -1 if axis is None else axis).numpy(),)
 
 
+class GatherElements(OpRun):
+    """The reference one refuses an index that is smaller than the data beside its axis, and every one along an axis from the end."""
+
+    def _run(self, data, indices, axis=0):
+        axis %= data.ndim
+        # Beside the axis an index takes what stands at its own place.
+        beside = tuple(slice(None) if at == axis else slice(size) for at, size in enumerate(indices.shape))
+        return (np.take_along_axis(data[beside], indices, axis),)
+
+
+class Pad(SlowPad):
+    """The reference one refuses to cut off."""
+
+    def _run(self, data, pads, constant_value=None, axes=None, mode=None, value=None):
+        rank = data.ndim
+        places = range(rank) if axes is None else [int(axis) % rank for axis in np.ravel(axes)]
+        sides = np.zeros((2, rank), np.int64)
+        sides[:, list(places)] = np.reshape(pads, (2, -1))
+        if (sides < 0).any():
+            cut = -np.minimum(sides, 0)
+            data = data[tuple(slice(first, size - last) for first, last, size in zip(*cut, data.shape, strict=True))]
+        # Before opset 11 it is an attribute.
+        filled = value if constant_value is None else constant_value
+        return super()._run(data, np.maximum(sides, 0).ravel(), filled, None, mode)
+
+
 class Pow(SlowPow):
     """Squares and cubes of the reference one take as long as any other power."""
 
@@ -312,6 +341,9 @@ def _decode(value: Any, default: str) -> str:
 
 
 FAST_OPS = [
+    GRU,
+    LSTM,
+    RNN,
     AveragePool,
     BatchNormalization,
     Conv,
@@ -319,6 +351,7 @@ FAST_OPS = [
     DequantizeLinear,
     DynamicQuantizeLinear,
     Erf,
+    GatherElements,
     Gelu,
     GlobalMaxPool,
     GridSample,
@@ -327,6 +360,7 @@ FAST_OPS = [
     LRN,
     LpNormalization,
     MaxPool,
+    Pad,
     Pow,
     QuantizeLinear,
     Resize,

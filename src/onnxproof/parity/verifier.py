@@ -453,8 +453,10 @@ class Verifier:
 
         try:
             measured = self._ask_once(run.case, "exactness", measure)
-        except Rejected:
-            return comparisons  # the evaluator cannot run this graph or this input: exactness stays unknown
+        except Rejected as error:
+            if run.case.profile == "example":  # what it refuses there it hardly takes elsewhere
+                self._tell_inexact(error)
+            return comparisons
         if measured is None:
             return comparisons
         # Boxes that were matched have an order of their own, which the evaluator's answer has not.
@@ -478,9 +480,12 @@ class Verifier:
             return GraphInFloat64(graph, self._inputs.reverse, self.subject.module, self.double)
         except Exception as error:
             # An auxiliary check on a graph that the evaluator cannot take apart: the others go on without it.
-            evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
-            self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
+            self._tell_inexact(error)
             return None
+
+    def _tell_inexact(self, error: Exception) -> None:
+        evidence = {"reason": f"{type(error).__name__}: {error}"[:300]}
+        self._listener.finding(found("OX114", "the graph cannot be evaluated in float64", evidence=evidence))
 
 
 def _count_elements(inputs: Arrays) -> int:

@@ -231,3 +231,16 @@ def test_what_is_made_of_a_value_that_was_written_in_parts_may_be_its_result(tmp
     assert proof.verdict == "ship"
     assert proof.trials is not None
     assert proof.trials.latent == ()
+
+
+class Angle(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.atan2(x[:, 1:].norm(dim=-1), x[:, 0].abs())
+
+
+def test_a_magnitude_has_no_zero_below_zero(tmp_path):
+    """On 0 and -0 the exporter's atan2 is wrong by π; what has no sign does not get there."""
+    proof = onnxproof.prove(Angle().eval(), (torch.randn(3, 4),), out=tmp_path)
+    assert proof.trials is not None
+    assert proof.trials.latent == ()
+    assert proof.verdict == "ship"

@@ -176,6 +176,8 @@ class Trial:
             return array
         within = self._ranges.get(name)
         clipped = array if within is None else np.clip(array, within.low, within.high)
+        if within is not None and within.low >= 0:
+            clipped = clipped + 0.0  # magnitudes, squares and shares have no zero below zero
         with np.errstate(over="ignore", invalid="ignore"):
             mantissas, exponents = np.frexp(clipped.astype(np.float32).astype(np.float64))
             return np.ldexp(np.round(mantissas / self._unit) * self._unit, exponents).astype(array.dtype)

@@ -108,17 +108,24 @@ def tidy_after(scratch: str, out: str) -> None:
                     sweep(Path(out))
 
 
+def find_temporary() -> Path:
+    """The folder for what is temporary; in a child, the one that its run's own is in."""
+    place = Path(tempfile.gettempdir())
+    return place.parent if place.name.startswith(SCRATCH) else place
+
+
 @contextmanager
-def make_scratch() -> Iterator[Path]:
+def make_scratch(place: Path | None = None) -> Iterator[Path]:
     """A folder that goes with this process; those of processes that were killed go now."""
-    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+    place = place or Path(tempfile.gettempdir())
+    for left in place.glob(f"{SCRATCH}*"):
         with suppress(OSError):
             old = time.time() - left.stat().st_mtime > FORGOTTEN
             held = _hold_folder(left) if old else None
             if held is not None:
                 shutil.rmtree(left, ignore_errors=True)
                 os.close(held)
-    folder = Path(tempfile.mkdtemp(prefix=SCRATCH))
+    folder = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place))
     held = _hold_folder(folder)
     try:
         yield folder

@@ -108,10 +108,11 @@ def tidy_after(scratch: str, out: str) -> None:
                     sweep(Path(out))
 
 
-def find_temporary() -> Path:
-    """The folder for what is temporary; in a child, the one that its run's own is in."""
+def find_temporary(longest: int) -> Path:
+    """The folder for what is temporary, in a child the one that its run's own is in; /tmp where its name is too long."""
     place = Path(tempfile.gettempdir())
-    return place.parent if place.name.startswith(SCRATCH) else place
+    place = place.parent if place.name.startswith(SCRATCH) else place
+    return place if len(str(place)) <= longest else Path("/tmp")
 
 
 @contextmanager

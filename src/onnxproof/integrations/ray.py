@@ -7,7 +7,6 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from onnxproof.data.arrays import ArraySource
@@ -87,8 +86,7 @@ def _begin(ray: Any, address: str, stack: ExitStack) -> None:
         stack.callback(ray.shutdown)
         ray.init(address=address, **settings)
         return
-    place = find_temporary()
-    folder = stack.enter_context(make_scratch(place if len(str(place)) <= DEEPEST else Path("/tmp")))
+    folder = stack.enter_context(make_scratch(find_temporary(DEEPEST)))
     group = Group(folder)
     stack.callback(group.end)
     stack.callback(ray.shutdown)  # comes first: who is asked ends in order

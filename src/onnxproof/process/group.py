@@ -61,14 +61,10 @@ def main() -> None:
     os.setpgid(0, 0)
     print(flush=True)
     sys.stdin.buffer.read()
-    end(os.getpgrp(), sys.argv[1])
-
-
-def end(group: int, folder: str) -> None:
-    """End the caller's own group, from outside of it."""
+    group = os.getpgrp()
     if os.fork():
         signal.pause()
-    os.setpgid(0, 0)
+    os.setpgid(0, 0)  # a group is ended from outside of it
     os.killpg(group, signal.SIGKILL)
     time.sleep(DYING)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(sys.argv[1], ignore_errors=True)

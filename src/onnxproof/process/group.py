@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from onnxproof.process.supervisor import START
-from onnxproof.system import SUPERVISES
+from onnxproof.system import SUPERVISES, end_own_group
 
 # Seconds in which a process that was killed is gone, and writes no more.
 DYING = 0.2
@@ -61,10 +61,6 @@ def main() -> None:
     os.setpgid(0, 0)
     print(flush=True)
     sys.stdin.buffer.read()
-    group = os.getpgrp()
-    if os.fork():
-        signal.pause()
-    os.setpgid(0, 0)  # a group is ended from outside of it
-    os.killpg(group, signal.SIGKILL)
+    end_own_group()
     time.sleep(DYING)
     shutil.rmtree(sys.argv[1], ignore_errors=True)

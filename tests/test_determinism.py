@@ -61,3 +61,13 @@ def test_the_same_command_gives_the_same_proof(name, tmp_path):
     away = run(tmp_path, tmp_path / "away", (*COMMANDS[name], *workers), ELSEWHERE)
     assert away[1] == here[1]
     assert list_words(away[0]) == list_words(here[0])
+
+
+def test_what_times_decide_is_left_out_with_the_times():
+    """How busy the machine is decides whether a speed-up can be told, and that the verdict: a resumed `bench` may meet another load."""
+    slow = {"code": "OX404", "severity": "review"}
+    other = {"code": "OX201", "severity": "block"}
+    busy = {"code": "OX412", "severity": "note"}
+    calm, loaded = {"verdict": "review", "findings": [slow]}, {"verdict": "ship", "findings": [busy]}
+    assert normalise(calm) == normalise(loaded) == {"verdict": "ship", "findings": []}
+    assert normalise({"verdict": "block", "findings": [slow, other]}) == {"verdict": "block", "findings": [other]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -125,3 +126,11 @@ def test_a_scratch_folder_goes_and_takes_forgotten_ones_with_it(tmp_path, monkey
             assert other != held
         assert list_files(tmp_path) == sorted([held.name, fresh.name, "values.npy"])
     assert list_files(tmp_path) == sorted([fresh.name, "values.npy"])
+
+
+@pytest.mark.parametrize(
+    ("place", "found"), [("/a", "/a"), (f"/a/{files.SCRATCH}0", "/a"), ("/a/very/long/name/of/a/folder", "/tmp")]
+)
+def test_what_needs_a_short_path_gets_one_that_outlives_the_run_s_own(place, found, monkeypatch):
+    monkeypatch.setattr(files.tempfile, "gettempdir", lambda: place)
+    assert files.find_temporary(20) == Path(found)

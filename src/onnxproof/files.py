@@ -108,17 +108,25 @@ def tidy_after(scratch: str, out: str) -> None:
                     sweep(Path(out))
 
 
+def find_temporary(longest: int) -> Path:
+    """The folder for what is temporary, in a child the one that its run's own is in; /tmp where its name is too long."""
+    place = Path(tempfile.gettempdir())
+    place = place.parent if place.name.startswith(SCRATCH) else place
+    return place if len(str(place)) <= longest else Path("/tmp")
+
+
 @contextmanager
-def make_scratch() -> Iterator[Path]:
+def make_scratch(place: Path | None = None) -> Iterator[Path]:
     """A folder that goes with this process; those of processes that were killed go now."""
-    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+    place = place or Path(tempfile.gettempdir())
+    for left in place.glob(f"{SCRATCH}*"):
         with suppress(OSError):
             old = time.time() - left.stat().st_mtime > FORGOTTEN
             held = _hold_folder(left) if old else None
             if held is not None:
                 shutil.rmtree(left, ignore_errors=True)
                 os.close(held)
-    folder = Path(tempfile.mkdtemp(prefix=SCRATCH))
+    folder = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=place))
     held = _hold_folder(folder)
     try:
         yield folder

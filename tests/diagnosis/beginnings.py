@@ -36,6 +36,25 @@ def _texts(parsed: Any) -> list[str]:
     return done
 
 
+def begins_without_end(parsed: Any) -> bool:
+    """Whether some alternative begins with a part that repeats without end: a search would go to the end of it from each place in it."""
+    for kind, argument in ((str(kind), argument) for kind, argument in parsed):
+        if kind in ("MAX_REPEAT", "MIN_REPEAT"):
+            low, high, inner = argument
+            if high == parser.MAXREPEAT or begins_without_end(inner):
+                return True
+            if low == 0:
+                continue
+        elif kind == "SUBPATTERN":
+            return begins_without_end(argument[3])
+        elif kind == "BRANCH":
+            return any(map(begins_without_end, argument[1]))
+        elif kind in ("AT", "ASSERT", "ASSERT_NOT"):
+            continue
+        return False
+    return False
+
+
 def _member(members: Any) -> str:
     """A character of a class."""
     literals = "".join(chr(value) for kind, value in members if str(kind) == "LITERAL")

@@ -14,7 +14,7 @@ from onnxproof.diagnosis.failures import ELSEWHERE, EXPORTING, LOADING, RUNNING,
 from onnxproof.diagnosis.rules import GROUP, OPTIONAL, Rule, find_rule, load_rules
 from onnxproof.findings import CATALOGUE
 
-from .beginnings import beginnings
+from .beginnings import beginnings, begins_without_end, parser
 
 FOLDER = files("onnxproof.diagnosis") / "messages"
 SPEAKERS = sorted(file.name.removesuffix(".toml") for file in FOLDER.iterdir())
@@ -83,6 +83,18 @@ def test_no_text_keeps_it_busy(speaker, rule):
         half = begun[len(begun) // 2]
         for part in {"a", half, half.replace(" ", "") or " ", begun[-1][:-1] or "a"}:
             assert seconds(fragment, part) < SECONDS, (fragment.pattern, part)
+
+
+@EVERY_RULE
+def test_none_of_its_alternatives_begins_with_what_has_no_end(speaker, rule):
+    for fragment in rule.says:
+        assert not begins_without_end(parser.parse(fragment.pattern, fragment.flags)), fragment.pattern
+
+
+@pytest.mark.parametrize("careless", [r"\w+ is missing", r"(?:twice|[\d.]+x) as large", r"(?:not )?(?:\s*x)"])
+def test_an_alternative_without_end_would_be_noticed(careless):
+    assert begins_without_end(parser.parse(careless))
+    assert not begins_without_end(parser.parse(re.sub(r"[+*]", "{1,9}", careless)))
 
 
 def test_a_careless_fragment_would_be_noticed():

@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 
 import numpy as np
 import pytest
+from benchmarks.reliability.kills import list_members, read_command
+from benchmarks.reliability.subjects import write_subjects
 
 import onnxproof
 from onnxproof.data.arrays import ArraySource
 from onnxproof.errors import UserError
 from onnxproof.integrations.ray import _connect, _stream
 from onnxproof.proof.codec import to_plain
+from onnxproof.system import FORKS
+from test_supervision import wait_for
 
 ray = pytest.importorskip("ray")
 
@@ -159,8 +166,26 @@ def test_a_cluster_that_does_not_come_up_is_told(monkeypatch):
         raise Exception("The current node timed out during startup.")  # Ray's own words and class
 
     monkeypatch.setattr(ray, "init", time_out)
-    with pytest.raises(UserError, match="no cluster answers there: The current node timed out"):
-        _connect("local")
+    told = pytest.raises(UserError, match="no cluster answers there: The current node timed out")
+    with told, _connect("local"):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not FORKS, reason="processes are looked at in /proc")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_of_a_cluster_whose_run_was_killed_while_it_came_up(number, tmp_path):
+    """Its agents would wait a minute for one that is dead."""
+    write_subjects(tmp_path)
+    words = ["evaluate", "m.py:scaled", "--onnx", "right.onnx", "--data", "d.npz", "--ray"]
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="r") as short:
+        environment = {**os.environ, "TMPDIR": short}
+        command = [sys.executable, "-m", "onnxproof", *words]
+        run = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True)
+        assert wait_for(lambda: any("Agent" in read_command(pid) for pid, _ in list_members(run.pid)))
+        os.kill(run.pid, number)
+        run.wait()
+        assert wait_for(lambda: not list_members(run.pid) and not os.listdir(short), 10)
 
 
 def test_rows_travel_in_shards_that_know_their_place():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from onnxproof.data.arrays import ArraySource
 from onnxproof.data.opening import open_source
 from onnxproof.data.source import Source, count_rows
 from onnxproof.errors import FindingError, InputError, NotWritten, UserError, first_line
+from onnxproof.files import find_temporary, make_scratch
 from onnxproof.findings import Finding
+from onnxproof.process.group import Group
 from onnxproof.quality.accumulate import Shard
 from onnxproof.quality.engine import Engine
 from onnxproof.quality.rows import Rows
@@ -23,8 +25,10 @@ from onnxproof.subject.subject import Subject
 
 # Times that a shard is run again because its worker or node was lost.
 RETRIES = 5
-# Characters of a temporary folder in which Ray's sockets have their place.
-DEEPEST = 38
+# Characters of a temporary folder in which Ray's sockets have their place: their names may have 107.
+DEEPEST = 19
+# Workers would have groups of their own, and outlive ours.
+TOGETHER = {"RAY_process_group_cleanup_enabled": "0"}
 # Shards of a stream that are under way at once.
 WAITING = 64
 
@@ -41,11 +45,10 @@ def run_on_ray(
     load: Callable[[Request], Subject],
 ) -> list[Shard]:
     """All shards, in any order; those of earlier runs are not run again. `load` makes the subject in a worker."""
-    ray = _connect(str(work.settings.ray))
-    task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run)
     shards: list[Shard] = []
     waiting: dict[Any, int] = {}
-    try:
+    with _connect(str(work.settings.ray)) as ray:
+        task = ray.remote(num_cpus=1, max_retries=RETRIES, retry_exceptions=False)(_run)
         orders = _stream(rows.source, size) if rows.source.sequential else ((piece, None) for piece in pieces)
         for piece, table in orders:
             kept = work.kept(piece.index)
@@ -58,30 +61,38 @@ def run_on_ray(
             waiting[task.remote(work, piece, table, load)] = piece.index
         while waiting:
             shards.append(_await_next(ray, waiting, work, tell))
-    finally:
-        ray.shutdown()
     return shards
 
 
-def _connect(address: str) -> Any:
+@contextmanager
+def _connect(address: str) -> Iterator[Any]:
+    """Ray, with a cluster; a local one is started, and ends here or with this process, whoever ended it."""
     try:
         import ray
     except ImportError:
         raise InputError("--ray needs the package ray: pip install 'onnxproof[ray]'") from None
-    try:
-        _knock(address)
-        ray.init(
-            address=None if address == "local" else address,
-            ignore_reinit_error=True,
-            log_to_driver=False,
-            configure_logging=False,
-            include_dashboard=False if address == "local" else None,
-            # The names of its sockets may have 107 characters: where our own folder is too deep, it has its usual one.
-            _temp_dir="/tmp/ray" if address == "local" and len(tempfile.gettempdir()) > DEEPEST else None,
-        )
-    except Exception as error:  # a cluster that does not come up is a plain Exception of Ray's
-        raise InputError(f"--ray {address}: no cluster answers there: {first_line(error, 200)}") from error
-    return ray
+    with ExitStack() as stack:
+        try:
+            _knock(address)
+            _begin(ray, address, stack)
+        except Exception as error:  # a cluster that does not come up is a plain Exception of Ray's
+            raise InputError(f"--ray {address}: no cluster answers there: {first_line(error, 200)}") from error
+        yield ray
+
+
+def _begin(ray: Any, address: str, stack: ExitStack) -> None:
+    settings = {"ignore_reinit_error": True, "log_to_driver": False, "configure_logging": False}
+    if address != "local":
+        stack.callback(ray.shutdown)
+        ray.init(address=address, **settings)
+        return
+    folder = stack.enter_context(make_scratch(find_temporary(DEEPEST)))
+    group = Group(folder)
+    stack.callback(group.end)
+    stack.callback(ray.shutdown)  # comes first: who is asked ends in order
+    os.environ.update(TOGETHER)
+    with group.joined():
+        ray.init(include_dashboard=False, _temp_dir=str(folder), **settings)
 
 
 def _knock(address: str) -> None:

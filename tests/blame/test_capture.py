@@ -94,3 +94,15 @@ def test_a_trace_that_froze_a_state_writes_nowhere_else():
     subject = make_subject(Frozen().eval(), (torch.ones(2, 5, 4),))
     for _ in range(20):
         assert trace_outputs(subject, {"x": np.ones((64, 5, 4), np.float32)}) is None
+
+
+class Spectrum(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.fft.rfft(x).abs()
+
+
+def test_a_complex_value_is_its_two_parts_as_in_the_graph():
+    subject = make_subject(Spectrum().eval(), (torch.randn(2, 8),))
+    values = compute_truth(capture(subject), subject, {"x": np.ones((2, 8), np.float32)}, torch.float32, {})
+    assert {value.shape for value in values.values() if value.ndim == 3} == {(2, 5, 2)}
+    assert not any(value.dtype.kind == "c" for value in values.values())

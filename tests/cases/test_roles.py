@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from onnxproof.cases.roles import find_scalar_constants, find_uses
+from onnxproof.cases.roles import find_constants, find_uses
 from onnxproof.graph.view import Graph
 
 
@@ -63,8 +63,16 @@ def test_numbers_written_into_the_graph_are_hints():
         "c = Constant <value_float = 6.0>() d = LeakyRelu <alpha = 0.25>(x) e = Clip(d, low, c) y = Add(e, far)",
         "(float[2] x) => (float[2] y)",
         low=np.float32(-3),
-        far=np.float32(1e6),
+        far=np.float32(1e30),
+        borders=np.array([10.0, 250.0, 4000.0], np.float32),
+        places=np.arange(3),
         many=np.ones(2, np.float32),
         flag=np.array(True),
     )
-    assert find_scalar_constants(graph, 1e3) == (-3.0, 0.25, 6.0)
+    assert find_constants(graph) == (0.25, -3.0, 6.0, 10.0, 250.0, 4000.0)
+
+
+def test_the_size_of_what_is_computed_from_an_input_says_nothing_of_its_numbers():
+    body = "s = Shape(x) f = Cast <to = 1>(x) y = Expand(f, s)"
+    assert not find_uses(parsed(body, "(int64[n] x) => (float[n] y)"))["x"].sizes
+    assert find_uses(parsed("y = ConstantOfShape(x)", "(int64[1] x) => (float[n] y)"))["x"].sizes

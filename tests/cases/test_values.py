@@ -8,7 +8,7 @@ import pytest
 import models
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use, find_uses
-from onnxproof.cases.values import PROFILES, fill
+from onnxproof.cases.values import PROFILES, choose_hints, fill
 from onnxproof.graph.view import Graph
 from onnxproof.request.specs import Range
 
@@ -113,3 +113,28 @@ def test_a_single_number_is_mostly_the_examples():
     assert 35 < made.count(16000) < 65
     declared = [int(fill(domain(3, Range(1, 9)), "normal", (), np.random.default_rng(seed))) for seed in range(100)]
     assert declared.count(3) < 35
+
+
+def test_integers_at_the_graphs_constants_go_beyond_the_example():
+    """A limit of 800 is met where the example has no more than 700."""
+    hints = choose_hints((0.5, 800.0, 36524.0), np.array([10, 700]))
+    assert hints == (800.0, 36524.0)
+    domain = infer_domain("step", np.array([10, 700]), {}, None, Use(), hints)
+    drawn = fill(domain, "hints", (400,), np.random.default_rng(0))
+    assert {799, 800, 801, 36523, 36524, 36525} <= set(drawn.tolist())
+    assert (
+        fill(
+            infer_domain("step", np.array([1]), {}, Range(0, 9), Use(), hints), "hints", (40,), np.random.default_rng(0)
+        ).max()
+        <= 9
+    )
+
+
+def test_what_says_a_size_stays_small():
+    domain = infer_domain("n", np.array([3]), {}, None, Use(sizes=True), (800.0,))
+    assert abs(fill(domain, "hints", (40,), np.random.default_rng(0))).max() <= 100
+
+
+def test_floats_reach_constants_as_far_as_their_example():
+    assert choose_hints((0.5, 1e4, 1e6), np.array([20000.0, np.inf])) == (0.5, 1e4)
+    assert choose_hints((0.5, 900.0, 1e4), np.array([1.0])) == (0.5, 900.0)

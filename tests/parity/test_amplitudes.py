@@ -146,3 +146,23 @@ def test_every_result_of_an_operation_is_rounded():
     ordered = np.add.accumulate(x.numpy(), 0, dtype=np.float32)[-1] / np.float32(1024)
     assert (np.abs(ordered - truth) <= 4 * far).all()
     assert far.max() < 1e-4
+
+
+def test_what_is_chosen_among_scattered_values_is_exact_whatever_stands_beside_it():
+    """The usual lowest number of a maximum by groups is no value that anything was rounded at."""
+
+    def largest(x: torch.Tensor) -> torch.Tensor:
+        lowest = torch.full((3,), -1e9, dtype=x.dtype)
+        return lowest.scatter_reduce(0, torch.tensor([0, 0, 1, 1]), x, "amax")[:2]
+
+    _, far = spread(Op(largest), torch.randn(4))
+    assert far.max() == 0
+
+
+def test_what_is_added_at_a_place_loses_by_what_is_added_there():
+    def add(x: torch.Tensor) -> torch.Tensor:
+        return torch.zeros(2, dtype=x.dtype).scatter_add(0, torch.tensor([0, 0, 1, 1]), x)
+
+    _, far = spread(Op(add), torch.tensor([1e9, 3e8, 1.1, 0.7]))
+    assert 0 < far[1] < 1e-5
+    assert far[0] > 1

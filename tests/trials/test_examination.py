@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 import torch
 from torch import nn
@@ -244,3 +245,39 @@ def test_a_magnitude_has_no_zero_below_zero(tmp_path):
     assert proof.trials is not None
     assert proof.trials.latent == ()
     assert proof.verdict == "ship"
+
+
+class Centuries(nn.Module):
+    def forward(self, step: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        century = torch.div(step.clamp(-(10**6), 10**6) + 719468, 36524, rounding_mode="floor")
+        return torch.tanh(x) * century.float().unsqueeze(1)
+
+
+def test_a_divisor_of_integers_is_tried_where_it_begins_anew(tmp_path):
+    """One more or less shows at multiples alone, and these lie far beyond the example."""
+    inputs = torch.tensor([0, 19000, -1]), torch.randn(3, 4)
+    onnxproof.export(Centuries().eval(), inputs, out=tmp_path / "file")
+    model = onnx.load(tmp_path / "file" / "model.onnx")
+    for tensor in model.graph.initializer:
+        value = onnx.numpy_helper.to_array(tensor)
+        if value.size == 1 and value == 36524:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(value + value.dtype.type(1), tensor.name))
+    onnx.save(model, tmp_path / "wrong.onnx")
+    wrong = onnxproof.verify(
+        Centuries().eval(), inputs, onnx=tmp_path / "wrong.onnx", out=tmp_path / "wrong", fast=True
+    )
+    assert wrong.verdict != "ship"
+    right = onnxproof.verify(
+        Centuries().eval(), inputs, onnx=tmp_path / "file" / "model.onnx", out=tmp_path / "right", fast=True
+    )
+    assert right.verdict == "ship"
+
+
+def test_trials_that_fail_are_told(tmp_path, monkeypatch):
+    def fail(*args: object, **kwargs: object) -> None:
+        raise ValueError("nobody thought of this")
+
+    monkeypatch.setattr("onnxproof.trials.examination.find_common", fail)
+    proof = onnxproof.verify(*capped(), onnx=export(tmp_path / "file"), out=tmp_path / "out")
+    [told] = [finding for finding in proof.findings if finding.code == "OX007"]
+    assert "the trial ended early" in told.message

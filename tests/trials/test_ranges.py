@@ -27,6 +27,9 @@ g (float[2,3] x) => (float[2,3] y) <float half = {0.5}, float four = {4.0}, int6
         ("{ z = Abs(x)  y = Mul(z, half) }", 0, 5),
         ("{ c = Greater(x, half)  z = Sigmoid(x)  y = Where(c, z, half) }", 0, 1),
         ("{ s = Softmax(x)  y = Concat<axis = 0>(s, four2) }".replace("four2", "s"), 0, 1),
+        ("{ c = Greater(x, four)  z = Sigmoid(x)  y = Where(c, x, z) }", 0, 10),
+        ("{ c = Less(four, x)  z = Sigmoid(x)  y = Where(c, x, z) }", 0, 10),
+        ("{ c = Less(x, half)  y = Where(c, x, half) }", -10, 0.5),
         ("{ z = Floor(x)  y = Max(z, half) }", 0.5, 10),
     ],
 )

@@ -39,6 +39,10 @@ def test_what_is_less_than_float64_loses_is_nothing():
 def test_a_single_number_of_a_piece_is_not_held_at_what_was_recorded():
     """A model's own inputs are: there the example says what is meant."""
     recorded = SimpleNamespace(
-        _cut=SimpleNamespace(values={"n": np.array(5)}), _ranges={}, _find_table=lambda piece, name: None
+        _cut=SimpleNamespace(values={"n": np.array(5)}, steps=[]),
+        _ranges={},
+        _find_table=lambda piece, name: None,
+        _hints=lambda piece: (),
     )
-    assert not Trial._make_domain(recorded, None, "n").is_number
+    piece = SimpleNamespace(nodes=())
+    assert not Trial._make_domain(recorded, piece, "n").is_number

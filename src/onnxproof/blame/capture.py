@@ -101,6 +101,11 @@ class _Watched(torch.fx.Interpreter):
         return result
 
 
+def _read(tensor: torch.Tensor) -> Array:
+    """As the graph has it: a complex value is its two parts there, in a last dimension."""
+    return to_numpy(torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor)
+
+
 def compute_truth(
     captured: Captured, subject: Subject, inputs: Arrays, believed: torch.dtype, values: Values
 ) -> Values:
@@ -113,14 +118,14 @@ def compute_truth(
     def keep(node: torch.fx.Node, result: Any) -> None:
         if isinstance(result, torch.Tensor):
             if result.untyped_storage().data_ptr() not in weights:
-                values[node.name] = to_numpy(result)
+                values[node.name] = _read(result)
         elif isinstance(result, (int, float, bool)):
             values[node.name] = np.asarray(result)
         elif isinstance(result, (tuple, list)):
             for i, value in enumerate(result):
                 if isinstance(value, torch.Tensor):
                     # As the exporter names the results of such a node, so that they are found by name.
-                    values[f"{node.name}__{i}"] = to_numpy(value)
+                    values[f"{node.name}__{i}"] = _read(value)
 
     try:
         with widen_inside(believed):

@@ -268,7 +268,8 @@ class Locator:
 
         total = left(None)
         first = [replace(c, contributes=max(0.0, total - left(c.value))) for c in culprits[:MENDED]]
-        return sorted(first, key=lambda c: -(c.contributes or 0.0)) + culprits[MENDED:]
+        # Where none alone mends anything, by what each introduces.
+        return sorted(first, key=lambda c: (-(c.contributes or 0.0), -c.introduced)) + culprits[MENDED:]
 
     def _run_freely(self, feed: Values, known: Values) -> Free:
         """The graph left to itself, as it is run."""

@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from onnxproof.graph.view import Graph, read_dims, read_name
+from onnxproof.tensors.arrays import Array
 
 PASSED_THROUGH = {"Cast", "Reshape", "Unsqueeze", "Squeeze", "Flatten", "Transpose", "Identity", "Expand", "Slice"}
 COMPARISONS = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
@@ -16,6 +17,10 @@ COMPARISONS = {"Less", "LessOrEqual", "Greater", "GreaterOrEqual"}
 SIZED = {"Range", "Tile", "Expand", "ConstantOfShape", "Reshape", "Resize", "Loop", "OneHot", "Pad", "Slice"}
 # Those whose first input is one too.
 ALL_SIZES = {"Range", "ConstantOfShape"}
+# Operations that tell how large a value is, and nothing of its numbers.
+MEASURED = {"Shape", "Size"}
+# Constants beyond stand for no end at all, and a list of more numbers is a weight.
+LARGEST, MOST_BORDERS = 2.0**31, 32
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,12 @@ def _find_use(value: ir.Value) -> Use:
 
 
 def _list_consumers(value: ir.Value, through: set[str] | None) -> Iterator[tuple[ir.Node, int]]:
-    """Nodes that take the value, directly or through such operations (None: through anything)."""
+    """Nodes that take the value, directly or through such operations (None: through anything that its numbers go through)."""
     waiting, seen = [value], {value}
     while waiting:
         for node, place in waiting.pop().uses():
             yield node, place
-            if through is None or node.op_type in through:
+            if node.op_type in through if through is not None else node.op_type not in MEASURED:
                 waiting += [out for out in node.outputs if out not in seen]
                 seen.update(node.outputs)
 
@@ -80,9 +85,18 @@ def _measure_table(node: ir.Node, place: int) -> int | None:
     return size if isinstance(size, int) and size > 0 else None
 
 
-def find_scalar_constants(graph: Graph, limit: float) -> tuple[float, ...]:
-    """Numbers written into the graph, such as the limits of a Clip or the threshold of a comparison."""
+def find_constants(graph: Graph) -> tuple[float, ...]:
+    """Numbers written into the graph, such as the limits of a Clip, the threshold of a comparison, or a list of borders."""
     stored = {float(n) for n in graph.scalars.values() if n.dtype.kind in "fi" and np.isfinite(n)}
     attributes = (attribute for node in graph.nodes for attribute in node.attributes.values())
     floats = {a.as_float() for a in attributes if a.type == ir.AttributeType.FLOAT and not a.is_ref()}
-    return tuple(sorted(v for v in stored | floats if abs(v) <= limit))[:64]
+    borders = {float(n) for value in graph.constants.values() if _is_rising(value) for n in value}
+    return tuple(sorted((v for v in stored | floats | borders if abs(v) <= LARGEST), key=abs))[:64]
+
+
+def _is_rising(value: Array) -> bool:
+    """Whether it is a short list that rises, and does not just count: what lies between two of its numbers is treated alike."""
+    if value.ndim != 1 or not 1 < value.size <= MOST_BORDERS or value.dtype.kind not in "fi":
+        return False
+    steps = np.diff(value.astype(np.float64))
+    return bool(np.isfinite(steps).all() and (steps > 0).all() and not (steps == 1).all())

@@ -14,9 +14,9 @@ from onnxproof.cases.coverage import cover, sort_finite
 from onnxproof.cases.data_rows import DataRows
 from onnxproof.cases.domain import WIDE_INTEGERS, Domain, bind_lengths, infer_domain, observe_range, read_sizes
 from onnxproof.cases.plan import Case, Inputs, make_case, make_inputs, make_plan
-from onnxproof.cases.roles import Use, find_scalar_constants, find_uses
+from onnxproof.cases.roles import Use, find_constants, find_uses
 from onnxproof.cases.rollout import Rollouts
-from onnxproof.cases.values import FAIR_LIMIT, NONFINITE
+from onnxproof.cases.values import NONFINITE, choose_hints
 from onnxproof.data.examples import Examples
 from onnxproof.data.opening import open_source
 from onnxproof.errors import InputError, NothingToVerify, list_names
@@ -59,7 +59,7 @@ class Supply:
             self.domains = [replace(d, sample=sample[d.name]) if d.shape and d.is_float else d for d in self.domains]
 
     def _infer(self, artifact: Artifact, graph: Graph) -> list[Domain]:
-        used, hints = find_uses(graph), find_scalar_constants(graph, FAIR_LIMIT)
+        used, hints = find_uses(graph), find_constants(graph)
         subject = self.subject
         renamed = pair_inputs(dict.fromkeys(subject.inputs.tensors, ""), artifact.inputs, subject.shapes()).pairs
         unknown = [name for name in self.settings.roles if name not in subject.inputs.tensors]
@@ -74,7 +74,7 @@ class Supply:
                 subject.dynamic.get(name, {}),
                 subject.ranges.get(name),
                 used.get(renamed.get(name, name), Use()),
-                hints,
+                choose_hints(hints, to_numpy(tensor)),
                 self.settings.roles.get(name),
             )
             for name, tensor in subject.inputs.tensors.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -172,7 +172,8 @@ def fill(domain: Domain, profile: str, shape: Shape, g: Generator, sizes: Mappin
             values = np.where(values > 0, 0.0, low if low < 0 else unknown)
     else:
         values = _fill_integer(domain, valid, profile, shape, g)
-    if valid is not None and (domain.declared or profile not in UNFAIR) and not _takes_extremes(domain, profile):
+    free = _takes_extremes(domain, profile) or (_takes_hints(domain, profile) and not domain.declared)
+    if valid is not None and (domain.declared or profile not in UNFAIR) and not free:
         values = np.clip(values, valid.low, valid.high)
     return _cast(values, domain.dtype).reshape(shape)
 
@@ -191,12 +192,18 @@ def _takes_extremes(domain: Domain, profile: str) -> bool:
     return profile in POWERS and domain.role == "integer" and domain.extremes and not domain.declared
 
 
+def _takes_hints(domain: Domain, profile: str) -> bool:
+    return profile == "hints" and domain.role == "integer" and domain.extremes and bool(domain.hints)
+
+
 def _fill_integer(domain: Domain, valid: Range | None, profile: str, shape: Shape, g: Generator) -> Floats:
     if domain.is_number and g.random() < 0.5:  # what floats do is tried where the model is meant to be
         return domain.example.astype(np.float64)
     if _takes_extremes(domain, profile):
         info = np.iinfo(domain.dtype) if domain.dtype.kind in "iu" else np.iinfo(np.int64)
         return _draw_powers(g, shape, info, POWERS[profile])
+    if _takes_hints(domain, profile):
+        return _draw_whole(domain.hints, shape, g)
     valid = valid or WIDE_INTEGERS
     maker = INTEGERS.get(profile)
     return _draw_integers(g, shape, valid) if maker is None else np.asarray(maker(g, shape, valid), dtype=np.float64)
@@ -207,6 +214,21 @@ def _draw_powers(g: Generator, shape: Shape, info: np.iinfo[Any], most: int) -> 
     lowest = -float(info.max) if info.min < 0 else 0.0
     powers = 2.0 ** g.integers(0, min(info.bits - 1, most), shape) * g.choice([1.0, -1.0] if lowest else [1.0], shape)
     return np.asarray(np.clip(powers + g.integers(-1, 2, shape), lowest, float(info.max)))
+
+
+def choose_hints(constants: Sequence[float], example: Array) -> tuple[float, ...]:
+    """The graph's constants that an input may have: whole ones for integers, for floats those that are fair or no farther than its example."""
+    if example.dtype.kind in "iu":
+        return tuple(one for one in constants if one == round(one))
+    sizes = np.abs(example[np.isfinite(example)]) if example.dtype.kind == "f" else np.zeros(0)
+    most = max(FAIR_LIMIT, float(sizes.max(initial=0.0)))
+    return tuple(one for one in constants if abs(one) <= most)
+
+
+def _draw_whole(hints: Sequence[float], shape: Shape, g: Generator) -> Floats:
+    """Small multiples of the graph's constants, and what lies beside them: where a division or a remainder begins anew."""
+    multiples = g.choice(np.array(hints), shape) * g.choice([1.0, 1.0, 1.0, 2.0, 3.0, 4.0, -1.0], shape)
+    return np.asarray(multiples + g.integers(-1, 2, shape))
 
 
 def _draw_hints(domain: Domain, shape: Shape, g: Generator) -> Floats:

@@ -219,10 +219,15 @@ class Graph:
         return array
 
     @cached_property
-    def scalars(self) -> Mapping[str, Array]:
-        """The values of the main graph that are one stored number."""
+    def constants(self) -> Mapping[str, Array]:
+        """The values of the main graph that are a few stored numbers."""
         known = ((name, self.constant(value)) for name, value in self.values.items())
-        return {name: array.reshape(()) for name, array in known if array is not None and array.size == 1}
+        return {name: array for name, array in known if array is not None}
+
+    @cached_property
+    def scalars(self) -> Mapping[str, Array]:
+        """Those that are one."""
+        return {name: array.reshape(()) for name, array in self.constants.items() if array.size == 1}
 
     def array(self, tensor: ir.TensorProtocol) -> Array | None:
         """The values of a stored tensor; None where they cannot be read."""

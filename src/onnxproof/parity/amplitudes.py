@@ -270,6 +270,16 @@ def _transformed(op: Operation) -> Amplitude:
 
 
 def _scattered(op: Operation) -> Amplitude:
+    """What is added at a place loses by what is added there; what is chosen among others loses nothing."""
+    chosen = next((a for a in (*op.args, *op.kwargs.values()) if isinstance(a, str)), "")
+    if chosen in ("amax", "amin"):
+        return torch.zeros_like(op.out)
+    # Each of several that meet costs at most what they are together.
+    factors = {"alpha": abs(op.kwargs["alpha"])} if "alpha" in op.kwargs else {}
+    return lose_relatively(op) if chosen == "prod" else 4 * op.on_magnitudes(**factors).abs()
+
+
+def _bagged(op: Operation) -> Amplitude:
     floats = [a for a in op.args if torch.is_tensor(a) and a.is_floating_point() and a.numel()]
     return 2 * op.out.abs() + 2 * max((float(a.abs().amax()) for a in floats), default=0.0)
 
@@ -324,8 +334,8 @@ _RULES: dict[str, Rule] = {
     "add add_ sub sub_ rsub addcmul addcdiv lerp": _joined,
     "prod cumprod": lambda op: op.out.abs() * op.gathered,
     "_fft_r2c _fft_c2r _fft_c2c linalg_inv_ex linalg_solve_ex _linalg_solve_ex linalg_cholesky_ex": _transformed,
-    """scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_ _embedding_bag
-    _embedding_bag_forward_only""": _scattered,
+    "scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_": _scattered,
+    "_embedding_bag _embedding_bag_forward_only": _bagged,
 }
 # Operation → what it may lose; any other loses a few u of its result.
 RULES = {name: rule for names, rule in _RULES.items() for name in names.split()}

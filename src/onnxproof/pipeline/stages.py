@@ -200,6 +200,9 @@ class Screen(Stage):
         run.collected.observe(run.collected.death(end, "note" if run.collected.at[0] is None else None))
         return False
 
+    def failed(self, run: Run, error: Exception) -> None:
+        _tell_early_end(run, self.name, error)
+
 
 class Trial(Screen):
     """Every piece of the graph on values of its own; where one differs, an input of the model that shows it."""
@@ -233,10 +236,13 @@ class Search(Stage):
         return False
 
     def failed(self, run: Run, error: Exception) -> None:
-        reason = first_line(error)
-        run.collected.observe(
-            found("OX007", f"the search ended early: {reason}", evidence={"error": str(error)[:3000]})
-        )
+        _tell_early_end(run, self.name, error)
+
+
+def _tell_early_end(run: Run, name: str, error: Exception) -> None:
+    """What was left out because of an error of ours or of a module's is said."""
+    message = f"the {name} ended early: {first_line(error)}"
+    run.collected.observe(found("OX007", message, evidence={"error": str(error)[:3000]}))
 
 
 class Locate(Stage):

@@ -106,6 +106,8 @@ def _judge_discrete(c: Comparison, baseline: str) -> Remark | None:
     return _tell_swap(c, baseline) or _remark("OX207", message, c, float(c.mismatched), evidence)
 
 
+# Times the rounding error from which on a case speaks for itself: one with less may be large and still mostly rounding.
+CLEAR = 30.0
 # Differences of this size are denormal numbers, which kernels may take for zero.
 FLUSHED = 4 * 1.1754944e-38
 
@@ -117,7 +119,8 @@ def _judge_float(c: Comparison, policy: Policy, baseline: str) -> Remark | None:
     noisy = exceeds_noise(c, policy.noise) and (c.max_abs is None or c.max_abs > FLUSHED)
     if broken and noisy:
         message = f"{c.output} differs by up to {c.max_abs:.3g} ({_show_noise(c, baseline)}): more than the tolerance, and not rounding"
-        return _tell_swap(c, baseline) or _remark("OX201", message, c, c.max_abs or 0.0, evidence, stage=_pick_stage(c))
+        weight = (c.max_abs or 0.0) * (min(1.0, _read_noise(c) / CLEAR) if c.noise else 1.0)
+        return _tell_swap(c, baseline) or _remark("OX201", message, c, weight, evidence, stage=_pick_stage(c))
     if c.exactness is not None and c.exactness.ratio > 1:
         message = (
             f"{c.output}: in float64, where rounding cannot hide, graph and module differ by {c.exactness.error:.2g} of the output's "

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from onnxproof.cases import shapes
+from onnxproof.cases.domain import Domain
 from onnxproof.cases.plan import Inputs, make_case
 from onnxproof.cases.values import FAIR_LIMIT
 from onnxproof.errors import Rejected
@@ -30,6 +31,7 @@ from onnxproof.trials.trial import EDGES, Difference, Trial, is_smooth
 
 # What floats of an input may be that declares no range.
 FAIR = Range(-FAIR_LIMIT, FAIR_LIMIT)
+ANY_INTEGER = Range(-(2.0**31), 2.0**31)
 # The two kinds of inputs that are recorded: what is the same on both is the same.
 RECORDED = ("normal", "mixed")
 # Seconds of work that trials always have, and their share of the work of the planned cases.
@@ -170,9 +172,15 @@ def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inpu
     if [call.func for call in program.calls] == [call.func for call in other.calls]:
         common = keep_common(common, others, other)
     domains = {d.name: d for d in verifier.supply.domains}
-    given = {name: domains[graph_names.get(name, name)].valid or FAIR for name in evaluator.inputs}
+    given = {name: _bound_input(domains[graph_names.get(name, name)]) for name in evaluator.inputs}
     cut, bounds = Cut(evaluator, program, values, common), bound_values(evaluator, given, values)
     return Recorded(cut, bounds, others, double.unit)
+
+
+def _bound_input(domain: Domain) -> Range:
+    """What an input may be: integers that nobody declared are any that the module takes, and not those that cases draw."""
+    free = domain.role == "integer" and domain.extremes and not domain.declared
+    return ANY_INTEGER if free else domain.valid or FAIR
 
 
 def _try_all(recorded: Recorded, left: float, asked: Asked) -> Tried:

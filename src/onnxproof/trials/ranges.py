@@ -16,6 +16,7 @@ from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array, Arrays
 
 OPEN = Range(-np.inf, np.inf)
+DECIDING = {"Greater", "GreaterOrEqual", "Less", "LessOrEqual"}
 # Operators that only move values, or choose among them.
 MOVES = {
     *(
@@ -56,6 +57,8 @@ RISING: dict[str, Callable[[float], float]] = {
     "Relu": lambda x: max(x, 0.0),
     "Exp": lambda x: float(np.exp(np.float64(x))),
     "Sqrt": lambda x: float(np.sqrt(max(x, 0.0))),
+    "Log": lambda x: float(np.log(np.float64(max(x, 0.0)))),
+    "Atan": lambda x: float(np.arctan(x)),
     "Floor": lambda x: float(np.floor(x)),
     "Ceil": lambda x: float(np.ceil(x)),
     "Round": lambda x: float(np.rint(x)),
@@ -80,15 +83,34 @@ def bound_values(evaluator: Evaluator, inputs: Mapping[str, Range], values: Arra
         stored = evaluator.stored.get(name)
         return _observe(stored if stored is not None else values.get(name)) if name not in moved else OPEN
 
-    moved = set(evaluator.inputs)
+    moved, deciding = set(evaluator.inputs), dict[str, Step]()
     with np.errstate(all="ignore"):
         for step in evaluator.steps:
             if not any(name in moved for name in step.takes):
                 continue
             moved.update(step.gives)
-            found = _bound(step, [read(name) for name in step.node.input], evaluator, values)
+            taken = [read(name) for name in step.node.input]
+            if step.op == "Where":
+                taken = _choose(step, taken, deciding, read)
+            elif step.op in DECIDING and len(step.node.input) == 2:
+                deciding[step.node.output[0]] = step
+            found = _bound(step, taken, evaluator, values)
             known.update(dict.fromkeys(step.gives, found))
     return known
+
+
+def _choose(
+    step: Step, taken: Sequence[Range], deciding: Mapping[str, Step], read: Callable[[str], Range]
+) -> list[Range]:
+    """What a choice takes, where a value is taken only beyond the limit that it was held against."""
+    condition, chosen = deciding.get(step.node.input[0]), step.node.input[1]
+    if condition is None or chosen not in condition.node.input:
+        return list(taken)
+    first, second = condition.node.input
+    larger = (condition.op in ("Greater", "GreaterOrEqual")) == (chosen == first)
+    limit, own = read(second if chosen == first else first), taken[1]
+    kept = Range(max(own.low, limit.low), own.high) if larger else Range(own.low, min(own.high, limit.high))
+    return [taken[0], kept if kept.low <= kept.high else own, taken[2]]
 
 
 def _observe(array: Array | None) -> Range:

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 
 from onnxproof.cases.domain import Domain
-from onnxproof.cases.values import FAIR_LIMIT, PROFILES, fill
+from onnxproof.cases.roles import SIZED
+from onnxproof.cases.values import FAIR_LIMIT, PROFILES, choose_hints, fill
 from onnxproof.graph.evaluator import Stop
 from onnxproof.parity.comparison import classify
 from onnxproof.parity.rounding import ORDERING
@@ -60,8 +61,10 @@ UNORDERED = ORDERING | {"kthvalue", "mode", "median", "nanmedian", "unique_dim",
 LEGAL, DOUBTS, MOVED = range(1, 9), range(1, 13), 4 * 2.0**-24
 # The width of a range that profiles fill.
 NARROW = 20.0
-# A table is swept in at most so many inputs.
-SWEEPS = 64
+# A table is swept in at most so many inputs, and so are borders among integers.
+SWEEPS, BORDERS = 64, 8
+# A constant beyond stands for no end at all.
+LARGEST_HINT = 2.0**31
 
 
 @dataclass(frozen=True)
@@ -154,7 +157,7 @@ class Trial:
         infinite = [name for name in names if not self._cut.is_finite(name)]
         for profile in FEW_PROFILES if smooth else profiles:
             g = np.random.default_rng(zlib.crc32(f"{piece.value}\0{profile}".encode()))
-            made = {d.name: self._clip(d.name, fill(d, profile, d.shape, g)) for d in domains}
+            made = {d.name: self._clip(d.name, fill(self._open(d, profile), profile, d.shape, g)) for d in domains}
             # A mask of infinities has its own meaning.
             made.update((name, self._cut.values[name]) for name in infinite)
             if unordered and any(array.size > np.unique(array).size for array in made.values()):
@@ -165,6 +168,12 @@ class Trial:
                 yield profile, {one: made[one] if one == name else self._cut.values[one] for one in names}
         for domain in domains if profiles is EDGES else ():
             yield from self._sweep(domain, names)
+
+    def _open(self, domain: Domain, profile: str) -> Domain:
+        """Integers at the piece's own constants go as far as they can arise, and not only as far as the cases went."""
+        if profile != "hints" or domain.role != "integer" or not domain.hints:
+            return domain
+        return replace(domain, valid=self._ranges.get(domain.name))
 
     def _is_unordered(self, piece: Piece) -> bool:
         called = {self._cut.program.calls[place].func.overloadpacket.__name__ for place in piece.calls}
@@ -183,15 +192,25 @@ class Trial:
             return np.ldexp(np.round(mantissas / self._unit) * self._unit, exponents).astype(array.dtype)
 
     def _sweep(self, domain: Domain, names: Sequence[str]) -> Iterator[tuple[str, dict[str, Array]]]:
-        """Every integer of a table, and both values of a condition."""
+        """Every integer of a table, and those where a division by the piece's own constants begins anew."""
         recorded = {name: self._cut.values[name] for name in names}
-        if domain.role != "id" or domain.valid is None:
+        if domain.role == "id" and domain.valid is not None:
+            every, most = np.arange(int(domain.valid.low), int(domain.valid.high) + 1), SWEEPS
+        elif domain.role == "integer" and domain.hints:
+            every, most = self._list_borders(domain), BORDERS
+        else:
             return
-        every = np.arange(int(domain.valid.low), int(domain.valid.high) + 1)
         size = max(1, int(np.prod(domain.shape)))
-        for start in range(0, min(len(every), SWEEPS * size), size):
+        for start in range(0, min(len(every), most * size), size):
             part = np.resize(every[start : start + size], domain.shape).astype(domain.dtype)
-            yield "every id", {**recorded, domain.name: part}
+            yield f"every {domain.role}", {**recorded, domain.name: part}
+
+    def _list_borders(self, domain: Domain) -> Array:
+        """The constants and their doubles, what lies beside them, as far as it can arise: the largest constants first."""
+        within = self._ranges.get(domain.name, Range(-np.inf, np.inf))
+        hints = [one for one in sorted(domain.hints, key=abs, reverse=True) if abs(one) > 1]
+        found = [times * one + beside for one in hints for times in (1, 2) for beside in (0, -1, 1)]
+        return np.array([one for one in found if within.low <= one <= within.high], np.float64)
 
     def _make_domain(self, piece: Piece, name: str) -> Domain:
         value = self._cut.values[name]
@@ -202,10 +221,14 @@ class Trial:
         if value.dtype.kind in "iu":
             valid = Range(0, table - 1) if table else _integers(within, value)
             role: Role = "id" if table else "integer"
-            return Domain(name, value.dtype, value.shape, role, valid=valid, declared=True, example=value)
+            sized = any(self._cut.steps[place].op in SIZED for place in piece.nodes)
+            hints = choose_hints(self._hints(piece), value) if not sized else ()
+            known = Domain(name, value.dtype, value.shape, role, valid=valid, declared=True, example=value)
+            return replace(known, hints=hints, extremes=True)
         # A wide range would spread what profiles draw over all of it.
         narrow = within if within is not None and within.high - within.low <= NARROW else None
-        return Domain(name, value.dtype, value.shape, "float", valid=narrow, hints=self._hints(piece), example=value)
+        hints = tuple(one for one in self._hints(piece) if abs(one) <= FAIR_LIMIT)
+        return Domain(name, value.dtype, value.shape, "float", valid=narrow, hints=hints, example=value)
 
     def _find_table(self, piece: Piece, name: str) -> int | None:
         """The size of the table that a value is looked up in."""
@@ -234,7 +257,7 @@ class Trial:
         for place in piece.calls:
             call = self._cut.program.calls[place]
             found.update(float(a) for a in (*call.args, *call.kwargs.values()) if isinstance(a, (int, float)))
-        return tuple(sorted(one for one in found if abs(one) <= FAIR_LIMIT))[:16]
+        return tuple(sorted((one for one in found if abs(one) <= LARGEST_HINT), key=abs))[:16]
 
     def _compare(self, piece: Piece, profile: str, given: Mapping[str, Array]) -> Difference | None:
         try:

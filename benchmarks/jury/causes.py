@@ -83,6 +83,13 @@ CAUSES = (
         "OX20[57]",
     ),
     Cause("exporter", "`expm1` is exp(x) − 1, which loses small values", "expm", "OX203"),
+    Cause(
+        "exporter",
+        "the older exporter's `cdist` of a dynamic number of points is √(|x|² + |y|² − 2·x·y), which has no digits of a small distance",
+        r"^1116\b",
+        "OX201",
+        "distance_by_products",
+    ),
     # The line that is named stands behind it in some.
     Cause(
         "exporter",
@@ -91,6 +98,8 @@ CAUSES = (
         "OX201",
         "distance_exponent",
     ),
+    Cause("runtime", "TopK puts NaN anywhere, which the model asks for", r"^(1153|1156)\b", "OX201", "top_k_of_nan"),
+    Cause("runtime", "LSTM makes numbers of NaN, which the model asks for", r"^1159\b", "OX201", "lstm_of_nan"),
     Cause("exporter", "a size that was to be dynamic is baked in by the capture", "", "OX104"),
     Cause(
         "exporter",
@@ -145,7 +154,7 @@ CAUSES = (
     Cause(
         "runtime",
         "shape inference before opset 22 counts a window of `ceil_mode` too many: no session can be built",
-        r"^980\b",
+        r"^(980|1106)\b",
         "OX325",
         "ceil_mode_shape",
     ),
@@ -170,8 +179,9 @@ CAUSES = (
         "OX201",
     ),
     Cause("ours", "a trial at a step that float64's own rounding decides", r"\* 3\)\.long\(\)", "OX250"),
-    Cause("ours", "the order of what is all NaN, in an output that deals with no NaN", r"^817\b", "OX207"),
-    Cause("ours", "a comparison behind attention: not looked into", r"^1002\b", "OX207"),
+    Cause("ours", "an order or a comparison of NaN, in an output that deals with none", r"^(817|1002)\b", "OX207"),
+    Cause("ours", "a step behind a pad that is written in place, paired with the pad", r"^1103\b", "OX250"),
+    Cause("ours", "nothing but rounding, of which a kernel makes nothing in some rows", r"^1134\b", "OX201"),
     Cause("runtime", "Sign of int64 calls 2³¹ … 2³² − 1 negative", r"torch\.sign\(", "OX207", "sign_of_int64"),
     Cause("runtime", "Clip of int64 gives back 2³² − 1 for a limit of 3", r"\.clamp\(", "OX20[17]"),
     Cause("runtime", "ReduceProd of int64 multiplies in float64", r"\.prod\(", "OX207", "product_of_int64"),
@@ -183,7 +193,6 @@ FOUND_IN_PASSING = (
     "argmin_of_nan",
     "floor_division_by_infinity",
     "fmod_of_int64",
-    "lstm_of_nan",
     "remainder_of_large",
     "shift_of_negative",
     "sigmoid_of_negative",

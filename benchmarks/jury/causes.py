@@ -165,7 +165,7 @@ CAUSES = (
     Cause(
         "runtime",
         "shape inference before opset 22 counts a window of `ceil_mode` too many: no session can be built",
-        r"^(980|1106)\b",
+        r"^(980|1106|1262)\b",
         "OX325",
         "ceil_mode_shape",
     ),

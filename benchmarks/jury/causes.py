@@ -19,7 +19,7 @@ class Cause:
     form: str
     """Of the seed or the model of one operation, then the lines, then the nodes that findings point at; a regular expression."""
     code: str = ""
-    """Of a finding that gates; a regular expression."""
+    """Of a finding that gates, or how the process died; a regular expression."""
     script: str = ""
     """Below `benchmarks/jury/upstream`."""
 
@@ -110,6 +110,7 @@ CAUSES = (
         "distance_exponent",
     ),
     Cause("runtime", "TopK puts NaN anywhere, which the model asks for", r"^1153\b", "OX201", "top_k_of_nan"),
+    Cause("runtime", "Einsum of something empty kills the process", r"^1355\b", "signal 8", "einsum_of_nothing"),
     Cause("runtime", "LSTM makes numbers of NaN, which the model asks for", r"^1159\b", "OX201", "lstm_of_nan"),
     Cause("exporter", "a size that was to be dynamic is baked in by the capture", "", "OX104"),
     Cause(
@@ -241,7 +242,7 @@ MENDED = (
 def find_cause(record: Record) -> Cause | None:
     """The first cause whose form and code fit; None where nobody has looked."""
     gates = [f for f in record.get("findings", ()) if f["severity"] != "note"]
-    codes = " ".join(f["code"] for f in gates)
+    codes = " ".join(f["code"] for f in gates) or str(record.get("died", ""))
     named = (f.get(key, "") for key in ("text", "node") for f in gates)
     text = " ".join([str(record["seed"]), *named])
     for cause in CAUSES:

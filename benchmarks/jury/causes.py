@@ -65,7 +65,7 @@ CAUSES = (
     Cause(
         "exporter",
         "`log1p` is log(1 + x), which loses small values",
-        r"log1p\(|^(356|799)\b",
+        r"log1p\(|^(356|799|1442)\b",
         "OX20[1237]",
         "log1p_of_small",
     ),
@@ -120,6 +120,20 @@ CAUSES = (
         "OX223",
         "roll_of_nothing",
     ),
+    Cause(
+        "runtime",
+        "a reduction of something empty along a negative axis keeps its shape",
+        r"^(88|125|830|929|965|1241)\b",
+        "OX215|OX223",
+        "reduction_of_nothing",
+    ),
+    Cause("runtime", "Pad that wraps around refuses something empty", r"^976\b", "OX223"),
+    Cause(
+        "exporter",
+        "the older exporter's `index_add` along an axis counted from the end: the file refuses every input",
+        r"\.index_add\(-",
+        "OX223",
+    ),
     Cause("exporter", "a size is baked into a node inside: the file refuses other ones", "", "OX223"),
     Cause(
         "exporter",
@@ -127,7 +141,7 @@ CAUSES = (
         "bucketize",
         "OX306",
     ),
-    Cause("exporter", "another shape: `unfold` by the older exporter, a sum of something empty", "", "OX215"),
+    Cause("exporter", "the older exporter's `unfold` leaves the window's axis where it stood", r"\.unfold\(", "OX215"),
     Cause("exporter", "the older exporter's `cosine_similarity` limits the product of the norms", "cosine", "OX250"),
     Cause("exporter", "the older exporter divides negative integers otherwise", "floor_divide", "OX207"),
     Cause(
@@ -204,6 +218,7 @@ FOUND_IN_PASSING = (
     "argmin_of_nan",
     "floor_division_by_infinity",
     "fmod_of_int64",
+    "older_index_add",
     "remainder_of_large",
     "shift_of_negative",
     "sigmoid_of_negative",

@@ -29,7 +29,7 @@ CAUSES = (
     Cause(
         "ours",
         "NaN that is put in order or compared, in an output that deals with none",
-        r"^(817|1002|1228)\b",
+        r"^(166|817|1002|1228|1464)\b",
         "OX20[17]",
     ),
     Cause("exporter", "no translation for this operation, or it fails", "", "OX108|OX128|OX126"),
@@ -111,7 +111,7 @@ CAUSES = (
     ),
     Cause("runtime", "TopK puts NaN anywhere, which the model asks for", r"^1153\b", "OX201", "top_k_of_nan"),
     Cause("runtime", "Einsum of something empty kills the process", r"^1355\b", "signal 8", "einsum_of_nothing"),
-    Cause("runtime", "LSTM makes numbers of NaN, which the model asks for", r"^1159\b", "OX201", "lstm_of_nan"),
+    Cause("runtime", "LSTM makes numbers of NaN, which the model asks for", r"^(1159|1485)\b", "OX201", "lstm_of_nan"),
     Cause("exporter", "a size that was to be dynamic is baked in by the capture", "", "OX104"),
     Cause(
         "exporter",

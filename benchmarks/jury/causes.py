@@ -29,7 +29,7 @@ CAUSES = (
     Cause(
         "ours",
         "NaN that is put in order or compared, in an output that deals with none",
-        r"^(166|817|1002|1228|1464)\b",
+        r"^(166|817|1002|1228|1464|1562)\b",
         "OX20[17]",
     ),
     Cause("exporter", "no translation for this operation, or it fails", "", "OX108|OX128|OX126"),

@@ -123,7 +123,7 @@ CAUSES = (
     Cause(
         "runtime",
         "a reduction of something empty along a negative axis keeps its shape",
-        r"^(88|125|830|929|965|1241)\b",
+        r"^(88|125|830|929|965|1241|1581|1587)\b",
         "OX215|OX223",
         "reduction_of_nothing",
     ),

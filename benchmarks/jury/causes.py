@@ -213,6 +213,7 @@ CAUSES = (
     Cause("ours", "a trial at a step that float64's own rounding decides", r"\* 3\)\.long\(\)", "OX250"),
     Cause("ours", "a step behind a pad that is written in place, paired with the pad", r"^1103\b", "OX250"),
     Cause("ours", "a tie of numbers that a kernel flushes: one sample makes it, in one order", r"^1505\b", "OX201"),
+    Cause("ours", "a step that looks like another one in another shape, paired with it", r"^1616\b", "OX250"),
     Cause("ours", "nothing but rounding, of which a kernel makes nothing in some rows", r"^1134\b", "OX201"),
     Cause("runtime", "Sign of int64 calls 2³¹ … 2³² − 1 negative", r"torch\.sign\(", "OX207", "sign_of_int64"),
     Cause("runtime", "Clip of int64 gives back 2³² − 1 for a limit of 3", r"\.clamp\(", "OX20[17]"),

@@ -38,3 +38,11 @@ def test_a_cause_is_told_by_the_line_and_not_by_a_likeness():
     assert cause is not None
     assert "ReduceProd" in cause.what
     assert find_cause({"seed": 1, "findings": [finding | {"text": "F.scaled_dot_product_attention(q, k, v)"}]}) is None
+
+
+def test_a_cause_may_be_told_by_the_node_or_by_the_death():
+    finding = {"code": "OX201", "severity": "block", "text": "v0 = torch.cdist(x, x)"}
+    causes = [find_cause({"seed": 1, "findings": [finding | {"node": node}]}) for node in ("/model/Sqrt", "/model/Pow")]
+    assert [cause.script for cause in causes if cause is not None] == ["distance_by_products", "distance_exponent"]
+    assert find_cause({"seed": 1355, "died": "signal 8"}) is not None
+    assert find_cause({"seed": 1, "died": "hung"}) is None

@@ -116,3 +116,18 @@ def test_what_the_evaluator_cannot_do_is_a_rejection():
     apart = parsed("y = Add(x, z)", "(double[2] x, double[3] z) => (double[2] y)")
     with pytest.raises(Rejected, match="Add"):
         ReferenceRunner(apart).run({**X, "z": np.ones(3)})
+
+
+def test_a_result_that_is_left_out_is_nobodys_input():
+    """Both have the empty name: an RNN of which only the last state is taken, and one without lengths before it."""
+    text = """<ir_version: 8, opset_import: ["" : 18]>
+    g (float[4,2,3] x) => (float[1,2,3] y) <float[1,3,3] w = {1, 0, 0, 0, 1, 0, 0, 0, 1}> {
+        s, h = RNN <hidden_size = 3>(x, w, w)
+        t = Squeeze(s, one)
+        nothing, y = RNN <hidden_size = 3>(t, w, w)
+        one = Constant <value_ints = [1]>()
+    }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.node[2].output[0] = ""
+    x = np.ones((4, 2, 3))
+    assert Evaluator.exact(model, keep_lossy_casts=True).run({"x": x})["y"].shape == (1, 2, 3)

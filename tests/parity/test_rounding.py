@@ -134,3 +134,13 @@ def test_one_sample_makes_one_of_what_a_kernel_may_make_one():
     got, _ = rounded(torch.ops.aten.tanh.default, near, seed=TIED)
     assert got[0] == got[1]
     assert got[2] == 0
+
+
+@pytest.mark.parametrize("value", [float("nan"), 1e-40])
+def test_what_is_no_number_and_what_is_flushed_come_in_any_order(value):
+    """NaN are equal to a sort, and numbers that are not normal to kernels that take them for zero."""
+    x = torch.tensor([[value], [2 * value], [3 * value], [1.0]])
+    double = DoubleRunner(make_subject(Op(lambda x: x.argsort(0)), (x,)))
+    samples = [double.sample(arrays(x), seed)["output"][:, 0].tolist() for seed in range(8)]
+    small = [[place for place in sample if place != 3] for sample in samples]
+    assert len({tuple(one) for one in small}) > 1

@@ -134,7 +134,8 @@ class Evaluator:
 
 def _sort(graph: onnx.GraphProto) -> None:
     """Put a node after those whose results it takes: converters append casts at the end, and onnxruntime does not mind."""
-    writers = {name: place for place, node in enumerate(graph.node) for name in node.output}
+    # What is left out has no name, as an input or as an output.
+    writers = {name: place for place, node in enumerate(graph.node) for name in node.output if name}
     needs = {
         place: {writers[name] for name in _list_taken(node) if name in writers} for place, node in enumerate(graph.node)
     }

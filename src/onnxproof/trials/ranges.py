@@ -130,8 +130,10 @@ def _bound(step: Step, taken: Sequence[Range], evaluator: Evaluator, values: Arr
         return _order(RISING[op](first.low), RISING[op](first.high))
     if op in MOVES:
         return first
-    if op in ("Concat", "Where"):
+    if op in ("Concat", "Where", "Pad"):
         parts = taken[1:] if op == "Where" else taken
+        if op == "Pad":  # what is put around is a number of its own, or nothing
+            parts = [first, taken[2] if len(taken) > 2 and step.node.input[2] else Range(0.0, 0.0)]
         return Range(min(one.low for one in parts), max(one.high for one in parts))
     if op == "Clip":
         least, most = (taken[i] if i < len(taken) and step.node.input[i] else None for i in (1, 2))

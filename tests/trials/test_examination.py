@@ -281,3 +281,20 @@ def test_trials_that_fail_are_told(tmp_path, monkeypatch):
     proof = onnxproof.verify(*capped(), onnx=export(tmp_path / "file"), out=tmp_path / "out")
     [told] = [finding for finding in proof.findings if finding.code == "OX007"]
     assert "the trial ended early" in told.message
+
+
+class Alike(nn.Module):
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = nn.functional.pad(torch.bucketize(x, torch.tensor([-0.5, 0.1, 0.7])).float(), (2, 1))
+        nothing = torch.relu(y) - y
+        first = torch.softmax(nothing @ y.mT, -1) @ y
+        second = nn.functional.scaled_dot_product_attention(first, y, first, scale=0.7)
+        return nn.functional.scaled_dot_product_attention(second, second, nothing, is_causal=True), second
+
+
+def test_what_comes_before_a_value_is_not_made_of_it(tmp_path):
+    """Rows that are all the same are their own mean: what the graph makes of the second looks like what the module makes the first of."""
+    proof = onnxproof.prove(Alike().eval(), (torch.randn(2, 4, 6, 6),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()

@@ -12,7 +12,7 @@ from onnxproof.trials.pieces import show_values
 from onnxproof.trials.ranges import bound_values
 
 HEAD = """<ir_version: 8, opset_import: ["" : 18]>
-g (float[2,3] x) => (float[2,3] y) <float half = {0.5}, float four = {4.0}, int64[1] last = {1}, int64[4] sides = {0, 1, 0, 2}, float[3,3] w = {1.0, 2.0, -3.0, 0.0, 1.0, 0.0, 0.5, 0.5, 0.5}>
+g (float[2,3] x) => (float[2,3] y) <float half = {0.5}, float four = {4.0}, int64[1] last = {1}, int64[4] sides = {0, 1, 0, 2}, float[3,3] w = {1, 2, -3, 0, 1, 0, 0.5, 0.5, 0.5}>
 """
 
 

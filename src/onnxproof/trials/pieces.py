@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy
 from onnxproof.trials.calls import Program
 
+K = TypeVar("K", bound=Hashable)
 # Nodes and calls of a piece; a larger one is not tried.
 LARGEST = 60
 # Two values are one up to this, relative to the largest: float32 constants cost less.
@@ -280,7 +281,32 @@ def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed:
         if max(len(own), len(alike)) > 1 and _is_poor(values[own[0]]):
             continue
         common.update(zip(own, alike, strict=True) if len(own) == len(alike) else zip(own[:1], alike[:1], strict=False))
-    return _drop_unused(evaluator, common, program)
+    return _drop_crossed(evaluator, _drop_unused(evaluator, common, program), program)
+
+
+def _drop_crossed(evaluator: Evaluator, common: dict[str, int], program: Program) -> dict[str, int]:
+    """Without pairs that cross: what comes before another value on one side and is made of it on the other is like one of them by chance."""
+    marks = {name: 1 << place for place, name in enumerate(common)}
+    numbers = {common[name]: mark for name, mark in marks.items()}
+    after = _gather_marks(((step.gives, step.takes) for step in reversed(evaluator.steps)), marks)
+    made_of = _gather_marks(((call.takes, call.gives) for call in program.calls), numbers)
+    crossed = 0
+    for name, number in common.items():
+        crossing = after.get(name, 0) & made_of.get(number, 0)
+        crossed |= crossing | (marks[name] if crossing else 0)
+    return {name: number for name, number in common.items() if not crossed & marks[name]}
+
+
+def _gather_marks(steps: Iterable[tuple[Iterable[K], Iterable[K]]], marks: Mapping[K, int]) -> dict[K, int]:
+    """Value → the marks of all that lead to it, step by step; its own is left out."""
+    found: dict[K, int] = {}
+    for sources, ends in steps:
+        gathered = 0
+        for one in sources:
+            gathered |= found.get(one, 0) | marks.get(one, 0)
+        for one in ends:
+            found[one] = found.get(one, 0) | gathered
+    return found
 
 
 def _drop_unused(evaluator: Evaluator, common: dict[str, int], program: Program) -> dict[str, int]:

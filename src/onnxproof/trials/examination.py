@@ -27,6 +27,7 @@ from onnxproof.trials.pieces import Cut, Piece, find_common, find_largest, keep_
 from onnxproof.trials.ranges import bound_values
 from onnxproof.trials.remembered import Remembered
 from onnxproof.trials.sizes import AtSizes, Elsewhere, list_others, pair_alike
+from onnxproof.trials.tables import find_changed_rows
 from onnxproof.trials.trial import EDGES, Difference, Trial, is_smooth
 
 # What floats of an input may be that declares no range.
@@ -128,7 +129,8 @@ def try_pieces(
             return Trials(reason=str(error)[:200])
         tried = _try_all(recorded, left, Asked(kernels, GRACE + SHARE_ALONE * spent))
         elsewhere = _try_sizes(verifier, double, evaluator, recorded, tried)
-        return _tell_all(tried, elsewhere, find_module)
+        rows = tuple(find_changed_rows(evaluator, verifier.subject.module))
+        return _tell_all(tried, elsewhere, rows, find_module)
 
 
 def _cost_recording(verifier: Verifier, inputs: Inputs) -> float:
@@ -251,7 +253,9 @@ def _try_sizes(
     return found
 
 
-def _tell_all(tried: Tried, elsewhere: list[AtSizes], find_module: Callable[[str], str | None]) -> Trials:
+def _tell_all(
+    tried: Tried, elsewhere: list[AtSizes], rows: tuple[Latent, ...], find_module: Callable[[str], str | None]
+) -> Trials:
     """The record of it; what is new is remembered."""
     tried.remembered.write()
     cut, cuts, counts = tried.recorded.cut, tried.cuts, tried.counts
@@ -267,7 +271,7 @@ def _tell_all(tried: Tried, elsewhere: list[AtSizes], find_module: Callable[[str
         len(counts),
         sum(counts.values()),
         untried if len(counts) < len(cuts) else None,
-        told,
+        (*told, *rows)[:TOLD],
         tuple(_sum_up(cut, cuts, counts, find_module)),
         tuple(one.sizes for one in elsewhere),
     )

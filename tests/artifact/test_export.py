@@ -234,3 +234,18 @@ def test_a_failed_export_blocks_whatever_its_code_weighs(tmp_path):
     finding = next(f for f in proof.findings if f.code == "OX125")
     assert (finding.severity, proof.verdict) == ("block", "block")
     assert "cuda:0 and cpu" in finding.message
+
+
+class Steps(torch.nn.Module):
+    """Of a batch of two, all but the first is one, which torch takes for a promise."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.cat([x[:1], x[1:] - x[:-1]]).tanh()
+
+
+def test_a_size_that_only_the_example_makes_special_stays_dynamic(tmp_path):
+    proof = onnxproof.prove(Steps().eval(), (torch.randn(2, 4),), out=tmp_path)
+    assert proof.artifact is not None
+    assert proof.artifact.inputs[0].shape[0] == "batch"
+    assert "OX104" not in {finding.code for finding in proof.findings}
+    assert proof.verdict == "ship"

@@ -32,6 +32,8 @@ from onnxproof.subject.structure import Flat, flatten
 from onnxproof.subject.subject import Subject
 
 OLDEST_OPSET = 7
+# By how much an example is longer where one of its own sizes was taken for a promise.
+GROWN = 3
 Report = Callable[[Finding], None]
 
 
@@ -123,6 +125,11 @@ def _enlarge_inputs(subject: Subject) -> list[torch.Tensor]:
     return grown if other and subject.accepts(grown) else leaves
 
 
+def _grow_inputs(subject: Subject) -> list[torch.Tensor]:
+    """Larger example inputs, by an odd number: what was one of two is no longer one."""
+    return resize_examples(subject, {name: size + GROWN for name, size in subject.sizes().items()})
+
+
 def _try_exports(order: Order, options: ExportOptions, report: Report) -> Attempt:
     """Try the wished export, then what may remove the reason why it failed. The first error is the one to explain."""
     subject = order.subject
@@ -137,7 +144,7 @@ def _try_exports(order: Order, options: ExportOptions, report: Report) -> Attemp
         attempt = queue.pop(0)
         try:
             with listen() as heard:
-                made = run(attempt, order)
+                made = run(attempt, order if not attempt.grown else replace(order, leaves=tuple(_grow_inputs(subject))))
         except NotWritten as error:
             raise FindingError(found("OX135", str(error))) from error
         except Exception as error:
@@ -179,7 +186,10 @@ def _plan_next(attempt: Attempt, error: Exception, subject: Subject, options: Ex
     if attempt.optimize and blames_optimiser(error):
         return [replace(attempt, optimize=False), *other]
     fixed = _find_fixed_dims(subject, error)
-    return [replace(attempt, static=attempt.static | fixed), *other] if fixed - attempt.static else other
+    if fixed and not attempt.grown and not attempt.static and subject.accepts(_grow_inputs(subject)):
+        return [replace(attempt, grown=True), replace(attempt, static=fixed), *other]
+    static = replace(attempt, static=attempt.static | fixed, grown=False)
+    return [static, *other] if fixed - attempt.static else other
 
 
 def _find_fixed_dims(subject: Subject, error: Exception) -> frozenset[str]:

@@ -41,6 +41,8 @@ class Attempt:
     optimize: bool = True
     strict: bool = False
     opset: int | None = None
+    grown: bool = False
+    """On larger examples: a part of the example may have a size that is special, which torch takes for a promise."""
 
 
 @dataclass(frozen=True)

@@ -236,17 +236,19 @@ def test_a_failed_export_blocks_whatever_its_code_weighs(tmp_path):
     assert "cuda:0 and cpu" in finding.message
 
 
-class Steps(torch.nn.Module):
-    """Of a batch of two, all but the first is one, which torch takes for a promise."""
+class Later(torch.nn.Module):
+    """Of a batch of two, all but the first is one, which attention takes for a promise."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.TransformerEncoderLayer(6, 2, 8, batch_first=True)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x[1:].tanh()
+        return self.layer(x[1:])
 
 
 def test_a_size_that_only_the_example_makes_special_stays_dynamic(tmp_path):
-    dynamic = {"x": {0: "batch", 1: "tokens"}}
-    proof = onnxproof.prove(Steps().eval(), (torch.randn(2, 4, 3),), dynamic=dynamic, out=tmp_path)
+    proof = onnxproof.export(Later().eval(), (torch.randn(2, 5, 6),), out=tmp_path)
     assert proof.artifact is not None
-    assert proof.artifact.inputs[0].shape[:2] == ("batch", "tokens")
+    assert proof.artifact.inputs[0].shape[0] == "batch"
     assert "OX104" not in {finding.code for finding in proof.findings}
-    assert proof.verdict == "ship"

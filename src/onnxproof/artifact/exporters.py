@@ -60,8 +60,19 @@ class Order:
 def run(attempt: Attempt, order: Order) -> Attempt:
     """Write the artifact; what is returned says how it was captured in the end."""
     order = replace(order, path=order.path.absolute())  # what is traced may leave the current folder
-    with keep_surroundings():
+    with keep_surroundings(), _leave_fast_path():
         return _run_torchscript(attempt, order) if attempt.exporter == "torchscript" else _run_dynamo(attempt, order)
+
+
+@contextmanager
+def _leave_fast_path() -> Iterator[None]:
+    """Attention layers as they are written: their fast path is one operation that no exporter translates, and strict tracing takes it."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def explain_capture(attempt: Attempt, order: Order) -> Exception | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from benchmarks.jury import page
 from benchmarks.jury.causes import find_cause
 from benchmarks.jury.generator import generate
 from benchmarks.jury.program import load
@@ -46,3 +47,21 @@ def test_a_cause_may_be_told_by_the_node_or_by_the_death():
     assert [cause.script for cause in causes if cause is not None] == ["distance_by_products", "distance_exponent"]
     assert find_cause({"seed": 1355, "died": "signal 8"}) is not None
     assert find_cause({"seed": 1, "died": "hung"}) is None
+
+
+def test_a_model_that_is_proved_again_counts_once():
+    known = {
+        "count": 3,
+        "verdicts": {"ship": 1, "block": 2},
+        "operations": [3, 9],
+        "seconds": 10,
+        "older exporter": 0,
+        "states": 1,
+        "unshipped": [{"model": 1, "verdict": "block"}, {"model": 2, "verdict": "block"}],
+        "proved": [0, 1, 2],
+    }
+    again = {**known, "count": 2, "verdicts": {"ship": 2}, "unshipped": [], "proved": [1, 3]}
+    both = page.add(known, again)
+    assert (both["count"], both["verdicts"]) == (4, {"ship": 3, "block": 1})
+    assert [one["model"] for one in both["unshipped"]] == [2]
+    assert sorted(both["proved"]) == [0, 1, 2, 3]

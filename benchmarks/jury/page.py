@@ -62,19 +62,29 @@ def collect_mutants(judged: Sequence[Record]) -> dict[str, Any]:
 
 
 def add(known: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:
-    """A run and an earlier one of other models; the new one alone where they have a model in common."""
+    """A run and an earlier one; of a model that both proved, what the new one says."""
     if known is None:
         return new
     # Of the first runs only those that did not ship are on record.
     before = known.get("proved", [one["model"] for one in known["unshipped"]])
-    if {*before} & {*new["proved"]}:
-        return new
+    again = {*before} & {*new["proved"]}
+    if again:
+        known, before = leave_out(known, again), [seed for seed in before if seed not in again]
     lows, highs = zip(known["operations"], new["operations"], strict=True)
     counted = ("count", "seconds", "older exporter", "states", "unshipped")
     summed = {key: known[key] + new[key] for key in counted}
     verdicts = Counter(known["verdicts"]) + Counter(new["verdicts"])
     whole = {"verdicts": dict(verdicts), "operations": [min(lows), max(highs)], "proved": [*before, *new["proved"]]}
     return {**summed, **whole}
+
+
+def leave_out(known: dict[str, Any], seeds: set[Any]) -> dict[str, Any]:
+    """A run without some of its models: those that did not ship are on record, all others did."""
+    gone = [one["verdict"] or "died" for one in known["unshipped"] if one["model"] in seeds]
+    shipped = ["ship"] * (len(seeds) - len(gone))
+    verdicts = Counter(known["verdicts"]) - Counter([*gone, *shipped])
+    unshipped = [one for one in known["unshipped"] if one["model"] not in seeds]
+    return {**known, "verdicts": dict(verdicts), "unshipped": unshipped, "count": known["count"] - len(seeds)}
 
 
 def publish(runs: Mapping[str, Iterable[Record]], docs: Path) -> None:

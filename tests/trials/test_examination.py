@@ -298,3 +298,17 @@ def test_what_comes_before_a_value_is_not_made_of_it(tmp_path):
     assert proof.verdict == "ship"
     assert proof.trials is not None
     assert proof.trials.latent == ()
+
+
+class Begun(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        positive = nn.functional.softplus(x)
+        return torch.linalg.vector_norm(sum(part * part.sigmoid() for part in (positive,)), ord=float("inf"), dim=-1)
+
+
+def test_what_is_added_to_nothing_is_itself(tmp_path):
+    """Python's sum begins with 0, which no exporter writes; the magnitude inside the norm is no second value either."""
+    proof = onnxproof.prove(Begun().eval(), (torch.randn(3, 4),), out=tmp_path)
+    assert proof.verdict == "ship"
+    assert proof.trials is not None
+    assert proof.trials.latent == ()

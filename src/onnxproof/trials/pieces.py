@@ -43,6 +43,8 @@ COPYING = {
     ),
     *("lift_fresh_copy", "copy_", "squeeze", "unsqueeze", "permute", "native_dropout", "_reshape_alias"),
 }
+# Those that do so beside a number.
+NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "div": 1}
 COPIES = {"Identity", "Reshape", "Cast", "Expand", "Dropout", "Slice", "Squeeze", "Unsqueeze", "Flatten"}
 # Answers of yes and no that two values hardly have in common by chance.
 TELLING = 32
@@ -363,7 +365,11 @@ def _is_copy(program: Program, number: int) -> bool:
     if number in program.repeated:
         return True
     call = program.calls[program.writer[number]] if number in program.writer else None
-    if call is None or not call.takes or call.func.overloadpacket.__name__ not in COPYING:
+    if call is None or not call.takes:
+        return False
+    name = call.func.overloadpacket.__name__
+    # Python's own sum begins with nothing, to which it adds.
+    if name not in COPYING and (name not in NEUTRAL or call.args[1:2] != [NEUTRAL[name]]):
         return False
     before, value = program.values[call.takes[0]], program.values[number]
     return before.shape == value.shape and before.dtype == value.dtype

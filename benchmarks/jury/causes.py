@@ -130,6 +130,13 @@ CAUSES = (
         "OX215",
         "reduction_of_nothing",
     ),
+    Cause(
+        "exporter",
+        "`remainder` of floats is x − floor(x / y)·y, which loses the digits of a large x",
+        r"^1984\b",
+        "OX202",
+        "remainder_of_large",
+    ),
     Cause("runtime", "ReduceMin passes over NaN, which the model asks for", r"^1777\b", "OX201", "minimum_of_nan"),
     Cause("runtime", "MaxPool loses NaN, which the model asks for", r"^1797\b", "OX201", "max_pool_of_nan"),
     Cause(

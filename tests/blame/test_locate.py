@@ -8,10 +8,10 @@ import torch
 
 import onnxproof
 from fake import FakeCandidate
-from onnxproof.blame.locate import Locator
+from onnxproof.blame.locate import Locator, _put_clear_first
 from onnxproof.candidates.candidate import Abilities
 from onnxproof.candidates.onnxruntime import Onnxruntime
-from onnxproof.proof.blame import Blame
+from onnxproof.proof.blame import Blame, Culprit
 from onnxproof.report.text import _tell_step
 from onnxproof.request.session import CPU, SessionSettings
 from onnxproof.request.specs import ProviderSpec
@@ -108,3 +108,9 @@ def test_a_kernel_is_blamed_and_not_a_shape_that_another_exporter_writes_otherwi
     locator = Locator(make_subject(module, inputs), artifact, Bent(), HERE, *names)
     blame = locator.locate({"x": inputs[0].numpy()})
     assert (blame.stage, blame.culprits[0].op) == ("kernel", "GridSample")
+
+
+def test_what_errs_by_rounding_comes_behind_what_errs_by_far():
+    culprits = [Culprit("little", "Mul", 5e-7), Culprit("much", "Gather", 2.3), Culprit("too", "Add", 1e300)]
+    assert [c.node for c in _put_clear_first(culprits)] == ["much", "too", "little"]
+    assert [c.node for c in _put_clear_first(culprits[:1])] == ["little"]

@@ -38,6 +38,8 @@ from onnxproof.tensors.arrays import Array, Arrays
 MEMORY = 2_000_000_000
 # Culprits that are mended one at a time to see what each contributes, in graphs of up to so many nodes.
 MENDED, MENDED_UP_TO = 5, 3000
+# The share of the largest error below which another one is that of rounding.
+CLEAR = 1e-3
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class Locator:
             blamed = self._runtime.magnified if explained else self._runtime.blame
             return replace(blamed(inputs, every), aligned=aligned.how)
         stage = self._find_step(inputs, truth, culprits, aligned)
-        culprits = self._rank_culprits(culprits, feed, known)
+        culprits = _put_clear_first(self._rank_culprits(culprits, feed, known))
         fresh = self._fresh if aligned.how == "name" else None
         shown = reproduce_culprits(self._graph, culprits, known, every, self._runtime.out)
         return Blame(
@@ -297,3 +299,9 @@ class Locator:
         steps = [replace(step, introduced=min(own.get(step.node, step.introduced), 1e300)) for step in steps]
         worst = sorted(steps, key=lambda step: -max(step.introduced, step.inherited))[:WAY]
         return tuple(step for step in steps if step in worst)
+
+
+def _put_clear_first(culprits: list[Culprit]) -> list[Culprit]:
+    """In their order, but for those that err by hardly more than rounding beside one that errs by far."""
+    least = CLEAR * min(1.0, max((c.introduced for c in culprits), default=0.0))
+    return sorted(culprits, key=lambda c: c.introduced < least)

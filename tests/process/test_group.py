@@ -77,16 +77,18 @@ def test_the_leader_of_a_session_stays_where_it_is(folder, monkeypatch):
     def refuse(*numbers):
         raise PermissionError(1, "Operation not permitted")
 
-    together = Group(folder)
+    together, own = Group(folder), os.getpgrp()
     monkeypatch.setattr(os, "setpgid", refuse)
     with together.joined():
-        pass
+        assert os.getpgrp() == own
     together.end()
+    assert together._leader.poll() is not None
 
 
 def test_where_there_are_no_groups_nothing_is_done(folder, monkeypatch):
     monkeypatch.setattr(group, "SUPERVISES", False)
-    together = Group(folder)
+    together, own = Group(folder), os.getpgrp()
     with together.joined():
-        pass
+        assert os.getpgrp() == own
     together.end()
+    assert together._leader is None

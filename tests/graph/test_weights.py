@@ -8,9 +8,9 @@ import onnx_ir as ir
 import pytest
 
 from onnxproof.graph import weights as module
-from onnxproof.graph.evaluator import Evaluator
+from onnxproof.graph.evaluator import Evaluator, widen_weights
 from onnxproof.graph.view import Graph
-from onnxproof.graph.widening import digest_weights
+from onnxproof.graph.widening import digest_weight, digest_weights
 
 X = {"x": np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)}
 WIDE = {name: array.astype(np.float64) for name, array in X.items()}
@@ -76,6 +76,41 @@ def test_only_derived_weights_are_nudged(small_limits):
     again = large.nudged(derived, 1)
     assert 0 < np.abs(moved["w"] / large["w"] - 1).max() < 1e-6
     np.testing.assert_array_equal(moved["w"], again["w"])
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_is_only_multiplied_by_stays_narrow_and_means_the_same(small_limits, turned):
+    """The weights of products are widened inside of them; one that is also added or put out is widened before."""
+    made = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 4] x) => (float[N, 3] y, float[4, 3] v)'
+        "{ g = Gemm<alpha = 0.5, beta = 2.0, transB = TURNED>(x, u, b) s = Add(x, x) m = MatMul(s, w) y = Add(g, m)"
+        " v = Add(o, o) q = MatMul(x, o) }".replace("TURNED", str(int(turned)))
+    )
+    rng = np.random.default_rng(0)
+    for name, shape in (("u", (3, 4) if turned else (4, 3)), ("w", (4, 3)), ("o", (4, 3)), ("b", (3,))):
+        made.graph.initializer.append(onnx.numpy_helper.from_array(rng.standard_normal(shape).astype("f4"), name))
+    together = Evaluator.exact(made, keep_lossy_casts=True).run(WIDE)
+    light, large = Graph(made).separated
+    wide = widen_weights(light, large)
+    assert {name: wide[name].dtype.name for name in wide} == {"u": "float32", "w": "float32", "o": "float64"}
+    assert wide.nudged(frozenset("w"), 1)["w"].dtype == np.float64
+    apart = Evaluator.exact(light, large, keep_lossy_casts=True).run(WIDE)
+    for name, array in together.items():
+        assert apart[name].dtype == np.float64
+        np.testing.assert_allclose(apart[name], array, rtol=1e-15, atol=1e-16)
+
+
+def test_a_large_weight_is_known_by_its_numbers_and_their_order():
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((100, 90)).astype("f4")
+    known = digest_weights([weight])
+    assert digest_weight(weight.T.copy()) in known
+    assert digest_weight(weight.reshape(30, 300)) in known
+    assert digest_weight(weight[::-1]) not in known
+    assert digest_weight(weight[:, :-1]) not in known
+    changed = weight.copy()
+    changed[17, 3] = np.nextafter(changed[17, 3], 9)
+    assert digest_weight(changed) not in known
 
 
 def test_a_heavy_model_is_written_as_onnx_writes_it(tmp_path, small_limits):

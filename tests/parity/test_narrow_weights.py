@@ -10,6 +10,7 @@ from torch import nn
 from onnxproof.parity import narrow_weights
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
+from onnxproof.tensors import products
 
 
 class Reading(nn.Module):
@@ -38,7 +39,7 @@ def wanted():
 def test_large_weights_give_what_their_copies_in_float64_would(wanted, monkeypatch, rows):
     module, ids, expected = wanted
     monkeypatch.setattr(narrow_weights, "LARGE", 100)
-    monkeypatch.setattr(narrow_weights, "BLOCK", 60)
+    monkeypatch.setattr(products, "BLOCK", 60)
     monkeypatch.setattr(narrow_weights, "ROWS", rows)
     monkeypatch.setattr("onnxproof.parity.float64.COPIED", 0)
     got = DoubleRunner(make_subject(module, (ids,))).run({"ids": ids.numpy()})
@@ -50,7 +51,7 @@ def test_large_weights_give_what_their_copies_in_float64_would(wanted, monkeypat
 def test_a_large_weight_is_never_widened_whole(wanted, monkeypatch):
     module, _, _ = wanted
     monkeypatch.setattr(narrow_weights, "LARGE", 100)
-    monkeypatch.setattr(narrow_weights, "BLOCK", 60)
+    monkeypatch.setattr(products, "BLOCK", 60)
     weight = module.up.weight
     widened = []
     original = torch.Tensor.to

@@ -17,12 +17,12 @@ from onnxproof.findings.frames import find_user_frame, unwrap_scope
 from onnxproof.graph.sourcemap import Origin
 from onnxproof.graph.view import Graph
 from onnxproof.parity.float64 import Unavailable, widen_inside
-from onnxproof.parity.narrow_weights import LARGE
 from onnxproof.subject.dynamic import resize_examples
 from onnxproof.subject.mode import enter_eval, preserve_buffers
 from onnxproof.subject.subject import Subject
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy, to_torch
+from onnxproof.tensors.products import LARGE
 
 Values = MutableMapping[str, Array]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +22,8 @@ from onnxproof.graph.widening import widen, widen_array
 from onnxproof.tensors.arrays import Array, Arrays
 
 RECURRENT = {"LSTM", "GRU", "RNN"}
+# Operators that multiply by a matrix.
+PRODUCTS = ("MatMul", "Gemm")
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,7 @@ class Evaluator:
     def exact(cls, model: onnx.ModelProto, weights: Weights = NONE, *, keep_lossy_casts: bool) -> Evaluator:
         """Of the graph in float64; see `widen`."""
         wide = widen(expand(model), keep_lossy_casts=keep_lossy_casts)
-        made = cls(wide, weights=weights.widened())
+        made = cls(wide, weights=widen_weights(wide, weights))
         del wide.graph.initializer[:]  # the evaluator has them as arrays, and keeps what it was made of
         return made
 
@@ -130,6 +132,18 @@ class Evaluator:
                 raise
             results = rescue(stop, error)
         return results if results is None or onward is None else onward(stop, results)
+
+
+def widen_weights(model: onnx.ModelProto, weights: Weights) -> Weights:
+    """Those that a model was separated from in float64, but for what is the right side of products only: they widen it piece by piece."""
+    used = defaultdict[str, set[bool]](set)
+    for node in model.graph.node:
+        product = not node.domain and node.op_type in PRODUCTS
+        for place, name in enumerate(_list_taken(node)):
+            used[name].add(product and place == 1)
+    for output in model.graph.output:
+        used[output.name].add(False)
+    return weights.widened(but={name for name in weights.list_matrices() if used[name] == {True}})
 
 
 def _sort(graph: onnx.GraphProto) -> None:

@@ -7,6 +7,7 @@ same float64 numbers much faster; everything unusual goes to the reference imple
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from onnx.reference.ops.op_average_pool import AveragePool_19 as SlowAveragePool
 from onnx.reference.ops.op_batch_normalization import BatchNormalization_14 as SlowBatchNormalization
 from onnx.reference.ops.op_conv import Conv as SlowConv
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as SlowConvTranspose
+from onnx.reference.ops.op_gemm import Gemm_7 as SlowGemm
+from onnx.reference.ops.op_matmul import numpy_matmul
 from onnx.reference.ops.op_max_pool import MaxPool as SlowMaxPool
 from onnx.reference.ops.op_pad import Pad_18 as SlowPad
 from onnx.reference.ops.op_pow import Pow as SlowPow
@@ -25,6 +28,7 @@ from onnx.reference.ops.op_resize import Resize as SlowResize
 from torch.nn import functional
 
 from onnxproof.graph.sequences import GRU, LSTM, RNN
+from onnxproof.tensors.products import multiply_widened
 
 
 def _to_tensor(array: Any) -> torch.Tensor:
@@ -80,6 +84,40 @@ class Conv(SlowConv):
         bias = None if B is None else _to_tensor(B)
         strides, dilations, group = window.strides, window.dilations, given["group"] or 1
         return window.call("conv", window.padded(X), _to_tensor(W), bias, strides, 0, dilations, group)
+
+
+class MatMul(OpRun):
+    """A large weight may have stayed narrow: it is widened piece by piece."""
+
+    def _run(self, a, b):
+        if not _is_narrower(a, b):
+            return (numpy_matmul(a, b),)
+        return (_multiply(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1]),)
+
+
+class Gemm(SlowGemm):
+    """The same."""
+
+    def _run(self, a, b, c=None, alpha=None, beta=None, transA=None, transB=None, broadcast=None):
+        if not _is_narrower(a, b):
+            return super()._run(a, b, c, alpha, beta, transA, transB)
+        product = _multiply(a.T if transA else a, b.T if transB else b) * alpha
+        return (product if c is None or beta == 0 else product + c * beta,)
+
+
+def _is_narrower(left: Any, right: Any) -> bool:
+    return bool(left.dtype == np.float64 and right.dtype == np.float32)
+
+
+def _multiply(left: Any, right: Any) -> Any:
+    return multiply_widened(_to_tensor(left), _see(right)).numpy()
+
+
+def _see(weight: Any) -> torch.Tensor:
+    """A tensor of the same memory: a large one is not copied. It may be a file's, and nobody writes to it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(weight)
 
 
 class MaxPool(SlowMaxPool):
@@ -353,12 +391,14 @@ FAST_OPS = [
     Erf,
     GatherElements,
     Gelu,
+    Gemm,
     GlobalMaxPool,
     GridSample,
     HardSwish,
     LogSoftmax,
     LRN,
     LpNormalization,
+    MatMul,
     MaxPool,
     Pad,
     Pow,

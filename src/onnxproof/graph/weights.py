@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -34,9 +34,18 @@ class Weights(Mapping[str, Array]):
     def __len__(self) -> int:
         return len(self._tensors)
 
-    def widened(self) -> Weights:
-        """In float64."""
-        return Weights(self._tensors, lambda name, array: widen_array(self._change(name, array)))
+    def widened(self, but: Collection[str] = ()) -> Weights:
+        """In float64, but for some that stay as they are."""
+
+        def change(name: str, array: Array) -> Array:
+            array = self._change(name, array)
+            return array if name in but else widen_array(array)
+
+        return Weights(self._tensors, change)
+
+    def list_matrices(self) -> set[str]:
+        """Those of float32 with rows and columns."""
+        return {name for name, one in self._tensors.items() if one.dtype == ir.DataType.FLOAT and len(one.shape) == 2}
 
     def list_derived(self, known: set[bytes]) -> frozenset[str]:
         """Those that are no parameter of the module's: whoever wrote the file has computed them."""
@@ -50,6 +59,7 @@ class Weights(Mapping[str, Array]):
             array = self._change(name, array)
             if name not in derived:
                 return array
+            array = widen_array(array)
             # Seeded by its name: a weight is made anew whenever a node asks for it, and must come out the same.
             steps = partial(np.random.default_rng([seed, zlib.crc32(name.encode())]).uniform, *choose_way(seed))
             return np.asarray(array * (1 + steps(array.shape) * 2.0**-24))

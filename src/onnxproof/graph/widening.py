@@ -22,6 +22,10 @@ LOSSY = {onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
 EXPANDED = {"GroupNormalization", "MeanVarianceNormalization", "Mish"}
 DTYPE_ATTRIBUTES = {"to", "dtype", "output_dtype"}
 
+# Numbers of an array from which on it is told by what they make together and by as many of them; seen as integers of their size.
+SUMMED = 4096
+WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+
 Part: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 # Of a shape: relative steps in ulp.
 Steps = Callable[..., Any]
@@ -116,10 +120,18 @@ def _widen_tensor(tensor: onnx.TensorProto) -> None:
 
 
 def digest_weight(array: Array) -> bytes:
-    """What a weight holds, whatever its name."""
-    # Seen as bytes: a large one is not copied for it.
-    held = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return hashlib.blake2b(held.data, digest_size=16).digest()
+    """What a weight holds, whatever its name and shape."""
+    held = _sum_up(array) if array.size > SUMMED and array.itemsize in WORDS else np.ascontiguousarray(array)
+    return hashlib.blake2b(held.reshape(-1).view(np.uint8).data, digest_size=16).digest()
+
+
+def _sum_up(array: Array) -> Array:
+    """How many numbers a large array has, what all of them make together, and some of them at places by chance: it is neither copied nor hashed whole,
+    and whatever is changed in it or put in another order shows."""
+    words = array.view(WORDS[array.itemsize])
+    places = np.random.default_rng(array.size).integers(0, array.size, SUMMED)
+    some = words[np.unravel_index(places, array.shape)]
+    return np.asarray([array.size, np.bitwise_xor.reduce(words, axis=None), *some], np.uint64)
 
 
 def digest_weights(arrays: Iterable[Array]) -> set[bytes]:

@@ -1,24 +1,20 @@
 """Operations that take a large narrow weight and give what they would give of the same weight in float64.
 
-A large module is its own float64 copy: a weight that is widened whole goes through memory three times, and takes twice its room. Here only
-what an operation looks at is widened, a block at a time, small enough to stay in the cache.
+A large module is its own float64 copy: only what an operation looks at is widened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import torch
 
-# Elements from which on a weight is large.
-LARGE = 1 << 20
-# Elements of a block.
-BLOCK = 400_000
+from onnxproof.tensors.products import LARGE, multiply_widened
+
 # Rows up to which a product is bound by its weight; of more, multiplying takes longer than widening.
-ROWS = 96
+ROWS = 384
 
 
 class Narrow:
@@ -62,29 +58,8 @@ def _look_up(table: torch.Tensor, places: torch.Tensor, *how: Any) -> torch.Tens
     return found.to(torch.float64)
 
 
-def _multiply(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    out = left.new_empty(left.shape[0], right.shape[1])
-    columns = max(1, BLOCK // max(1, right.shape[0]))
-    with _alone():
-        for start in range(0, right.shape[1], columns):
-            block = right[:, start : start + columns].to(torch.float64)
-            torch.mm(left, block, out=out[:, start : start + columns])
-    return out
-
-
 def _multiply_and_add(bias: torch.Tensor, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    return _multiply(left, right).add_(bias.to(torch.float64))
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """In one thread: a block is so small that others would wait for each other, on a busy machine for longer than they work."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+    return multiply_widened(left, right).add_(bias.to(torch.float64))
 
 
 def _is_narrow(weight: Any) -> bool:
@@ -94,6 +69,6 @@ def _is_narrow(weight: Any) -> bool:
 # Operation → the place of the weight among its arguments, and what carries it out.
 KNOWN: dict[Any, tuple[int, Callable[..., torch.Tensor]]] = {
     torch.ops.aten.embedding.default: (0, _look_up),
-    torch.ops.aten.mm.default: (1, _multiply),
+    torch.ops.aten.mm.default: (1, multiply_widened),
     torch.ops.aten.addmm.default: (2, _multiply_and_add),
 }

@@ -7,8 +7,10 @@ import os
 import platform
 import random
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy
 import onnx
@@ -36,13 +38,21 @@ def seed_everything() -> None:
 
 def fingerprint_weights(subject: Subject) -> str:
     """A hash of all weights: two children must have built the same module."""
-    digest = hashlib.blake2b(digest_size=16)
-    for name, tensor in sorted(subject.module.state_dict().items()):
-        digest.update(name.encode())
-        if isinstance(tensor, torch.Tensor) and tensor.layout is torch.strided and not tensor.is_meta:
-            # As bytes, since numpy has no bfloat16; flat, since torch does not view a single number so.
-            digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()
+    held = sorted(subject.module.state_dict().items())
+    # Several at once: a large module has gigabytes of them, and hashing lets other threads run.
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        digests = threads.map(_digest_state, (value for _, value in held))
+        parts = [(name, digest) for (name, _), digest in zip(held, digests, strict=True)]
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
+
+
+def _digest_state(value: Any) -> str | None:
+    """Of a tensor that is there; a module may keep other things, and weights that are still to come."""
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_meta:
+        return None
+    # As bytes, since numpy has no bfloat16; flat, since torch does not view a single number so.
+    held = value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+    return hashlib.blake2b(held.data, digest_size=16).hexdigest()
 
 
 def load_subject(request: Request) -> Subject:

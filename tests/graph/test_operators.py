@@ -12,6 +12,7 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from onnxproof.graph.operators import FAITHFUL_OPS, FAST_OPS
+from onnxproof.graph.weights import NONE
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(2, 4, 9, 9))
@@ -153,7 +154,7 @@ def test_the_digits_see_what_the_reference_gets_wrong(monkeypatch):
 
 
 def _without_ours(make):
-    return lambda self, model, operators=(), weights=None: make(self, model, (), weights or {})
+    return lambda self, model, operators=(), weights=None: make(self, model, (), weights or NONE)
 
 
 @pytest.mark.parametrize(

@@ -84,18 +84,24 @@ def test_what_is_only_multiplied_by_stays_narrow_and_means_the_same(small_limits
     made = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> g (float[N, 4] x) => (float[N, 3] y, float[4, 3] v)'
         "{ g = Gemm<alpha = 0.5, beta = 2.0, transB = TURNED>(x, u, b) s = Add(x, x) m = MatMul(s, w) y = Add(g, m)"
-        " v = Add(o, o) q = MatMul(x, o) }".replace("TURNED", str(int(turned)))
+        " p = Gather<axis = 1>(t, i) v = Add(o, p) q = MatMul(x, o) }".replace("TURNED", str(int(turned)))
     )
     rng = np.random.default_rng(0)
-    for name, shape in (("u", (3, 4) if turned else (4, 3)), ("w", (4, 3)), ("o", (4, 3)), ("b", (3,))):
+    for name, shape in (("u", (3, 4) if turned else (4, 3)), ("w", (4, 3)), ("o", (4, 3)), ("t", (4, 5)), ("b", (3,))):
         made.graph.initializer.append(onnx.numpy_helper.from_array(rng.standard_normal(shape).astype("f4"), name))
+    made.graph.initializer.append(onnx.numpy_helper.from_array(np.array([4, -5, 1]), "i"))
     together = Evaluator.exact(made, keep_lossy_casts=True).run(WIDE)
     light, large = Graph(made).separated
     wide = widen_weights(light, large)
-    assert {name: wide[name].dtype.name for name in wide} == {"u": "float32", "w": "float32", "o": "float64"}
+    assert {name for name in wide if wide[name].dtype == np.float32} == {*"uwt"}
+    assert wide["o"].dtype == np.float64
     assert wide.nudged(frozenset("w"), 1)["w"].dtype == np.float64
-    apart = Evaluator.exact(light, large, keep_lossy_casts=True).run(WIDE)
+    evaluator = Evaluator.exact(light, large, keep_lossy_casts=True)
+    # Whoever asks for a weight gets it whole.
+    assert {evaluator.stored[name].dtype.name for name in "uwto"} == {"float64"}
+    apart = evaluator.run(WIDE)
     for name, array in together.items():
+        assert type(apart[name]) is np.ndarray
         assert apart[name].dtype == np.float64
         np.testing.assert_allclose(apart[name], array, rtol=1e-15, atol=1e-16)
 

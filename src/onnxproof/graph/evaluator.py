@@ -22,8 +22,8 @@ from onnxproof.graph.widening import widen, widen_array
 from onnxproof.tensors.arrays import Array, Arrays
 
 RECURRENT = {"LSTM", "GRU", "RNN"}
-# Operators that multiply by a matrix.
-PRODUCTS = ("MatMul", "Gemm")
+# Operators that look at a weight piece by piece, and its place among what they take.
+PIECEWISE = {"MatMul": 1, "Gemm": 1, "Gather": 0}
 
 
 @dataclass(frozen=True)
@@ -59,15 +59,14 @@ Rescue = Callable[[Stop, Exception], Sequence[Any] | None]
 class Evaluator:
     """A graph in the dtypes that its tensors have: exact where it was widened."""
 
-    def __init__(
-        self, model: onnx.ModelProto, operators: Sequence[type] = FAST_OPS, weights: Mapping[str, Array] = NONE
-    ) -> None:
+    def __init__(self, model: onnx.ModelProto, operators: Sequence[type] = FAST_OPS, weights: Weights = NONE) -> None:
         """`weights` are those that the model was separated from."""
         # The evaluator's own `run` shows no value on the way and frees none: its nodes are run here, and nowhere else.
         _sort(model.graph)
         evaluator = ReferenceEvaluator(model, new_ops=list(operators))
         self._nodes: list[Any] = evaluator.rt_nodes_
-        self.stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
+        self._held: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
+        self.stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights.whole())  # type: ignore[arg-type]  # nobody writes
         self.inputs: list[str] = [name for name in evaluator.input_names if name not in self.stored]
         self.outputs: list[str] = list(evaluator.output_names)
         self._last = _find_last_uses(model.graph, {*self.stored, *self.outputs})
@@ -86,7 +85,7 @@ class Evaluator:
         """The outputs (those before the end of a run that a node ended). A value is dropped after its last use."""
         # ONNX calls an optional input that is left out by the empty name.
         made: dict[str, Any] = {"": None, **inputs}
-        values: ChainMap[str, Any] = ChainMap(made, *self.stored.maps)
+        values: ChainMap[str, Any] = ChainMap(made, *self._held.maps)
         with np.errstate(all="ignore"):
             for node, done in zip(self._nodes, self._last, strict=True):
                 results = self._evaluate(node, values, onward, rescue)
@@ -110,7 +109,7 @@ class Evaluator:
     def compute(self, places: Sequence[int], given: Mapping[str, Any], onward: Pass) -> dict[str, Any]:
         """The results of some of the nodes, whose other inputs are given."""
         made: dict[str, Any] = {"": None}
-        values: ChainMap[str, Any] = ChainMap(made, given, *self.stored.maps)  # type: ignore[arg-type]  # nobody writes
+        values: ChainMap[str, Any] = ChainMap(made, given, *self._held.maps)  # type: ignore[arg-type]  # nobody writes
         with np.errstate(all="ignore"):
             for place in places:
                 node = self._nodes[place]
@@ -135,12 +134,12 @@ class Evaluator:
 
 
 def widen_weights(model: onnx.ModelProto, weights: Weights) -> Weights:
-    """Those that a model was separated from in float64, but for what is the right side of products only: they widen it piece by piece."""
+    """Those that a model was separated from in float64, but for what is only multiplied by or looked up in: it is widened there."""
     used = defaultdict[str, set[bool]](set)
     for node in model.graph.node:
-        product = not node.domain and node.op_type in PRODUCTS
+        own = None if node.domain else PIECEWISE.get(node.op_type)
         for place, name in enumerate(_list_taken(node)):
-            used[name].add(product and place == 1)
+            used[name].add(place == own)
     for output in model.graph.output:
         used[output.name].add(False)
     return weights.widened(but={name for name in weights.list_matrices() if used[name] == {True}})
@@ -186,7 +185,7 @@ class ReferenceRunner:
     name = "reference"
 
     def __init__(
-        self, model: onnx.ModelProto, renamed: Mapping[str, str] | None = None, weights: Mapping[str, Array] = NONE
+        self, model: onnx.ModelProto, renamed: Mapping[str, str] | None = None, weights: Weights = NONE
     ) -> None:
         self._renamed = dict(renamed or {})
         lengths = [node.name for node in model.graph.node if node.op_type in RECURRENT and any(node.input[4:5])]

@@ -18,6 +18,7 @@ from onnx.reference.ops.op_average_pool import AveragePool_19 as SlowAveragePool
 from onnx.reference.ops.op_batch_normalization import BatchNormalization_14 as SlowBatchNormalization
 from onnx.reference.ops.op_conv import Conv as SlowConv
 from onnx.reference.ops.op_conv_transpose import ConvTranspose as SlowConvTranspose
+from onnx.reference.ops.op_gather import Gather as SlowGather
 from onnx.reference.ops.op_gemm import Gemm_7 as SlowGemm
 from onnx.reference.ops.op_matmul import numpy_matmul
 from onnx.reference.ops.op_max_pool import MaxPool as SlowMaxPool
@@ -28,6 +29,7 @@ from onnx.reference.ops.op_resize import Resize as SlowResize
 from torch.nn import functional
 
 from onnxproof.graph.sequences import GRU, LSTM, RNN
+from onnxproof.graph.widening import Narrow
 from onnxproof.tensors.products import multiply_widened
 
 
@@ -90,7 +92,7 @@ class MatMul(OpRun):
     """A large weight may have stayed narrow: it is widened piece by piece."""
 
     def _run(self, a, b):
-        if not _is_narrower(a, b):
+        if not isinstance(b, Narrow):
             return (numpy_matmul(a, b),)
         return (_multiply(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1]),)
 
@@ -99,18 +101,23 @@ class Gemm(SlowGemm):
     """The same."""
 
     def _run(self, a, b, c=None, alpha=None, beta=None, transA=None, transB=None, broadcast=None):
-        if not _is_narrower(a, b):
+        if not isinstance(b, Narrow):
             return super()._run(a, b, c, alpha, beta, transA, transB)
         product = _multiply(a.T if transA else a, b.T if transB else b) * alpha
         return (product if c is None or beta == 0 else product + c * beta,)
 
 
-def _is_narrower(left: Any, right: Any) -> bool:
-    return bool(left.dtype == np.float64 and right.dtype == np.float32)
+class Gather(SlowGather):
+    """The same."""
+
+    def _run(self, x, indices, axis=None):
+        if not isinstance(x, Narrow):
+            return super()._run(x, indices, axis)
+        return (np.take(np.asarray(x), indices, axis).astype(np.float64),)
 
 
 def _multiply(left: Any, right: Any) -> Any:
-    return multiply_widened(_to_tensor(left), _see(right)).numpy()
+    return multiply_widened(_to_tensor(left), _see(np.asarray(right))).numpy()
 
 
 def _see(weight: Any) -> torch.Tensor:
@@ -389,6 +396,7 @@ FAST_OPS = [
     DequantizeLinear,
     DynamicQuantizeLinear,
     Erf,
+    Gather,
     GatherElements,
     Gelu,
     Gemm,

@@ -13,7 +13,7 @@ import onnx
 import onnx_ir as ir
 
 from onnxproof.graph.lightening import HEAVY, LARGE, join_model, strip_initializers
-from onnxproof.graph.widening import choose_way, digest_weight, widen_array
+from onnxproof.graph.widening import Narrow, choose_way, digest_weight, widen_array
 from onnxproof.tensors.arrays import Array
 
 Change = Callable[[str, Array], Array]
@@ -35,11 +35,20 @@ class Weights(Mapping[str, Array]):
         return len(self._tensors)
 
     def widened(self, but: Collection[str] = ()) -> Weights:
-        """In float64, but for some that stay as they are."""
+        """In float64, but for some that stay as they are and are marked so."""
 
         def change(name: str, array: Array) -> Array:
             array = self._change(name, array)
-            return array if name in but else widen_array(array)
+            return array.view(Narrow) if name in but else widen_array(array)
+
+        return Weights(self._tensors, change)
+
+    def whole(self) -> Weights:
+        """Also those in float64 that were marked."""
+
+        def change(name: str, array: Array) -> Array:
+            array = self._change(name, array)
+            return widen_array(np.asarray(array)) if isinstance(array, Narrow) else array
 
         return Weights(self._tensors, change)
 
@@ -59,7 +68,7 @@ class Weights(Mapping[str, Array]):
             array = self._change(name, array)
             if name not in derived:
                 return array
-            array = widen_array(array)
+            array = widen_array(np.asarray(array))
             # Seeded by its name: a weight is made anew whenever a node asks for it, and must come out the same.
             steps = partial(np.random.default_rng([seed, zlib.crc32(name.encode())]).uniform, *choose_way(seed))
             return np.asarray(array * (1 + steps(array.shape) * 2.0**-24))

@@ -31,6 +31,10 @@ Part: TypeAlias = "onnx.GraphProto | onnx.FunctionProto"
 Steps = Callable[..., Any]
 
 
+class Narrow(np.ndarray[Any, Any]):
+    """A large weight that the operators of a widened graph widen themselves, piece by piece."""
+
+
 def widen_array(array: Array) -> Array:
     """A float array in float64; any other as it is."""
     return array.astype(np.float64) if array.dtype.kind == "f" or "float" in array.dtype.name else array

@@ -29,9 +29,9 @@ from onnxproof.search.shrink import Shrinker, show_in_full
 SURE = 2.0
 # How far beyond what rounding may explain a difference must be at a glance, while its input is made smaller: the first that holds.
 FAR = (20.0, 4.0)
-# Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most.
+# Seconds of work that may go into one smallest input, and how many inputs are tried at least and at most; in full, at least as many.
 SHRINKING = 10.0
-TRIES = (8, 600)
+TRIES, CAREFULLY = (4, 600), 8
 # How many times as dear a full judgement is, which asks for dozens of legal roundings.
 CAREFUL = 40
 # Bytes up to which a module that is only in memory is saved beside its counterexample.
@@ -108,7 +108,7 @@ class Keeper:
             small = quick.shrink(inputs)
             if self._fails(small, finding):
                 return small, quick.tried
-        careful = Shrinker(domains, lambda trial: self._fails(trial, finding), max(TRIES[0], tries // CAREFUL))
+        careful = Shrinker(domains, lambda trial: self._fails(trial, finding), max(CAREFULLY, tries // CAREFUL))
         return careful.shrink(inputs), quick.tried + careful.tried
 
     def _count_tries(self, inputs: Inputs) -> int:

@@ -7,7 +7,7 @@ to stay in the cache.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -32,14 +32,23 @@ def multiply_widened(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return out
 
 
-def _share(work: Callable[[int], None], places: Iterable[int]) -> None:
+def _share(work: Callable[[int], None], places: range) -> None:
     """Do some work at every place, each of torch's threads at one of its own: a block is so small that several at one would wait for each
     other, on a busy machine for longer than they work."""
-    threads = torch.get_num_threads()
+    threads, left = torch.get_num_threads(), iter(places)
+
+    def work_on() -> None:
+        for place in left:  # whoever asks gets the next one
+            work(place)
+
     torch.set_num_threads(1)
     try:
-        for _ in _start_threads(threads, os.getpid()).map(work, places) if threads > 1 else map(work, places):
-            pass
+        helping = [
+            _start_threads(threads - 1, os.getpid()).submit(work_on) for _ in range(min(threads, len(places)) - 1)
+        ]
+        work_on()
+        for helper in helping:
+            helper.result()
     finally:
         torch.set_num_threads(threads)
 

@@ -41,6 +41,7 @@ def run_locate(emit: Emit, closer: CloserLook, shop: Workshop) -> None:
         for finding, case in known:
             emit(Shrunk(keeper.keep(_find_kept(finding, planned) or case, finding)))
     emit(Entered("locate"))
+    shop.clear_away(artifact)
     memory = request.verify.memory or MEMORY
     parts = (verifier.subject, artifact, verifier.candidate, session, pairs, look.outputs)
     _blame(

@@ -139,6 +139,12 @@ class Export(Lint):
         return super().died(run, end, attempt)
 
 
+class Read(Export):
+    """Look at the module and read the file that was given: no exporter runs, so the module that is loaded here is the one for all that follows."""
+
+    shares = True
+
+
 class Lower(Stage):
     """Make the file in a lower precision: from here on, that one is meant."""
 
@@ -326,4 +332,6 @@ STAGES: tuple[Stage, ...] = (
 
 def list_stages(request: Request) -> tuple[Stage, ...]:
     """What a request runs through."""
-    return (Lint(),) if request.verb == "lint" else STAGES
+    if request.verb == "lint":
+        return (Lint(),)
+    return STAGES if request.onnx is None else (Read(), *STAGES[1:])

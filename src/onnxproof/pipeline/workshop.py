@@ -16,6 +16,9 @@ from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request, VerifySettings
 from onnxproof.subject.subject import Subject
 
+# Bytes of a file from which on its session is not kept for later.
+LARGE = 200_000_000
+
 
 @dataclass
 class Workshop:
@@ -57,6 +60,12 @@ class Workshop:
             self._verifier = Verifier(self.load(request), artifact, request.verify, listener, **how)
         self._asked = asked
         return self._verifier
+
+    def clear_away(self, artifact: Artifact) -> None:
+        """Let go of a large file's session: what comes next needs room more than a session, and who asks for one gets another."""
+        if self._verifier is not None and artifact.bytes > LARGE:
+            self._verifier.session.close()
+            self._verifier = self._asked = self._memo = None
 
     def look_closer(self, closer: CloserLook, listener: Listener, effort: Effort) -> Verifier:
         """What judges inputs that are not planned."""

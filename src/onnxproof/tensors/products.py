@@ -23,31 +23,30 @@ def multiply_widened(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     """A matrix of float64 times a narrower one."""
     out, weight = left.new_empty(left.shape[0], right.shape[1]), right.detach()
     columns = max(1, BLOCK // max(1, right.shape[0]))
+    starts = range(0, right.shape[1], columns)
+    left_over = iter(starts)  # whoever asks gets the next one
 
-    def multiply_block(start: int) -> None:
-        block = weight[:, start : start + columns].to(torch.float64)
-        torch.mm(left, block, out=out[:, start : start + columns])
+    def multiply_blocks() -> None:
+        # One room for all blocks: memory that is asked for anew is slower than what is done with it.
+        room = torch.empty_like(weight[:, :columns], dtype=torch.float64)
+        for start in left_over:
+            narrow = weight[:, start : start + columns]
+            wide = room[:, : narrow.shape[1]].copy_(narrow)
+            torch.mm(left, wide, out=out[:, start : start + columns])
 
-    _share(multiply_block, range(0, right.shape[1], columns))
+    _share(multiply_blocks, len(starts))
     return out
 
 
-def _share(work: Callable[[int], None], places: range) -> None:
-    """Do some work at every place, each of torch's threads at one of its own: a block is so small that several at one would wait for each
+def _share(work: Callable[[], None], parts: int) -> None:
+    """Have some work done by as many threads as torch has, each by itself: parts of it are so small that several at one would wait for each
     other, on a busy machine for longer than they work."""
-    threads, left = torch.get_num_threads(), iter(places)
-
-    def work_on() -> None:
-        for place in left:  # whoever asks gets the next one
-            work(place)
-
+    threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        helping = [
-            _start_threads(threads - 1, os.getpid()).submit(work_on) for _ in range(min(threads, len(places)) - 1)
-        ]
-        work_on()
-        for helper in helping:
+        helpers = [_start_threads(threads - 1, os.getpid()).submit(work) for _ in range(min(threads, parts) - 1)]
+        work()
+        for helper in helpers:
             helper.result()
     finally:
         torch.set_num_threads(threads)

@@ -86,6 +86,14 @@ def test_without_an_artifact_nothing_follows():
     assert [name for name, _ in script.told] == ["export"]
 
 
+def test_a_given_file_is_read_where_it_is_verified():
+    given = list_stages(build_request("prove", {"onnx": "m.onnx"}))
+    assert [stage.name for stage in given] == [stage.name for stage in STAGES]
+    assert given[0].shares
+    # An exporter may kill its process, or leave it with gigabytes.
+    assert not list_stages(build_request("prove", {}))[0].shares
+
+
 def test_lint_is_a_run_of_one_stage():
     _, script = go(build_request("lint", {}))
     assert [name for name, _ in script.told] == ["lint"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from onnxproof.parity.truth import PLANNED
 from onnxproof.pipeline.locating import SEARCHED, SILENT
-from onnxproof.pipeline.workshop import Workshop
+from onnxproof.pipeline.workshop import LARGE, Workshop
 from pipeline.small import artifact_of, twice
 
 
@@ -30,3 +32,14 @@ def test_other_settings_get_a_session_of_their_own(tmp_path):
     session = replace(request.verify.session, optimization="disable")
     other = replace(request, verify=replace(request.verify, session=session))
     assert shop.verifier(other, artifact, SILENT, stateful=False).session is not first.session
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_only_a_large_session_makes_room(tmp_path, large):
+    shop, request = Workshop(), twice(batch_sizes=(1,), out=str(tmp_path))
+    artifact = replace(artifact_of(tmp_path), bytes=LARGE + large)
+    first = shop.verifier(request, artifact, SILENT, stateful=False)
+    shop.clear_away(artifact)
+    second = shop.verifier(request, artifact, SILENT, stateful=False)
+    assert (second.session is not first.session) is large
+    assert second.session.run(second.supply.example())

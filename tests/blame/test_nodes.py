@@ -40,6 +40,18 @@ def test_errors_travel_only_where_they_are_let():
     assert travelled["Add"] > 0.01
 
 
+def test_a_graph_that_is_left_to_itself_ends_where_a_node_refuses():
+    """What comes after it has no answer: with the true values put in its place the graph would look right."""
+    text = '<ir_version: 10, opset_import: ["" : 20]> g (double[N] x) => (double[N] y) { a = Concat<axis = 0>(x, x) b = Add(a, x) y = Neg(b) }'
+    evaluator = Evaluator.exact(onnx.parser.parse_model(text), keep_lossy_casts=True)
+    x = np.array([1.0, -2.0])
+    truth = {"a": x, "b": 2 * x, "y": -2 * x}
+    held = {one.op: one.error for one in follow(evaluator, {"x": x}, truth)}
+    assert held == {"Concat": np.inf, "Add": 0, "Neg": 0}
+    free = {one.op: one.error for one in follow(evaluator, {"x": x}, truth, replace=False)}
+    assert free == {"Concat": np.inf, "Add": np.inf}
+
+
 def _follow(body: str, x: np.ndarray, truth: dict[str, np.ndarray]) -> dict[str, float]:
     text = f'<ir_version: 10, opset_import: ["" : 20]> g (double[N] x) => (double[N] y) <int64[1] two = {{2}}, float one = {{1.0}}> {{ {body} }}'
     evaluator = Evaluator.exact(onnx.parser.parse_model(text), keep_lossy_casts=True)

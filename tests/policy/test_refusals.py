@@ -32,6 +32,17 @@ def test_cases_refused_for_one_reason_are_one_finding():
     assert judge_refusals([ANSWERED, replace(ODD, status="rejected")]) == []
 
 
+def test_a_case_without_a_size_of_one_speaks():
+    """There the cause can be found: a captured program is none of a single row."""
+    sizes = ({"batch": 1, "time": 1}, {"batch": 2, "time": 1}, {"batch": 2, "time": 3}, {"batch": 5, "time": 3})
+    rows = [replace(ODD, name=str(n), sizes=one) for n, one in enumerate(sizes)]
+    (finding,) = judge_refusals(rows)
+    assert finding.where.case == "2"
+    unfair = replace(rows[2], fair=False)
+    (finding,) = judge_refusals([rows[0], unfair])
+    assert finding.where.case == "0"
+
+
 def test_ox222_a_size_that_is_fixed_is_named():
     first, other = judge_refusals([fixed(1), fixed(7), fixed(7, "mask"), ANSWERED])
     refused = "onnxruntime refuses 2 cases of other sizes that PyTorch answers"

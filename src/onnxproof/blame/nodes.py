@@ -85,7 +85,9 @@ def follow(
 
     def rescue(stop: Stop, error: Exception) -> list[Any] | None:
         found.append(Introduced(stop.node, stop.op, stop.values[0], np.inf))
-        return [truth[name] for name in stop.values] if all(name in truth for name in stop.values) else None
+        # A graph that is left to itself ends here.
+        known = replace and all(name in truth for name in stop.values)
+        return [truth[name] for name in stop.values] if known else None
 
     evaluator.run(inputs, onward, rescue)
     return found

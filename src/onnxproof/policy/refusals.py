@@ -44,7 +44,8 @@ def _find_reason(message: str) -> tuple[str, ...]:
 
 
 def _tell_refusal(group: Sequence[CaseResult], answered: bool, baseline: str, *, spread: bool) -> Finding:
-    first = group[0]
+    # One without a size of one speaks, where there is one: there the module's program can be held beside the graph, and the cause be found.
+    first = min(group, key=lambda r: (not r.fair, sum(size < 2 for size in r.sizes.values())))
     weighs = any(r.fair for r in group) and not (spread and find_refused_size(first.message))
     finding = _explain_error(first.message, len(group), baseline)
     return replace(

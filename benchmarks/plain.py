@@ -136,6 +136,30 @@ def _list_parts(parts: Counter[str]) -> list[str]:
     return [f"{number} × {part}"[:200] for part, number in sorted(parts.items())]
 
 
+def render(folder: Path) -> list[str]:
+    """The page's part."""
+    file = folder / PAGE.name
+    if not file.is_file():
+        return []
+    records: dict[str, Record] = json.loads(file.read_text(encoding="utf-8"))
+    different = [name for name, one in records.items() if one.get("only_ours") or one.get("only_plain")]
+    reasons = {name: str(one["skipped"]) for name, one in records.items() if "skipped" in one}
+    cached = [name for name, why in reasons.items() if "inputs of the file" in why]
+    refused = [name for name in reasons if name not in cached]
+    told = f"different: {', '.join(different)}" if different else "none is different"
+    same = len(records) - len(different) - len(reasons)
+    return [
+        "",
+        "## Exported as people do",
+        "",
+        "Every right model, exported by onnxproof and by a plain `torch.onnx.export` call with the same exporter, opset and dynamic dimensions "
+        f"(`python -m benchmarks.plain`): of {len(records)} pairs of files {same} hold the same nodes with the same attributes and the same weights, names and "
+        f"order aside; {told}. Not compared: {len(cached)} whose caches a plain call does not take as tensors ({', '.join(cached)}), and {len(refused)} that the "
+        f"plain call refuses ({', '.join(refused)}).",
+        "",
+    ]
+
+
 def main() -> None:
     """Every model in a process of its own, forked from a warm one."""
     warm_up()

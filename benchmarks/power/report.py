@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.jury.page import render as render_jury
+from benchmarks.plain import render as render_plain
 from benchmarks.power.verifiers import SEARCH_FAULTS, SEARCH_ZOO
 
 Fact = dict[str, Any]
@@ -25,7 +26,7 @@ def write(record: dict[str, Any], folder: Path) -> None:
     """Write both files."""
     folder.mkdir(exist_ok=True)
     (folder / "power.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    page = "\n".join([render(record), *render_jury(folder)])
+    page = "\n".join([render(record), *render_plain(folder), *render_jury(folder)])
     (folder / "power.md").write_text(page, encoding="utf-8")
 
 

@@ -53,18 +53,18 @@ def test_a_large_weight_is_never_widened_whole(wanted, monkeypatch):
     monkeypatch.setattr(narrow_weights, "LARGE", 100)
     monkeypatch.setattr(products, "BLOCK", 60)
     weight = module.up.weight
-    widened = []
-    original = torch.Tensor.to
+    widened, original = [], torch.mm
 
-    def watch(self, *args, **kwargs):
-        widened.append(self.numel())
-        return original(self, *args, **kwargs)
+    def watch(left, right, **out):
+        widened.append((right.dtype, right.numel()))
+        return original(left, right, **out)
 
-    monkeypatch.setattr(torch.Tensor, "to", watch)
+    monkeypatch.setattr(torch, "mm", watch)
     given = torch.ones(2, 12, dtype=torch.float64), weight.detach().t()
     result = narrow_weights.take_narrow(torch.ops.aten.mm.default, given, {})(*given)
     assert result.dtype == torch.float64
-    assert max(widened) <= 60
+    assert len(widened) > 1
+    assert all(dtype == torch.float64 and size <= 60 for dtype, size in widened)
 
 
 def test_threads_are_as_before(wanted, monkeypatch):

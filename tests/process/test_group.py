@@ -17,9 +17,11 @@ from test_supervision import wait_for
 pytestmark = pytest.mark.skipif(not SUPERVISES, reason="groups of processes are POSIX's")
 # A process that has a stubborn one started, which starts another, tells their numbers, and waits.
 STARTER = """
-import subprocess, sys, time
+import signal, subprocess, sys, time
 from pathlib import Path
 from onnxproof.process.group import Group
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
 
 STUBBORN = "import signal; [signal.signal(one, signal.SIG_IGN) for one in (1, 2, 15)]; "
 TWO = STUBBORN + "import os, time; other = os.fork(); other and print(os.getpid(), other, flush=True); time.sleep(600)"

@@ -226,7 +226,8 @@ def _try_sizes(
     """The pieces that agreed, at other sizes of the model."""
     subject, supply = verifier.subject, verifier.supply
     differing = {one.piece.value for one in tried.differences}
-    pieces = [one for one in tried.mended.pieces().values() if one is not None and one.value not in differing]
+    cuts = tried.cuts if tried.mended is recorded.cut else tried.mended.pieces()
+    pieces = [one for one in cuts.values() if one is not None and one.value not in differing]
     elsewhere = Elsewhere(tried.mended, pieces, tried.likenesses, tried.left)
 
     def make_inputs(sizes: shapes.Sizes) -> Inputs:

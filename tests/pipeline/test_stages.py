@@ -86,11 +86,15 @@ def test_without_an_artifact_nothing_follows():
     assert [name for name, _ in script.told] == ["export"]
 
 
-def test_a_given_file_is_read_where_it_is_verified():
-    given = list_stages(build_request("prove", {"onnx": "m.onnx"}))
+@pytest.mark.parametrize(("size", "shared"), [(9, False), (10, True)])
+def test_a_large_file_is_read_where_it_is_verified(tmp_path, monkeypatch, size, shared):
+    """An exporter may kill its process, or leave it with gigabytes; of a small module it is worth seeing that it is the same twice."""
+    monkeypatch.setattr("onnxproof.pipeline.stages.LARGE", 9)
+    (tmp_path / "m.onnx").write_bytes(b"1234")
+    (tmp_path / "m.onnx.data").write_bytes(b"x" * (size - 4))
+    given = list_stages(build_request("prove", {"onnx": str(tmp_path / "m.onnx")}))
     assert [stage.name for stage in given] == [stage.name for stage in STAGES]
-    assert given[0].shares
-    # An exporter may kill its process, or leave it with gigabytes.
+    assert given[0].shares is shared
     assert not list_stages(build_request("prove", {}))[0].shares
 
 

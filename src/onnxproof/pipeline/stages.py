@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from onnxproof.search.look import TRYING, Look
 Arguments = Mapping[str, Any]
 # Deaths after which verifying is given up.
 MAX_CHILDREN = 20
+# Bytes from which on a file is large: its module is built once, and its session is not kept for later.
+LARGE = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,10 @@ class Export(Lint):
 
 
 class Read(Export):
-    """Look at the module and read the file that was given: no exporter runs, so the module that is loaded here is the one for all that follows."""
+    """Look at the module and read a large file that was given: no exporter runs, so the module that is loaded here is the one for all that follows.
+
+    A module that is quickly built is built twice: whether it has other weights each time shows in no other way.
+    """
 
     shares = True
 
@@ -334,4 +340,9 @@ def list_stages(request: Request) -> tuple[Stage, ...]:
     """What a request runs through."""
     if request.verb == "lint":
         return (Lint(),)
-    return STAGES if request.onnx is None else (Read(), *STAGES[1:])
+    return (Read(), *STAGES[1:]) if request.onnx is not None and _is_large(Path(request.onnx)) else STAGES
+
+
+def _is_large(file: Path) -> bool:
+    """With the weights beside it, which are called after it."""
+    return sum(one.stat().st_size for one in file.parent.glob(f"{escape(file.name)}*")) > LARGE

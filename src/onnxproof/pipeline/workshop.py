@@ -12,12 +12,10 @@ from onnxproof.parity.truth import PLANNED, Effort
 from onnxproof.parity.verifier import Verifier
 from onnxproof.pipeline.closer_look import CloserLook
 from onnxproof.pipeline.loading import check_weights, load_anew
+from onnxproof.pipeline.stages import LARGE
 from onnxproof.proof.artifact import Artifact
 from onnxproof.request.request import Request, VerifySettings
 from onnxproof.subject.subject import Subject
-
-# Bytes of a file from which on its session is not kept for later.
-LARGE = 200_000_000
 
 
 @dataclass

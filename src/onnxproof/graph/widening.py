@@ -130,8 +130,10 @@ def digest_weight(array: Array) -> bytes:
 
 
 def _sum_up(array: Array) -> Array:
-    """How many numbers a large array has, what all of them make together, and some of them at places by chance: it is neither copied nor hashed whole,
-    and whatever is changed in it or put in another order shows."""
+    """How many numbers a large array has, what all of them make together, and some of them at places by chance: it is neither copied nor hashed whole.
+
+    Every changed number shows, and another order of many. Where a few changed places, it is taken for the module's own, and excused less.
+    """
     words = array.view(WORDS[array.itemsize])
     places = np.random.default_rng(array.size).integers(0, array.size, SUMMED)
     some = words[np.unravel_index(places, array.shape)]

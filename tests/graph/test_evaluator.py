@@ -26,6 +26,18 @@ def test_the_outputs_are_what_onnx_computes():
     assert Evaluator(parsed(CHAIN)).run(X)["y"].tolist() == [0.0, 4.0]
 
 
+def test_what_is_ill_typed_is_told_in_the_words_of_onnx():
+    mixed = parsed("y = Add(x, n)", "(double[2] x, int64[2] n) => (double[2] y)")
+    with pytest.raises(Exception, match="Input type mismatch: float64 != int64"):
+        Evaluator(mixed).run({**X, "n": np.array([1, 2])})
+
+
+def test_a_single_number_is_an_array():
+    made = Evaluator(parsed("y = ReduceSum <keepdims = 0> (x)", "(double[2] x) => (double y)")).compute(X)
+    assert isinstance(made["y"], np.ndarray)
+    assert made["y"] == -1.0
+
+
 def test_whoever_looks_sees_every_node_in_order_with_its_arguments():
     seen = []
 

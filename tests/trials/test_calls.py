@@ -8,7 +8,7 @@ from torch import nn
 
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.subject.assembly import make_subject
-from onnxproof.trials.calls import Doubt, record
+from onnxproof.trials.calls import Doubt, record, repeat
 
 
 class InPlace(nn.Module):
@@ -87,3 +87,30 @@ def test_a_call_that_is_made_again_is_one():
     given = {program.inputs[name]: torch.full((1, 2), 0.5).double()}
     got = program.replay(range(len(program.calls)), given, 3.4e38)[program.calls[-1].gives[-1]]
     np.testing.assert_allclose(got, 5 * np.sin(np.full((1, 2), 0.5)))
+
+
+class Told(nn.Module):
+    """A number that Python is told, and a size that it is."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * float(x.sum())).reshape(len(x), -1)
+
+
+def test_the_same_calls_on_other_inputs_give_what_the_module_would():
+    x, other = torch.tensor([[1.0, -2.0, 3.0]]), torch.tensor([[-1.0, 5.0, 0.5]])
+    program, name = recorded(InPlace(), x)
+    double = DoubleRunner(make_subject(InPlace().eval(), (x,)))
+    again, anew = repeat(program, double, {name: other.numpy()}), record(double, {name: other.numpy()})
+    assert again is not None
+    for number in (number for call in program.calls for number in call.gives):
+        np.testing.assert_array_equal(again[number], anew.values[number])
+
+
+def test_the_same_calls_keep_what_python_was_told():
+    x, other = torch.ones(2, 3), torch.full((2, 3), 2.0)
+    program, name = recorded(Told(), x)
+    double = DoubleRunner(make_subject(Told().eval(), (x,)))
+    again = repeat(program, double, {name: other.numpy()})
+    assert again is not None
+    assert float(again[program.calls[-1].gives[-1]][0, 0]) == 2.0 * 6  # the module says 2 · 12
+    assert repeat(program, double, {name: np.ones((3, 3), np.float32)}) is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import onnxproof
-from onnxproof.trials import remembered
+from onnxproof.trials import examination, remembered
 from onnxproof.trials.remembered import Remembered
 from trials.small import capped, export, raise_cap
 
@@ -67,3 +67,20 @@ def test_a_fault_is_found_after_a_right_model_of_the_family(tmp_path):
         proof = onnxproof.verify(*capped(), onnx=wrong, out=tmp_path / "out", in_process=True, fast=True)
         assert proof.trials is not None
         assert proof.trials.latent
+
+
+def test_the_second_model_of_a_family_is_recorded_once(tmp_path, cache, monkeypatch):
+    """Pieces that all agreed before are no pairs by chance: the other input is not asked. Where one is unknown it is."""
+    asked: list[int] = []
+    monkeypatch.setattr(examination, "repeat", lambda *args: asked.append(1))  # None: the module is asked itself
+    right, wrong = export(tmp_path / "right"), export(tmp_path / "wrong", raise_cap)
+    first, second = (
+        onnxproof.verify(*capped(), onnx=right, out=tmp_path / "out", in_process=True, fast=True).trials
+        for _ in range(2)
+    )
+    assert len(asked) == 1
+    assert first == second
+    third = onnxproof.verify(*capped(), onnx=wrong, out=tmp_path / "out", in_process=True, fast=True).trials
+    assert len(asked) == 2
+    assert third is not None
+    assert third.latent

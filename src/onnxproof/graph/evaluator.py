@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpFunction, OpRun
+from onnx.reference.ops._op import OpRunBinary, OpRunBinaryNum, OpRunUnary, OpRunUnaryNum
 
 from onnxproof.errors import Rejected
 from onnxproof.graph.expansion import expand
@@ -64,7 +66,7 @@ class Evaluator:
         # The evaluator's own `run` shows no value on the way and frees none: its nodes are run here, and nowhere else.
         _sort(model.graph)
         evaluator = ReferenceEvaluator(model, new_ops=list(operators))
-        self._nodes: list[Any] = evaluator.rt_nodes_
+        self._nodes = [_Node(node) for node in evaluator.rt_nodes_]
         self._held: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights)  # type: ignore[arg-type]  # nobody writes
         self.stored: ChainMap[str, Any] = ChainMap(evaluator.rt_inits_, weights.whole())  # type: ignore[arg-type]  # nobody writes
         self.inputs: list[str] = [name for name in evaluator.input_names if name not in self.stored]
@@ -91,7 +93,7 @@ class Evaluator:
                 results = self._evaluate(node, values, onward, rescue)
                 if results is None:
                     break
-                made.update(zip(node.output, results, strict=False))
+                made.update(zip(node.gives, results, strict=False))
                 for name in done:
                     made.pop(name, None)
         return {name: np.asarray(values[name]) for name in self.outputs if name in values}
@@ -104,33 +106,80 @@ class Evaluator:
     @cached_property
     def steps(self) -> list[Step]:
         """The nodes in the order they are evaluated."""
-        return [Step(n.onnx_node, n.op_type, tuple(_list_taken(n.onnx_node)), tuple(n.output)) for n in self._nodes]
+        return [Step(one.proto, one.proto.op_type, tuple(_list_taken(one.proto)), one.gives) for one in self._nodes]
 
-    def compute(self, places: Sequence[int], given: Mapping[str, Any], onward: Pass) -> dict[str, Any]:
-        """The results of some of the nodes, whose other inputs are given."""
+    def compute(
+        self, given: Mapping[str, Any], places: Iterable[int] | None = None, onward: Pass | None = None
+    ) -> dict[str, Any]:
+        """The results of the nodes, or of some of them, whose other inputs are given."""
         made: dict[str, Any] = {"": None}
         values: ChainMap[str, Any] = ChainMap(made, given, *self._held.maps)  # type: ignore[arg-type]  # nobody writes
         with np.errstate(all="ignore"):
-            for place in places:
-                node = self._nodes[place]
+            for node in self._nodes if places is None else (self._nodes[place] for place in places):
                 results = self._evaluate(node, values, onward, None)
-                made.update(zip(node.output, results or (), strict=False))
+                made.update(zip(node.gives, results or (), strict=False))
         return made
 
     @staticmethod
     def _evaluate(
-        node: Any, values: Mapping[str, Any], onward: Pass | None, rescue: Rescue | None
+        node: _Node, values: ChainMap[str, Any], onward: Pass | None, rescue: Rescue | None
     ) -> Sequence[Any] | None:
-        stop = Stop(node.onnx_node.name or node.output[0], node.op_type, [], node.output, node.input)
+        arguments: list[Any] = []
+        made = values.maps[0]
         try:
-            stop.arguments.extend(values[name] for name in node.input)
-            context = {"context": values} if node.need_context() else {}
-            results: Sequence[Any] | None = node.run(*stop.arguments, **context)
+            # Nearly all is made by other nodes: a question to all maps costs as much as a small operation.
+            arguments.extend(made[name] if name in made else values[name] for name in node.takes)
+            results: Sequence[Any] | None = node.run(arguments, values)
         except Exception as error:
             if rescue is None:
                 raise
-            results = rescue(stop, error)
-        return results if results is None or onward is None else onward(stop, results)
+            results = rescue(node.stop(arguments), error)
+        return results if results is None or onward is None else onward(node.stop(arguments), results)
+
+
+class _Node:
+    """A node of onnx's evaluator, asked for its operator alone where nothing else has to be done.
+
+    Its own `run` looks at attributes and results anew each time, which costs several times a small operation.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self.proto: onnx.NodeProto = node.onnx_node
+        self.takes, self.gives = tuple(self.proto.input), tuple(self.proto.output)
+        self._node, self._context = node, bool(node.need_context())
+        own = type(node).run
+        self._same_inputs = own in (OpRunBinary.run, OpRunBinaryNum.run)
+        self._same_result = own in (OpRunUnaryNum.run, OpRunBinaryNum.run)
+        bound = self._context or node.has_subgraph or node.has_linked_attribute or isinstance(node, OpFunction)
+        self._attributes: dict[str, Any] | None = None
+        if self._same_inputs or self._same_result or own is OpRunUnary.run:
+            self._attributes = {}  # these look theirs up by themselves
+        elif own is OpRun.run and not bound and all(hasattr(node, name) for name in node.attributes_names_):
+            self._attributes = {name: getattr(node, name) for name in node.attributes_names_}
+
+    def run(self, arguments: list[Any], values: Mapping[str, Any]) -> Sequence[Any]:
+        """Its results; whatever is unusual goes through onnx's own `run`, which says what is wrong."""
+        results = self._run_plainly(arguments)
+        if results is not None:
+            return results
+        return self._node.run(*arguments, **({"context": values} if self._context else {}))  # type: ignore[no-any-return]  # onnx's is untyped
+
+    def _run_plainly(self, arguments: list[Any]) -> Sequence[Any] | None:
+        if self._attributes is None or (self._same_inputs and arguments[0].dtype != arguments[1].dtype):
+            return None
+        try:
+            results: Sequence[Any] = self._node._run(*arguments, **self._attributes)
+            if type(results) is not tuple or not results or any(type(one) is not np.ndarray for one in results):
+                results = self._node._check_and_fix_outputs(results)
+        except MemoryError:
+            raise
+        except Exception:
+            return None
+        return None if self._same_result and results[0].dtype != arguments[0].dtype else results
+
+    def stop(self, arguments: list[Any]) -> Stop:
+        """Where it stands, for whoever looks."""
+        return Stop(self.proto.name or self.gives[0], self.proto.op_type, arguments, self.gives, self.takes)
 
 
 def widen_weights(model: onnx.ModelProto, weights: Weights) -> Weights:

@@ -100,8 +100,12 @@ class DoubleRunner:
             self._plain = usual and self._same_without_modes(inputs, outputs)
         return outputs
 
+    def widen_inputs(self, inputs: Arrays) -> dict[str, torch.Tensor]:
+        """The inputs as they go in."""
+        return {name: _widen(to_torch(inputs[name])) for name in self._names}
+
     def _widen_inputs(self, inputs: Arrays) -> list[torch.Tensor]:
-        return [_widen(to_torch(inputs[name])) for name in self._names]
+        return list(self.widen_inputs(inputs).values())
 
     def _overflow(self, array: Array) -> Array:
         """What the module's own dtype cannot hold is infinite there."""
@@ -123,9 +127,9 @@ class DoubleRunner:
 
     def watch(self, inputs: Arrays, see: See) -> dict[str, torch.Tensor]:
         """Run once and show every operation to `see`, which carries it out; the inputs as they go in."""
-        leaves = self._widen_inputs(inputs)
-        self._watch(leaves, see, lambda tensor: None)
-        return dict(zip(self._names, leaves, strict=True))
+        leaves = self.widen_inputs(inputs)
+        self._watch(list(leaves.values()), see, lambda tensor: None)
+        return leaves
 
     def ask_outputs(self, inputs: Arrays, see: See, ask: Callable[[torch.Tensor], T]) -> dict[str, T]:
         """The same; what is asked of every output when it is there."""

@@ -19,13 +19,17 @@ NARROW: dict[torch.dtype, tuple[torch.dtype, Any, Any]] = {
 
 def to_numpy(tensor: torch.Tensor, *, copy: bool = True) -> NDArray[Any]:
     """A copy of the tensor's values that nothing else refers to; without `copy` the values themselves where they can be had."""
-    tensor = tensor.detach().cpu()
     if tensor.layout is not torch.strided:
         tensor = tensor.to_dense()
     if tensor.dtype in NARROW:
         seen, _, dtype = NARROW[tensor.dtype]
-        return np.ascontiguousarray(tensor.contiguous().view(seen).numpy()).view(dtype).copy().reshape(tensor.shape)
-    array = tensor.resolve_conj().resolve_neg().numpy()
+        return (
+            np.ascontiguousarray(tensor.detach().cpu().contiguous().view(seen).numpy())
+            .view(dtype)
+            .copy()
+            .reshape(tensor.shape)
+        )
+    array = tensor.numpy(force=True)
     return np.array(array, copy=True, order="C") if copy else np.asarray(array, order="C")
 
 

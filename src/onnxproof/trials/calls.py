@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -236,7 +237,7 @@ def _carry_out(func: Any, args: list[Any], kwargs: dict[str, Any]) -> list[torch
 
 
 def _overflow(tensor: torch.Tensor, largest: float) -> torch.Tensor:
-    if not tensor.is_floating_point() or not bool((tensor.abs() > largest).any()):
+    if largest == math.inf or not tensor.is_floating_point() or not bool((tensor.abs() > largest).any()):
         return tensor
     return torch.where(tensor.abs() > largest, torch.copysign(torch.full_like(tensor, torch.inf), tensor), tensor)
 
@@ -256,3 +257,12 @@ def record(double: DoubleRunner, inputs: Arrays) -> Program:
     program.inputs = {name: program._find(leaf) for name, leaf in leaves.items()}
     program.merge_repeated()
     return program
+
+
+def repeat(program: Program, double: DoubleRunner, inputs: Arrays) -> dict[int, torch.Tensor] | None:
+    """The values of the same calls on other inputs, without the module around them; None where they cannot be made there."""
+    given = {program.inputs[name]: leaf for name, leaf in double.widen_inputs(inputs).items()}
+    try:
+        return program.replay(range(len(program.calls)), given, math.inf)
+    except Exception:
+        return None  # a size, or a number that Python was told, belonged to the recorded inputs

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
+
+import numpy as np
 
 from onnxproof.cases import shapes
 from onnxproof.cases.domain import Domain
@@ -20,7 +23,7 @@ from onnxproof.parity.work import RATE
 from onnxproof.proof.trials import Latent, ModuleTrials, Trials
 from onnxproof.request.specs import Range
 from onnxproof.tensors.arrays import Array
-from onnxproof.trials.calls import Program, TooLarge, record
+from onnxproof.trials.calls import Program, TooLarge, record, repeat
 from onnxproof.trials.kernels import Kernels
 from onnxproof.trials.likeness import describe_piece
 from onnxproof.trials.pieces import Cut, Piece, find_common, find_largest, keep_common, list_rivals, show_values
@@ -57,10 +60,33 @@ class Recorded:
 
     cut: Cut
     ranges: Mapping[str, Range]
-    others: Mapping[str, Array]
-    """The values of the graph on the other input."""
+    show_others: Callable[[], Mapping[str, Array]]
     unit: float
     """Of the narrowest float that the module computes in."""
+    _likenesses: dict[Piece, str] = field(default_factory=dict)
+
+    @cached_property
+    def others(self) -> Mapping[str, Array]:
+        """The values of the graph on the other input."""
+        return self.show_others()
+
+    @cached_property
+    def pieces(self) -> Mapping[str, Piece | None]:
+        """See `Cut.pieces`."""
+        return self.cut.pieces()
+
+    def describe(self, piece: Piece) -> str:
+        """What tells whether another piece is like this one."""
+        if piece not in self._likenesses:
+            self._likenesses[piece] = describe_piece(self.cut, piece, self.ranges)
+        return self._likenesses[piece]
+
+    def is_remembered(self, remembered: Remembered, marks: Collection[str]) -> bool:
+        """Whether pieces like these all agreed before, on values of their own: then no pair is one by chance."""
+        return all(
+            piece is not None and any(remembered.recall(self.describe(piece) + mark) is not None for mark in marks)
+            for piece in self.pieces.values()
+        )
 
 
 @dataclass(frozen=True)
@@ -70,7 +96,6 @@ class Tried:
     recorded: Recorded
     mended: Cut
     """As values are paired where no piece seems to differ that is none."""
-    cuts: Mapping[str, Piece | None]
     counts: Mapping[str, int]
     """Value → on how many values its piece was tried."""
     differences: list[Difference]
@@ -81,7 +106,7 @@ class Tried:
 
     @property
     def cuttable(self) -> int:
-        return sum(one is not None for one in self.cuts.values())
+        return sum(one is not None for one in self.recorded.pieces.values())
 
 
 class Asked:
@@ -120,15 +145,17 @@ def try_pieces(
     left -= len(inputs) * _cost_recording(verifier, inputs[0])
     if left < 0:
         return Trials(reason="recording the module costs too much")
-    with verifier.work.threads(_count(inputs[0])):
+    # Infinities are taken from each other wherever values are held against others.
+    with verifier.work.threads(_count(inputs[0])), np.errstate(invalid="ignore"):
         try:
-            recorded = _record(verifier, double, evaluator, inputs)
+            remembered = Remembered()
+            recorded = _record(verifier, double, evaluator, inputs, remembered, kernels)
+            tried = _try_all(recorded, left, Asked(kernels, GRACE + SHARE_ALONE * spent), remembered)
+            elsewhere = _try_sizes(verifier, double, evaluator, tried)
         except TooLarge:
             return Trials(reason="the values of the module are too large to be recorded")
         except (Unavailable, Rejected) as error:
             return Trials(reason=str(error)[:200])
-        tried = _try_all(recorded, left, Asked(kernels, GRACE + SHARE_ALONE * spent))
-        elsewhere = _try_sizes(verifier, double, evaluator, recorded, tried)
         rows = tuple(find_changed_rows(evaluator, verifier.subject.module))
         return _tell_all(tried, elsewhere, rows, find_module)
 
@@ -162,21 +189,53 @@ def _run_both(
     verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inputs: Inputs
 ) -> tuple[Program, dict[str, Array]]:
     """The calls of the module and the values of the graph."""
+    return record(double, inputs), _show_graph(verifier, evaluator, inputs)
+
+
+def _show_graph(verifier: Verifier, evaluator: Evaluator, inputs: Inputs) -> dict[str, Array]:
     names = _name_inputs(verifier)
-    fed = {name: widen_array(inputs[names.get(name, name)]) for name in evaluator.inputs}
-    return record(double, inputs), show_values(evaluator, fed)
+    return show_values(evaluator, {name: widen_array(inputs[names.get(name, name)]) for name in evaluator.inputs})
 
 
-def _record(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, inputs: list[Inputs]) -> Recorded:
-    (program, values), (other, others) = [_run_both(verifier, double, evaluator, one) for one in inputs]
+def _record(
+    verifier: Verifier,
+    double: DoubleRunner,
+    evaluator: Evaluator,
+    inputs: list[Inputs],
+    remembered: Remembered,
+    kernels: Kernels | None,
+) -> Recorded:
+    program, values = _run_both(verifier, double, evaluator, inputs[0])
     graph_names = _name_inputs(verifier)
-    common = find_common(evaluator, values, program, graph_names)
-    if [call.func for call in program.calls] == [call.func for call in other.calls]:
-        common = keep_common(common, others, other)
     domains = {d.name: d for d in verifier.supply.domains}
     given = {name: _bound_input(domains[graph_names.get(name, name)]) for name in evaluator.inputs}
-    cut, bounds = Cut(evaluator, program, values, common), bound_values(evaluator, given, values)
-    return Recorded(cut, bounds, others, double.unit)
+    bounds = bound_values(evaluator, given, values)
+
+    def record(common: Mapping[str, int]) -> Recorded:
+        cut = Cut(evaluator, program, values, common)
+        return Recorded(cut, bounds, lambda: _show_graph(verifier, evaluator, inputs[1]), double.unit)
+
+    recorded = record(find_common(evaluator, values, program, graph_names))
+    if recorded.is_remembered(remembered, ("",) if kernels is None else ("", kernels.mark)):
+        return recorded
+    common = _keep_elsewhere(recorded, double, inputs[1])
+    return recorded if len(common) == len(recorded.cut.common) else record(common)
+
+
+def _keep_elsewhere(recorded: Recorded, double: DoubleRunner, inputs: Inputs) -> Mapping[str, int]:
+    """What is the same on the other input too.
+
+    The recorded calls are made again, which costs a part of a forward of the module. Where something is not the same by them, the
+    module is asked: it may have taken another way, or told Python a number.
+    """
+    program, common, others = recorded.cut.program, recorded.cut.common, recorded.others
+    again = repeat(program, double, inputs)
+    if again is not None and len(keep_common(common, others, again)) == len(common):
+        return common
+    other = record(double, inputs)
+    if [call.func for call in program.calls] != [call.func for call in other.calls]:
+        return common
+    return keep_common(common, others, dict(enumerate(other.values)))
 
 
 def _bound_input(domain: Domain) -> Range:
@@ -185,17 +244,17 @@ def _bound_input(domain: Domain) -> Range:
     return ANY_INTEGER if free else domain.valid or FAIR
 
 
-def _try_all(recorded: Recorded, left: float, asked: Asked) -> Tried:
-    cut, cuts = recorded.cut, recorded.cut.pieces()
+def _try_all(recorded: Recorded, left: float, asked: Asked, remembered: Remembered) -> Tried:
+    cut = recorded.cut
     # Those that turn somewhere come first.
-    pieces = sorted((one for one in cuts.values() if one is not None), key=lambda one: is_smooth(cut, one))
+    pieces = sorted((one for one in recorded.pieces.values() if one is not None), key=lambda one: is_smooth(cut, one))
     trial, differences, tried = _make_trial(recorded, cut), list[Difference](), dict[str, int]()
-    remembered, likenesses, here, mended = Remembered(), list[str](), set[str](), cut
+    likenesses, here, mended = list[str](), set[str](), cut
     for piece in pieces:
         most = int(left / _cost(cut, piece))
         if most < FEWEST:
             continue
-        likeness = describe_piece(cut, piece, recorded.ranges)
+        likeness = recorded.describe(piece)
         likenesses.append(likeness)
         kernels = asked.take(cut, piece, likeness)
         likeness += kernels.mark if kernels is not None else ""
@@ -217,16 +276,14 @@ def _try_all(recorded: Recorded, left: float, asked: Asked) -> Tried:
             here.add(likeness)
     if mended is not cut:
         differences = [one for one in differences if one.kernel or _find_agreeing(recorded, mended, one.piece) is None]
-    return Tried(recorded, mended, cuts, tried, differences, likenesses, remembered, left)
+    return Tried(recorded, mended, tried, differences, likenesses, remembered, left)
 
 
-def _try_sizes(
-    verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, recorded: Recorded, tried: Tried
-) -> list[AtSizes]:
+def _try_sizes(verifier: Verifier, double: DoubleRunner, evaluator: Evaluator, tried: Tried) -> list[AtSizes]:
     """The pieces that agreed, at other sizes of the model."""
-    subject, supply = verifier.subject, verifier.supply
+    subject, supply, recorded = verifier.subject, verifier.supply, tried.recorded
     differing = {one.piece.value for one in tried.differences}
-    cuts = tried.cuts if tried.mended is recorded.cut else tried.mended.pieces()
+    cuts = recorded.pieces if tried.mended is recorded.cut else tried.mended.pieces()
     pieces = [one for one in cuts.values() if one is not None and one.value not in differing]
     elsewhere = Elsewhere(tried.mended, pieces, tried.likenesses, tried.left)
 
@@ -259,7 +316,7 @@ def _tell_all(
 ) -> Trials:
     """The record of it; what is new is remembered."""
     tried.remembered.write()
-    cut, cuts, counts = tried.recorded.cut, tried.cuts, tried.counts
+    cut, cuts, counts = tried.recorded.cut, tried.recorded.pieces, tried.counts
     untried = "no clean cut" if len(counts) == tried.cuttable else "no work was left for them"
     differences = [*tried.differences, *(one for there in elsewhere for one in there.differences)]
     trial = _make_trial(tried.recorded, cut)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -45,14 +46,14 @@ def _describe_inputs(cut: Cut, piece: Piece, ranges: Mapping[str, Range]) -> Ite
         odd = tuple(size if size < 2 else -1 for size in value.shape)
         within = ranges.get(name, Range(-np.inf, np.inf))
         ends = (within.low, within.high) if value.dtype.kind in "iu" else (_round(within.low), _round(within.high))
-        yield f"{value.dtype} {odd} {ends} {cut.is_finite(name)}"
+        yield f"{value.dtype.str} {odd} {ends} {cut.is_finite(name)}"
 
 
 def _round(end: float) -> str:
     """An end of a range by its sign and its power of four: what rounding or other weights move a little stays the same."""
-    if end == 0 or not np.isfinite(end):
+    if end == 0 or not math.isfinite(end):
         return str(end)
-    return f"{np.sign(end):g}·4^{round(float(np.log2(abs(end))) / 2)}"
+    return f"{math.copysign(1.0, end):g}·4^{round(math.log2(abs(end)) / 2)}"
 
 
 def _describe_nodes(cut: Cut, piece: Piece, weights: list[Array]) -> Iterator[str]:
@@ -81,7 +82,7 @@ def _describe_constant(value: Array | None, weights: list[Array]) -> str:
                 if turned.shape == value.shape and np.array_equal(turned, value):
                     return f"weight {place} {'' if turned is weight else 'turned'}"
     digest = hashlib.blake2b(np.ascontiguousarray(value).tobytes(), digest_size=16).hexdigest()
-    return f"{value.dtype} {value.shape} {digest}"
+    return f"{value.dtype.str} {value.shape} {digest}"
 
 
 def _describe_calls(cut: Cut, piece: Piece, weights: list[Array]) -> Iterator[str]:

@@ -11,12 +11,13 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
+import torch
 
 from onnxproof.errors import Rejected
-from onnxproof.graph.evaluator import Evaluator, Step, Stop
+from onnxproof.graph.evaluator import Evaluator, Step
 from onnxproof.tensors.arrays import Array, Arrays
 from onnxproof.tensors.conversion import to_numpy
 from onnxproof.trials.calls import Program
@@ -78,11 +79,7 @@ class Cut:
     @cached_property
     def moving(self) -> set[str]:
         """Values of the graph that depend on more than the sizes of its inputs."""
-        found = set(self.evaluator.inputs)
-        for step in self.steps:
-            if step.op not in SIZES and any(name in found for name in step.takes):
-                found.update(step.gives)
-        return found
+        return _find_moving(self.evaluator)
 
     def is_finite(self, name: str) -> bool:
         """Whether a value is all numbers."""
@@ -93,11 +90,7 @@ class Cut:
 
     @cached_property
     def _moving_numbers(self) -> set[int]:
-        found = set(self.program.inputs.values())
-        for call in self.program.calls:
-            if any(number in found for number in call.takes):
-                found.update(call.gives)
-        return found
+        return _find_moving_numbers(self.program)
 
     def pieces(self) -> dict[str, Piece | None]:
         """For every common value the piece that ends in it; None where there is no clean cut."""
@@ -241,42 +234,50 @@ def _list_siblings(program: Program, number: int) -> Iterator[int]:
 
 def show_values(evaluator: Evaluator, given: Arrays) -> dict[str, Array]:
     """Every value of the graph on some inputs."""
-    values: dict[str, Array] = dict(given)
-
-    def keep(stop: Stop, results: Sequence[Any]) -> Sequence[Any]:
-        shown = zip(stop.values, results, strict=False)
-        values.update(
-            (name, np.asarray(one)) for name, one in shown if name and isinstance(one, np.ndarray | np.generic)
-        )
-        return results
-
     try:
-        evaluator.run(given, keep)
+        made = evaluator.compute(given)
     except MemoryError:
         raise
     except Exception as error:
         raise Rejected(f"{type(error).__name__}: {error}") from error
-    return values
+    arrays = {name: one for name, one in made.items() if name and isinstance(one, np.ndarray | np.generic)}
+    return {**given, **{name: np.asarray(one) for name, one in arrays.items()}}
+
+
+def _find_moving(evaluator: Evaluator) -> set[str]:
+    found = set(evaluator.inputs)
+    for step in evaluator.steps:
+        if step.op not in SIZES and not found.isdisjoint(step.takes):
+            found.update(step.gives)
+    return found
+
+
+def _find_moving_numbers(program: Program) -> set[int]:
+    found = set(program.inputs.values())
+    for call in program.calls:
+        if not found.isdisjoint(call.takes):
+            found.update(call.gives)
+    return found
 
 
 def find_common(evaluator: Evaluator, values: Arrays, program: Program, renamed: Mapping[str, str]) -> dict[str, int]:
-    """A value of the graph → the program's that is the same number for number.
+    """A value of the graph → the program's that is the same number for number, of those that the inputs move.
 
     What changes nothing on these inputs (a clamp) has the value of what comes before it: such values are paired in their order where
     both sides have as many, else the first of them alone (see `list_rivals`), and none where they say too little.
     """
     common = {name: program.inputs[renamed.get(name, name)] for name in evaluator.inputs}
-    arrays = {n: to_numpy(tensor, copy=False) for n, tensor in enumerate(program.values) if not _is_copy(program, n)}
-    classes = _Classes()
+    classes, given = _Classes(), set(common.values())
     numbers, names = defaultdict[int, list[int]](list), defaultdict[int, list[str]](list)
-    for number, array in arrays.items():
-        if number not in common.values():
-            numbers[classes.find(array)].append(number)
+    for number in sorted(_find_moving_numbers(program) - given):
+        if not _is_copy(program, number):
+            numbers[classes.find(to_numpy(program.values[number], copy=False))].append(number)
     copies = {
         name for step in evaluator.steps if step.op in COPIES for name in step.gives if _is_same_shape(step, values)
     }
+    moving = _find_moving(evaluator) - copies - common.keys()
     for name, value in values.items():
-        if name not in common and name not in copies and value.size:
+        if name in moving and value.size:
             names[classes.find(value)].append(name)
     for which, own in names.items():
         alike = numbers[which]
@@ -380,14 +381,12 @@ def _is_same_shape(step: Step, values: Arrays) -> bool:
     return before is not None and after is not None and before.shape == after.shape and before.dtype == after.dtype
 
 
-def keep_common(common: Mapping[str, int], values: Arrays, program: Program) -> dict[str, int]:
-    """What is the same on other inputs too."""
+def keep_common(common: Mapping[str, int], values: Arrays, numbers: Mapping[int, torch.Tensor]) -> dict[str, int]:
+    """What is the same on other inputs too, by the values of both sides there."""
     return {
         name: number
         for name, number in common.items()
-        if name in values
-        and number < len(program.values)
-        and _same(to_numpy(program.values[number], copy=False), values[name])
+        if name in values and number in numbers and _same(to_numpy(numbers[number], copy=False), values[name])
     }
 
 
@@ -399,10 +398,13 @@ def _same(a: Array, b: Array, largest: float | None = None) -> bool:
         return bool(np.array_equal(a, b))
     # Asked of every pair of values: numpy's own question takes several times as long, and is for those that are no numbers. Most
     # pairs are decided by their largest difference alone.
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(a - b)
-        least = 1e-2 * (find_largest(b) if largest is None else largest)
-        if apart.max(initial=0.0) <= SAME * least or bool((apart <= SAME * (np.abs(b) + least)).all()):
-            return True
+    apart, largest = np.abs(a - b), find_largest(b) if largest is None else largest
+    most, least = float(apart.max(initial=0.0)), 1e-2 * largest
+    if most <= SAME * least:
+        return True
+    if most > SAME * (largest + least):
+        return False
+    if bool((apart <= SAME * (np.abs(b) + least)).all()):
+        return True
     scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0))
     return not np.isfinite(a).all() and bool(np.allclose(a, b, rtol=SAME, atol=SAME * scale * 1e-2, equal_nan=True))

@@ -89,7 +89,9 @@ def bound_values(evaluator: Evaluator, inputs: Mapping[str, Range], values: Arra
             if not any(name in moved for name in step.takes):
                 continue
             moved.update(step.gives)
-            taken = [read(name) for name in step.node.input]
+            # The rest of what these take are axes and shapes.
+            names = step.node.input[:1] if step.op in MOVES else step.node.input
+            taken = [read(name) for name in names]
             if step.op == "Where":
                 taken = _choose(step, taken, deciding, read)
             elif step.op in DECIDING and len(step.node.input) == 2:

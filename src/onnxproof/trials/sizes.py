@@ -61,38 +61,36 @@ class Elsewhere:
         `opening`: what it costs to record both sides. What an earlier run tried counts and costs as if it were tried now.
         """
         mark = f"{self._mark}:{','.join(map(str, sizes.values()))}"
-        values, spent = remembered.recall(mark), remembered.recall(f"{mark}:cost")
-        if values is not None and spent is not None and spent / 1e6 <= self._left:
-            self._left -= spent / 1e6
-            return AtSizes(sizes, values) if values else None
-        before = self._left
         self._left -= opening
-        if self._left < 0:
+        spent, values = remembered.recall(f"{mark}:cost"), remembered.recall(mark)
+        if self._left < 0 or (spent is not None and not self._pay(spent)):
             return None
+        if spent is not None and values is not None:
+            return AtSizes(sizes, values) if values else None
         made = record(sizes)
-        tried = self._try_all(*made, cost) if made is not None else (0, ())
-        if tried is None:
+        if made is None:
+            remembered.keep(mark, 0)
+            remembered.keep(f"{mark}:cost", 0)
             return None
-        if not tried[1]:
-            remembered.keep(mark, tried[0])
-            remembered.keep(f"{mark}:cost", round((before - self._left) * 1e6))
-        return AtSizes(sizes, tried[0], tuple(replace(one, sizes=sizes) for one in tried[1])) if tried[0] else None
+        (cut, trial), changed = made, list(self._list_changed(made[0]))
+        turning = [one for one in changed if not is_smooth(cut, one)]
+        needed = sum(round(1e6 * len(PROFILES) * cost(cut, one)) for one in turning)
+        remembered.keep(f"{mark}:cost", needed)
+        if spent is None and not self._pay(needed):
+            return None
+        found = [trial.try_piece(one, profiles=PROFILES) for one in turning]
+        differences = tuple(replace(one, sizes=sizes) for one in found if one is not None)
+        # What is changed is common: both made the same of what the forward brought there.
+        values = len(changed) + trial.tried
+        if not differences:
+            remembered.keep(mark, values)
+        return AtSizes(sizes, values, differences) if values else None
 
-    def _try_all(
-        self, cut: Cut, trial: Trial, cost: Callable[[Cut, Piece], float]
-    ) -> tuple[int, tuple[Difference, ...]] | None:
-        found, brought = list[Difference](), 0
-        for piece in self._list_changed(cut):
-            brought += 1  # it is common: both made the same of what the forward brought there
-            if is_smooth(cut, piece):
-                continue
-            self._left -= len(PROFILES) * cost(cut, piece)
-            if self._left < 0:
-                return None
-            difference = trial.try_piece(piece, profiles=PROFILES)
-            if difference is not None:
-                found.append(difference)
-        return brought + trial.tried, tuple(found)
+    def _pay(self, needed: int) -> bool:
+        """Whether the work, in microseconds, is left; then it is spent."""
+        enough = needed / 1e6 <= self._left
+        self._left -= needed / 1e6 if enough else 0
+        return enough
 
     def _list_changed(self, cut: Cut) -> Iterator[Piece]:
         """The same pieces, where something of them has another size."""
@@ -110,4 +108,4 @@ def pair_alike(cut: Cut, other: Cut) -> Mapping[str, int] | None:
     """What is common at other sizes too; None where the module calls something else there."""
     if [call.func for call in cut.program.calls] != [call.func for call in other.program.calls]:
         return None
-    return keep_common(cut.common, other.values, other.program)
+    return keep_common(cut.common, other.values, dict(enumerate(other.program.values)))

@@ -147,7 +147,7 @@ class Trial:
         """The outputs where these values go into the piece, and into whatever else takes them, and this comes out of it."""
         pinned = {**given, piece.value: result}
         after = self._cut.follow(pinned)
-        made = self._cut.evaluator.compute(after, {**self._cut.values, **pinned}, _overflow_all) | pinned
+        made = self._cut.evaluator.compute({**self._cut.values, **pinned}, after, _overflow_all) | pinned
         return {name: np.asarray(made[name]) for name in self._cut.evaluator.outputs if name in made}
 
     def _propose(self, piece: Piece, profiles: Sequence[str] = EDGES) -> Iterator[tuple[str, dict[str, Array]]]:
@@ -280,7 +280,7 @@ class Trial:
 
     def _evaluate(self, piece: Piece, given: Mapping[str, Array], moved: Mapping[str, Array] | None = None) -> Array:
         constants = {**self._cut.values, **(moved or {}), **given}
-        return np.asarray(self._cut.evaluator.compute(piece.nodes, constants, _overflow_all)[piece.value])
+        return np.asarray(self._cut.evaluator.compute(constants, piece.nodes, _overflow_all)[piece.value])
 
     def _measure_constants(self, piece: Piece, given: Mapping[str, Array], result: Array) -> Floats | float:
         """What it costs at each place that the exporter keeps in float32 what it folded, where terms cancel."""

@@ -1,8 +1,9 @@
 """How long a verdict takes, as ratios measured in one run; writes docs/speed.md.
 
     python -m benchmarks.speed                    all of it but the corpus
-    python -m benchmarks.speed --corpus 1 --against REV
-                                                  every fault (12: every twelfth) through the command line, by this version and by another one
+    python -m benchmarks.speed --corpus --against REV
+                                                  every fault through the command line, by this version and by another one: hours, and it goes on
+                                                  where it ended (benchmarks/corpus.json; without that file it begins anew)
     python -m benchmarks.speed --steady 10        the same proof, so many times on an idle machine and with every core loaded
     python -m benchmarks.speed --family           what trials cost for the second model of a family
 
@@ -20,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -33,11 +35,13 @@ import torch
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 2
-# Faults that one `prove --all` gets: as many models as a repository may have.
-TOGETHER = 24
+# Faults that one `prove --all` gets, and how many of these run at a time, each with one thread.
+TOGETHER = 12
+PARALLEL = 2
 SMALL = ("tabular", "convolutional", "attentive", "cnn", "transformer")
 """Three that cost nothing but to import, export and look at, and the two of `benchmarks.overhead`, whose float64 forwards weigh."""
 RESULTS = Path(__file__).parent / "speed.json"
+CORPUS = Path(__file__).parent / "corpus.json"
 PAGE = ROOT / "docs" / "speed.md"
 HEAD = """# Speed
 
@@ -213,31 +217,56 @@ def spoiled(file: Path, wrong: Path) -> Path:
 # --- the corpus through the command line --------------------------------------------------------------------------------
 
 
-def measure_corpus(every: int, revision: str, folder: Path) -> dict[str, Any]:
-    """Every so many-th fault as the subjects of one repository, `prove --all` by this version and by another one."""
+@dataclass(frozen=True)
+class Planted:
+    """Where a fault is: the node, and the line of the module that it stands for."""
+
+    node: str
+    line: int
+
+
+def measure_corpus(revision: str, folder: Path) -> None:
+    """Every fault as a subject of a repository, `prove --all` by this version and by another one; each part is kept when it is done."""
     from benchmarks.faults import FAULTS
 
-    built = {name: one for name in list(FAULTS)[::every] if (one := write_subject(name, folder)) is not None}
-    spent: dict[str, float] = {"now": 0.0, "before": 0.0}
-    with checked_out(revision, folder) as source:
-        # In parts, by turns: what else the machine does meets both.
-        for part in _cut(list(built)):
-            for side, path in (("now", ""), ("before", source)):
-                spent[side] += prove_all(part, side, folder, path)
-                print(f"{side:<7} {len(part)} faults, {spent[side]:.0f} s so far", flush=True)
+    names = [name for name, fault in FAULTS.items() if not set(fault.options) - {"dynamic"}]
+    done = read_parts()
+    waiting = [part for part in _cut(names) if part[0] not in done]
+    now = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
+    with (
+        checked_out("HEAD", folder / "now") as here,
+        checked_out(revision, folder / "before") as there,
+        ThreadPoolExecutor(PARALLEL) as pool,
+    ):
+        sources = {"now": here, "before": there}
+        measured = {part[0]: pool.submit(measure_part, part, folder / part[0], sources) for part in waiting}
+        for first, future in measured.items():
+            done[first] = {"revision": now.stdout.strip(), **future.result()}
+            CORPUS.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
+            print(first, {side: round(cpu) for side, cpu in done[first]["cpu_s"].items()}, flush=True)
+
+
+def read_parts() -> dict[str, Any]:
+    """What was measured of the corpus: the first fault of a part → what came of it."""
+    return dict(json.loads(CORPUS.read_text())) if CORPUS.is_file() else {}
+
+
+def measure_part(names: Sequence[str], folder: Path, sources: Mapping[str, str]) -> dict[str, Any]:
+    """Some faults as the subjects of one repository, by each version one after the other."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([sources["now"], str(ROOT)])}
+    command = [sys.executable, "-m", "benchmarks.speed", "--write", str(folder), *names]
+    subprocess.run(command, check=True, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    built = {one.name: json.loads((one / "planted.json").read_text()) for one in folder.glob("*") if _is_written(one)}
+    spent = {side: prove_all(list(built), side, folder, source) for side, source in sources.items()}
     rows = {
-        name: {side: read_answer(folder / f"proved-{side}" / name, culprit) for side in spent}
-        for name, culprit in built.items()
+        name: {side: read_answer(folder / f"proved-{side}" / name, Planted(**planted)) for side in sources}
+        for name, planted in built.items()
     }
-    return {
-        "faults": len(rows),
-        "now_cpu_s": spent["now"],
-        "before_cpu_s": spent["before"],
-        "ratio": spent["now"] / spent["before"],
-        "caught": {side: sum(row[side][0] != "ship" for row in rows.values()) for side in spent},
-        "located": {side: sum(row[side][1] for row in rows.values()) for side in spent},
-        "rows": rows,
-    }
+    return {"cpu_s": spent, "rows": rows}
+
+
+def _is_written(place: Path) -> bool:
+    return (place / "planted.json").is_file()
 
 
 def _cut(names: list[str]) -> Iterator[tuple[str, ...]]:
@@ -245,14 +274,15 @@ def _cut(names: list[str]) -> Iterator[tuple[str, ...]]:
         yield tuple(names[start : start + TOGETHER])
 
 
-def write_subject(name: str, folder: Path) -> str | None:
-    """One fault as a subject of a configuration; its culprit, or None where no file shows it."""
+def write_subject(name: str, folder: Path) -> None:
+    """One fault as a subject of a configuration, and where it is planted; nothing where no file shows it."""
     from benchmarks.faults import FAULTS
     from benchmarks.faults.build import build, dynamic_of
+    from onnxproof.graph import sourcemap
 
     built, place = build(FAULTS[name], folder / name), folder / name
-    if built.onnx_path is None or set(FAULTS[name].options) - {"dynamic"}:
-        return None
+    if built.onnx_path is None:
+        return
     torch.save((built.target_module, built.inputs), place / "subject.pt")
     (place / "target.py").write_text(
         f"import torch\n\n\ndef make():\n    return torch.load({str(place / 'subject.pt')!r}, weights_only=False)\n"
@@ -266,31 +296,55 @@ def write_subject(name: str, folder: Path) -> str | None:
     }
     lines = [f"[subjects.{name}]", *(f"{key} = {json.dumps(value)}" for key, value in told.items())]
     (place / "subject.toml").write_text("\n".join(lines) + "\n")
-    return built.culprit or ""
+    origin = sourcemap.read(built.onnx_path.with_suffix(".sourcemap.json")).get(built.culprit or "")
+    planted = Planted(built.culprit or "", (origin.line if origin is not None else None) or 0)
+    (place / "planted.json").write_text(json.dumps(asdict(planted)))
 
 
 def prove_all(names: Sequence[str], side: str, folder: Path, source: str) -> float:
-    """CPU seconds of `prove --all` over some subjects, with all its children."""
-    here = folder / "repository"
+    """CPU seconds of `prove --all` over some subjects, with all its children, and with nothing remembered of others."""
+    here = folder / f"repository-{side}"
     here.mkdir(exist_ok=True)
     (here / "onnxproof.toml").write_text("\n".join((folder / name / "subject.toml").read_text() for name in names))
     command = [sys.executable, "-m", "onnxproof", "prove", "--all", "--out", str(folder / f"proved-{side}")]
-    return cost(command, source, here).cpu
+    script = "import resource, subprocess, sys\nsubprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL)\n"
+    script += "used = resource.getrusage(resource.RUSAGE_CHILDREN)\nprint(used.ru_utime + used.ru_stime)\n"
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([source, str(ROOT)]),
+        "OMP_NUM_THREADS": "1",
+        "XDG_CACHE_HOME": str(here / "cache"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+        env=env,
+        cwd=here,
+    )
+    return float(done.stdout)
 
 
-def read_answer(out: Path, culprit: str) -> tuple[str, bool]:
-    """The verdict, and whether the culprit is among the first three that are named."""
+def read_answer(out: Path, planted: Planted) -> tuple[str, bool | None]:
+    """The verdict, and whether the fault is among the first three that are named: its node, one of its piece, one that was put in, or
+    one that stands for the same line. None where there is no node to name."""
     if not (out / "proof.json").is_file():
         return "error", False
     proof = json.loads((out / "proof.json").read_text())
-    named = [one["node"] for blame in proof["blame"].values() for one in blame["culprits"]]
-    return proof["verdict"], culprit in named[:3]
+    named = [one for blame in proof["blame"].values() for one in blame["culprits"]]
+
+    def is_planted(one: dict[str, Any]) -> bool:
+        nodes = [one["node"], *one.get("piece", ())]
+        return planted.node in nodes or nodes[0].startswith("fault_") or planted.line == (one.get("line") or -1)
+
+    return proof["verdict"], any(map(is_planted, named[:3])) if planted.node else None
 
 
 @contextmanager
-def checked_out(revision: str, folder: Path) -> Iterator[str]:
-    """The sources of another version."""
-    tree = folder / "before"
+def checked_out(revision: str, tree: Path) -> Iterator[str]:
+    """The sources of a version."""
     subprocess.run(
         ["git", "worktree", "add", "--detach", str(tree), revision], cwd=ROOT, check=True, capture_output=True
     )
@@ -385,16 +439,21 @@ def measure_family(folder: Path) -> dict[str, Any]:
 def main() -> None:
     """Measure what is asked for, keep it beside what was measured before, and write the page."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--corpus", type=int, default=0, metavar="N")
+    parser.add_argument("--corpus", action="store_true")
     parser.add_argument("--against", default="829fda7", metavar="REV")
     parser.add_argument("--steady", type=int, default=0, metavar="RUNS")
     parser.add_argument("--family", action="store_true")
+    parser.add_argument("--write", nargs="+", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.write:
+        for name in asked.write[1:]:
+            write_subject(name, Path(asked.write[0]))
+        return
     results = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if asked.corpus:
-            results["corpus"] = measure_corpus(asked.corpus, asked.against, folder)
+            measure_corpus(asked.against, folder)
         elif asked.family:
             results["family"] = measure_family(folder)
         elif asked.steady:
@@ -403,10 +462,12 @@ def main() -> None:
             results["small"] = {one: measure_small(one, folder) for one in SMALL}
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     large = RESULTS.with_name("large.json")
-    PAGE.write_text(page(results, json.loads(large.read_text()) if large.is_file() else {}), encoding="utf-8")
+    PAGE.write_text(
+        page(results, read_parts(), json.loads(large.read_text()) if large.is_file() else {}), encoding="utf-8"
+    )
 
 
-def page(results: dict[str, Any], large: dict[str, Any]) -> str:
+def page(results: dict[str, Any], corpus: dict[str, Any], large: dict[str, Any]) -> str:
     """What was measured, as a page."""
     parts = [HEAD]
     if "small" in results:
@@ -415,15 +476,8 @@ def page(results: dict[str, Any], large: dict[str, Any]) -> str:
             for name, one in results["small"].items()
         ]
         parts.append("\n".join([SMALL_HEAD, *rows]))
-    if "corpus" in results:
-        one = results["corpus"]
-        parts.append(
-            f"## The corpus of faults through the command line\n\n{one['faults']} faults of `benchmarks/faults` as the subjects of repositories of up to {TOGETHER}, "
-            f"proved by `prove --all` with culprit, smallest input and reproductions: {one['now_cpu_s']:.0f} s of CPU time in all, {one['ratio']:.2f} of the "
-            f"{one['before_cpu_s']:.0f} s of release 0.1.0 in the same run. "
-            f"Caught: {one['caught']['now']} (before {one['caught']['before']}); the planted node is among the first three named: {one['located']['now']} "
-            f"(before {one['located']['before']})."
-        )
+    if corpus:
+        parts.append(_tell_corpus(list(corpus.values())))
     if "steady" in results:
         told = "; ".join(
             f"{kind}: {one['runs']} runs, {'all the same' if one['different'] == 1 else str(one['different']) + ' different proofs'}"
@@ -443,6 +497,20 @@ def page(results: dict[str, Any], large: dict[str, Any]) -> str:
         rows = [_large_row(size, one, kind) for size, one in large.items() for kind in ("right", "wrong")]
         parts.append("\n".join([LARGE_HEAD, *rows]))
     return "\n\n".join(parts) + "\n"
+
+
+def _tell_corpus(measured: list[dict[str, Any]]) -> str:
+    rows = [row for part in measured for row in part["rows"].values()]
+    now, before = (sum(part["cpu_s"][side] for part in measured) for side in ("now", "before"))
+    caught = {side: sum(row[side][0] != "ship" for row in rows) for side in ("now", "before")}
+    planted = [row for row in rows if row["now"][1] is not None]
+    named = {side: sum(row[side][1] for row in planted) for side in ("now", "before")}
+    return (
+        f"## The corpus of faults through the command line\n\n{len(rows)} faults of `benchmarks/faults` as the subjects of repositories of up to {TOGETHER}, "
+        f"proved by `prove --all` with culprit, smallest input and reproductions, one thread each: {now:.0f} s of CPU time in all, {now / before:.2f} of the "
+        f"{before:.0f} s of release 0.1.0 in the same run. Caught: {caught['now']} (before {caught['before']}); of the {len(planted)} that have a node to "
+        f"name, it or one that stands for the same line is among the first three that are named: {named['now']} (before {named['before']})."
+    )
 
 
 def _large_row(size: str, one: dict[str, Any], kind: str) -> str:

@@ -12,7 +12,7 @@ from torch import nn
 
 import models
 import onnxproof
-from onnxproof.parity.comparison import compare
+from onnxproof.parity.comparison import compare, measure_excess
 from onnxproof.parity.eager import EagerRunner
 from onnxproof.parity.float64 import DoubleRunner
 from onnxproof.parity.truth import SAMPLES, Effort, Truth, _explain_discrete, _explain_float, _Samples
@@ -72,6 +72,51 @@ def test_an_output_that_was_wrong_often_enough_is_asked_no_more(mlp):
     assert ask("unfair", "unfair", "unfair", "denormal", "fair") == [True, True, False, True, True]
     careful = Truth(mlp.eager, mlp.double, Limits(), Effort(settles=False))
     assert all(judge_with(mlp, wrong, careful, "fair").noise.unexplained > 1 for _ in range(3))
+
+
+def test_where_the_graph_means_something_else_few_roundings_tell(mlp):
+    right, drawn = mlp.eager.run(mlp.inputs)["output"], list[int]()
+    truth = Truth(mlp.eager, mlp.double, Limits())
+
+    def sample(seed: int, doubled: bool) -> dict[str, np.ndarray] | None:
+        drawn.append(seed)
+        return truth.sample(mlp.inputs, seed, doubled)
+
+    apart = measure_excess(right, right + np.float32(1e-5), truth.of(mlp.inputs)["output"], [right], 2.0**-24)
+    wrong = right + np.float32(1e-5 * 40 / apart.max())  # beyond the noise, and not beyond hope
+    assert judge_with(mlp, wrong, truth, "fair", sample=sample).noise.unexplained > 1
+    assert len(drawn) == SAMPLES[-1]
+    drawn.clear()
+    assert truth.note_changed({"output"}, settled=False) == set()
+    assert judge_with(mlp, wrong, truth, "fair", sample=sample).noise.unexplained > 1
+    assert len(drawn) == SAMPLES[0]
+    drawn.clear()
+    assert truth.note_changed({"output"}, settled=True) == {"output"}
+    assert judge_with(mlp, wrong, truth, "fair", sample=sample).noise.unexplained is None
+    assert drawn == []
+
+
+def test_a_truth_that_is_none_is_no_witness_that_the_graph_means_something_else(mlp):
+    """The module does not lie among roundings of it: then its own inputs are moved, as often as for any other."""
+    baseline = {name: array.copy() for name, array in mlp.eager.run(mlp.inputs).items()}
+    truth = Truth(mlp.eager, mlp.double, Limits())
+    truth.note_changed({"output"}, settled=False)
+    drawn = list[bool]()
+
+    def sample(seed: int, doubled: bool) -> dict[str, np.ndarray] | None:
+        drawn.append(doubled)
+        made = truth.sample(mlp.inputs, seed, doubled)
+        return {name: array + doubled for name, array in made.items()}
+
+    other = {name: array + 1.0 for name, array in truth.of(mlp.inputs).items()}
+    candidate = baseline["output"] + np.float32(0.5)
+    comparison = compare("output", baseline["output"], candidate)
+    (result,), kept = truth.judge_case(
+        mlp.inputs, other, baseline, {"output": candidate}, [comparison], "fair", sample=sample
+    )
+    assert kept is None
+    assert result.noise.method == "ulp"
+    assert drawn.count(False) > SAMPLES[0]
 
 
 def test_a_glance_leaves_open_what_rounding_explains(mlp):

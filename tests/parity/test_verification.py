@@ -144,7 +144,7 @@ def test_where_legal_roundings_are_dear_another_meaning_spares_them(attention, m
     proof = attention()
     assert proof.verdict == "block"
     assert {f.code for f in proof.findings if f.severity == "block"} == {"OX201"}
-    assert (not asked) == dear
+    assert set(asked) == (set() if dear else {1, 2, 3})
 
 
 class AskedElsewhere(nn.Module):

@@ -6,7 +6,7 @@ truth with legal rounding errors injected), and only as many as it takes to expl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,6 +47,8 @@ FALLING = 0.25
 FARTHEST = 4.0
 # Kinds of trouble: beyond the noise, and beyond the contract.
 NOISY, BROKEN = "noise", "broken"
+# What is kept of an output of which the graph means something else than the module.
+CHANGED = "changed"
 # Cases in which an output was wrong beyond any rounding: after them further ones need their numbers, and no samples.
 ENOUGH = 2
 
@@ -166,17 +168,20 @@ class Truth:
             c = _explain_discrete(c, b, k, samples)
             shown = bool(c.unexplained_mismatches)
         else:
-            c = _explain_float(c, b, k, samples, self._find_unit(b))
+            changed = self._ledger.is_settled(group, f"{CHANGED}/{c.output}", 1)
+            c = _explain_float(c, b, k, samples, self._find_unit(b), changed=changed)
             beyond = c.noise is not None and c.noise.unexplained is not None and c.noise.unexplained > 1
             shown = bool(c.pattern.unexplained) or beyond
         self._ledger.count(group, question, shown)
         return c
 
-    def settle(self, outputs: Iterable[str]) -> None:
-        """No rounding explains how these outputs differ: the graph means something else."""
+    def note_changed(self, outputs: Collection[str], *, settled: bool) -> set[str]:
+        """The graph means something else in these outputs: few roundings tell from now on, or (`settled`) none are asked; those that need none."""
         for output in outputs:
-            for trouble in (NOISY, BROKEN):
+            self._ledger.settle(f"{CHANGED}/{output}", 1)
+            for trouble in (NOISY, BROKEN) if settled else ():
                 self._ledger.settle(f"{trouble}/{output}", ENOUGH)
+        return set(outputs) if settled else set()
 
     def leaves_open(self, c: Comparison) -> bool:
         """Whether an output differs in a way that no rounding was found to explain."""
@@ -254,7 +259,10 @@ def _explain_discrete(c: Comparison, b: Array, k: Array, samples: _Samples) -> C
     return replace(c, unexplained_mismatches=left)
 
 
-def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: float) -> Comparison:
+def _explain_float(
+    c: Comparison, b: Array, k: Array, samples: _Samples, unit: float, *, changed: bool = False
+) -> Comparison:
+    """`changed`: the graph is known to mean something else, so that the first samples decide, if the truth is one."""
     first = samples.take(samples.counts[0], c.output)
     truth = samples.truth[c.output]
     if samples.doubled and first and not is_credible(b, truth, first, unit):
@@ -273,6 +281,8 @@ def _explain_float(c: Comparison, b: Array, k: Array, samples: _Samples, unit: f
         excess, before, left = float(beyond.max(initial=0.0)), left, int((beyond > 1).sum())
         few = is_few(left, before, beyond.size)
         pattern = count_unexplained_pattern(b, k, [*legal, truth]) if c.pattern.differing else 0
+        if changed and samples.doubled:
+            break
         # Not before every kind of sample was asked: squares that vanish are far beyond what random errors show.
         if (excess <= 1 and not pattern) or (excess > HOPELESS and not few and count >= TIED):
             break

@@ -379,12 +379,12 @@ class Verifier:
     ) -> list[Comparison]:
         """Output by output: what explains that they are so far apart."""
         baseline, limits = answers.baseline, self._settings.limits
-        # One evaluation that shows another meaning spares dozens of legal roundings, which cannot explain it.
-        early, spared = not glance and answers.truth is not None and self._is_dear(run), set[str]()
+        early, spared = not glance and inside and self._is_doubtful(run, answers, candidate, comparisons), set[str]()
         if early and answers.truth is not None:
+            # One evaluation that shows another meaning spares dozens of legal roundings, which cannot explain it.
             comparisons = self._look_inside(run, answers.truth, comparisons, run.inputs, glance=False)
-            spared = {c.output for c in comparisons if c.exactness is not None and c.exactness.ratio > HOPELESS}
-            self._truth.settle(spared)
+            changed = {c.output for c in comparisons if c.exactness is not None and c.exactness.ratio > HOPELESS}
+            spared = self._truth.note_changed(changed, settled=self._is_dear(run))
         comparisons, truth = run.time(
             "noise", lambda: self._judge(run, answers, candidate, comparisons, glance, spared=spared)
         )
@@ -403,6 +403,13 @@ class Verifier:
         if run.case.profile in ORDINARY and any(c.cost is not None and c.cost.lost for c in costed):
             self._original.overflowing = self._original.overflowing or run.inputs
         return costed
+
+    def _is_doubtful(self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison]) -> bool:
+        """Whether legal roundings would be asked for, or would take so long that the graph is looked at in any case."""
+        if answers.truth is None or self._is_dear(run):
+            return answers.truth is not None
+        judged, _ = run.time("noise", lambda: self._judge(run, answers, candidate, comparisons, True))
+        return any(self.leaves_open(c) for c in judged)
 
     def _is_dear(self, run: CaseRun) -> bool:
         """Whether all legal roundings of a case would take long."""

@@ -33,7 +33,15 @@ def test_what_breaks_it_is_told_with_its_file(tmp_path):
     assert told.of(events.Searched)[-1].search.inputs > 0
 
 
-def test_a_right_file_is_searched_until_the_time_is_over(tmp_path):
+def test_a_right_file_is_searched_until_the_work_is_done(tmp_path):
     told = searched(tmp_path, RIGHT, 1.0)
     assert told.of(events.Hit) == []
-    assert told.of(events.Searched)[-1].search.seconds >= 0.9
+    assert told.of(events.Searched)[-1].search.inputs > 20
+    assert told.of(events.Observed) == []
+
+
+def test_a_search_that_the_clock_ends_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("onnxproof.search.hunt.PATIENCE", 0.0)
+    (said,) = searched(tmp_path, RIGHT, 1.0).of(events.Observed)
+    assert (said.finding.code, said.finding.severity) == ("OX005", "note")
+    assert "the clock cut the search" in said.finding.message

@@ -10,8 +10,9 @@ from torch import nn
 
 from onnxproof.cases.domain import infer_domain
 from onnxproof.cases.roles import Use
+from onnxproof.parity.work import Work
 from onnxproof.search.goals import list_goals
-from onnxproof.search.hunt import Find, Hunt, Trial
+from onnxproof.search.hunt import ASKED, JUDGED, Find, Hunt, Trial
 
 
 class Sums:
@@ -92,3 +93,33 @@ def test_it_ends_with_a_grave_find_and_goes_on_after_a_slight_one():
     assert (best.name, best.fails) == ("search/climb/2", 2)
     assert [find.name for find in found if find] == ["search/mixture/1", "search/climb/2"]
     assert attempts[-1] == hunt.outcome.found == "search/climb/2"
+
+
+class Never(Sums):
+    """A goal that no input reaches, and who asks for it."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def observe(self, inputs):
+        return dict.fromkeys(super().observe(inputs), -1.0)
+
+    def number(self, inputs, goal):
+        self.asked += 1
+        return super().number(inputs, goal)
+
+
+def test_the_work_ends_it_wherever_it_is_and_everything_that_is_asked_is_work():
+    tiny, guide = Work(1, 1.0, 8), Never()
+    hunt = Hunt(supply(FLOATS), guide, lambda n, i: Trial(0.0), work=tiny)
+    hunt.run(3 * JUDGED + 10 * ASKED)
+    assert 5 <= guide.asked <= 15  # a climb has 24 steps, and goals are many
+    assert hunt.outcome.inputs <= 4
+    assert not hunt.cut
+
+
+def test_where_the_clock_ends_it_that_is_known(monkeypatch):
+    monkeypatch.setattr("onnxproof.search.hunt.PATIENCE", 0.0)
+    hunt = Hunt(supply(FLOATS), Sums(), lambda n, i: Trial(0.0))
+    assert hunt.run(1.0) is None
+    assert hunt.cut

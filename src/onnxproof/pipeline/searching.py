@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from onnxproof.findings import found
 from onnxproof.graph.view import Graph
 from onnxproof.parity.listener import SILENT
 from onnxproof.parity.verifier import Verifier
+from onnxproof.parity.work import PATIENCE
 from onnxproof.pipeline.closer_look import CloserLook
-from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Searched
+from onnxproof.pipeline.events import Compared, Emit, Entered, Hit, Observed, Searched
 from onnxproof.pipeline.locating import SEARCHED
 from onnxproof.pipeline.workshop import Workshop
 from onnxproof.proof.search import Search
@@ -44,7 +46,11 @@ def search(
     guide = Guide(verifier.subject, graph, verifier.candidate, settings.session, renamed, verifier.supply.example())
     try:
         hunt = Hunt(verifier.supply, guide, attempts.attempt, settings.seed, verifier.work)
-        return hunt.run(seconds, attempts.tell)
+        find = hunt.run(seconds, attempts.tell)
+        if hunt.cut:
+            message = f"the clock cut the search after {PATIENCE * seconds:g} s, {PATIENCE:g} times its budget: on a machine that is less busy it goes on"
+            emit(Observed(found("OX005", message)))
+        return find
     finally:
         attempts.close()
 

@@ -15,7 +15,7 @@ from onnxproof.trials.examination import try_pieces
 from onnxproof.trials.kernels import Kernels
 
 # Seconds of work in which an input is looked for that brings a piece where it differs.
-REACHING = 10.0
+REACHING = 15.0
 
 
 def run_trials(emit: Emit, closer: CloserLook, shop: Workshop) -> None:

@@ -7,6 +7,7 @@ which the error came nearest to what rounding cannot explain. The order depends 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -27,8 +28,10 @@ from onnxproof.search.sweeps import Sweeps
 ARCHIVE = 8
 TRIES = 12
 STEPS = 24
-# How many times a case an attempt costs: it is written down, judged and looked into.
-ATTEMPTED = 2.5
+# How many times a case an attempt costs, and seconds besides: it is written down, judged and looked into.
+ATTEMPTED, JUDGED = 2.5, 8e-3
+# The same of a look at the deciding values of one side, or at where they lead.
+LOOKED, ASKED = 0.5, 1e-3
 # Share of the time in which the search goes on after something to be reviewed.
 AFTERWARDS = 0.2
 
@@ -59,7 +62,7 @@ class Hunt:
         self, supply: Supply, guide: Guide, attempt: Callable[[str, Inputs], Trial], seed: int = 0, work: Work = UNKNOWN
     ) -> None:
         self._supply = supply
-        self._work, self._spent = work, 0.0
+        self._work, self._spent, self._budget = work, 0.0, math.inf
         self._domains = supply.domains
         self._guide = guide
         self._attempt = attempt
@@ -73,7 +76,8 @@ class Hunt:
         """The input that came nearest to a goal."""
         self._tries: dict[str, int] = {}
         self._archive: list[tuple[float, Inputs]] = []
-        self.outcome = Search(0.0)
+        self.outcome, self.cut = Search(0.0), False
+        """What came of it, and whether the clock ended it before its work was done."""
 
     def _make_generator(self, *numbers: int) -> np.random.Generator:
         # A generator for each try: what one move draws does not change what another finds.
@@ -89,7 +93,7 @@ class Hunt:
 
         After something that is to be reviewed only, the search goes on for a while: the same fault may show more gravely.
         """
-        began, self._spent = time.perf_counter(), 0.0
+        began, self._spent, self._budget = time.perf_counter(), 0.0, seconds
         self.outcome = Search(seconds)
         best: Find | None = None
         moves: dict[str, Iterator[Inputs]] = {
@@ -100,7 +104,10 @@ class Hunt:
             "feature": self._try_features(),
             "climb": self._climb(),
         }
-        while moves and self._spent < seconds and time.perf_counter() - began < PATIENCE * seconds:
+        while moves and self._spent < self._budget:
+            self.cut = time.perf_counter() - began > PATIENCE * seconds
+            if self.cut:
+                break
             for move in list(moves):
                 inputs = next(moves[move], None)
                 if inputs is None:
@@ -111,9 +118,9 @@ class Hunt:
                 news = find if find is not None and (best is None or find.fails > best.fails) else None
                 if news is not None:
                     best, self.outcome = news, replace(self.outcome, found=news.name)
-                    seconds = min(seconds, self._spent + AFTERWARDS * seconds)
+                    self._budget = min(self._budget, self._spent + AFTERWARDS * self._budget)
                 tell(self.outcome, news)
-                if (best is not None and best.fails > 1) or self._spent >= seconds:
+                if (best is not None and best.fails > 1) or self._spent >= self._budget:
                     return best
         return best
 
@@ -124,7 +131,7 @@ class Hunt:
         name = f"search/{move}/{moves[move]}"
         rows = next((a.shape[0] for a in inputs.values() if a.ndim), 1)
         trial = self._attempt(name, inputs)
-        self._spent += ATTEMPTED * self._work.case(sum(array.size for array in inputs.values()))
+        self._spend(inputs, ATTEMPTED, JUDGED)
         self._learn(inputs)
         self._remember(trial, inputs)
         self.outcome = replace(
@@ -137,6 +144,9 @@ class Hunt:
             moves=moves,
         )
         return Find(name, inputs, trial.fails) if trial.fails else None
+
+    def _spend(self, inputs: Inputs, cases: float, besides: float) -> None:
+        self._spent += cases * self._work.case(sum(array.size for array in inputs.values())) + besides
 
     def _learn(self, inputs: Inputs) -> None:
         seen = self._guide.observe(inputs)
@@ -215,7 +225,9 @@ class Hunt:
         """The last input before the goal and the first one that reaches it (None: not reached)."""
         here, number, step = start, self._measure_goal(start, goal), 1.0
         for _ in range(STEPS):
-            slope = self._guide.slope(here, goal)
+            if self._spent >= self._budget:
+                break
+            slope = self._find_slope(here, goal)
             trial = self._take_step(here, slope, step) if slope else mutate(here, self._domains, g)
             reached = self._measure_goal(trial, goal)
             if reached > 0:
@@ -227,8 +239,12 @@ class Hunt:
         return here, None
 
     def _measure_goal(self, inputs: Inputs, goal: str) -> float:
-        self._spent += self._work.case(sum(array.size for array in inputs.values())) / 2
+        self._spend(inputs, LOOKED, ASKED)
         return self._guide.number(inputs, goal)
+
+    def _find_slope(self, inputs: Inputs, goal: str) -> dict[str, NDArray[np.float64]] | None:
+        self._spend(inputs, LOOKED, ASKED)
+        return self._guide.slope(inputs, goal)
 
     def _take_step(self, inputs: Inputs, slope: dict[str, NDArray[np.float64]], step: float) -> Inputs:
         moved = dict(inputs)

@@ -231,19 +231,21 @@ def measure_corpus(revision: str, folder: Path) -> None:
 
     names = [name for name, fault in FAULTS.items() if not set(fault.options) - {"dynamic"}]
     done = read_parts()
-    waiting = [part for part in _cut(names) if part[0] not in done]
-    now = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
     with (
         checked_out("HEAD", folder / "now") as here,
         checked_out(revision, folder / "before") as there,
         ThreadPoolExecutor(PARALLEL) as pool,
     ):
         sources = {"now": here, "before": there}
-        measured = {part[0]: pool.submit(measure_part, part, folder / part[0], sources) for part in waiting}
-        for first, future in measured.items():
-            done[first] = {"revision": now.stdout.strip(), **future.result()}
-            CORPUS.write_text(json.dumps(done, indent=1) + "\n", encoding="utf-8")
-            print(first, {side: round(cpu) for side, cpu in done[first]["cpu_s"].items()}, flush=True)
+
+        def measure(part: Sequence[str]) -> None:
+            missing = {side: source for side, source in sources.items() if side not in done.get(part[0], {})}
+            for side, measured in measure_part(part, folder / part[0], here, missing):
+                done.setdefault(part[0], {})[side] = measured
+                keep_parts(done)
+                print(part[0], side, round(measured["cpu_s"]), flush=True)
+
+        list(pool.map(measure, _cut(names)))
 
 
 def read_parts() -> dict[str, Any]:
@@ -251,18 +253,28 @@ def read_parts() -> dict[str, Any]:
     return dict(json.loads(CORPUS.read_text())) if CORPUS.is_file() else {}
 
 
-def measure_part(names: Sequence[str], folder: Path, sources: Mapping[str, str]) -> dict[str, Any]:
-    """Some faults as the subjects of one repository, by each version one after the other."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([sources["now"], str(ROOT)])}
+def keep_parts(parts: dict[str, Any]) -> None:
+    """A line for each part."""
+    lines = ",\n".join(f"{json.dumps(first)}: {json.dumps(part)}" for first, part in parts.items())
+    CORPUS.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
+
+
+def measure_part(
+    names: Sequence[str], folder: Path, builder: str, sources: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Some faults as the subjects of one repository, by each version one after the other: side, CPU time and answers."""
+    if not sources:
+        return
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([builder, str(ROOT)])}
     command = [sys.executable, "-m", "benchmarks.speed", "--write", str(folder), *names]
     subprocess.run(command, check=True, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     built = {one.name: json.loads((one / "planted.json").read_text()) for one in folder.glob("*") if _is_written(one)}
-    spent = {side: prove_all(list(built), side, folder, source) for side, source in sources.items()}
-    rows = {
-        name: {side: read_answer(folder / f"proved-{side}" / name, Planted(**planted)) for side in sources}
-        for name, planted in built.items()
-    }
-    return {"cpu_s": spent, "rows": rows}
+    for side, source in sources.items():
+        spent = prove_all(list(built), side, folder, source)
+        rows = {
+            name: read_answer(folder / f"proved-{side}" / name, Planted(**planted)) for name, planted in built.items()
+        }
+        yield side, {"cpu_s": spent, "rows": rows}
 
 
 def _is_written(place: Path) -> bool:
@@ -500,13 +512,14 @@ def page(results: dict[str, Any], corpus: dict[str, Any], large: dict[str, Any])
 
 
 def _tell_corpus(measured: list[dict[str, Any]]) -> str:
-    rows = [row for part in measured for row in part["rows"].values()]
-    now, before = (sum(part["cpu_s"][side] for part in measured) for side in ("now", "before"))
-    caught = {side: sum(row[side][0] != "ship" for row in rows) for side in ("now", "before")}
-    planted = [row for row in rows if row["now"][1] is not None]
-    named = {side: sum(row[side][1] for row in planted) for side in ("now", "before")}
+    both = [part for part in measured if part.keys() >= {"now", "before"}]
+    now, before = (sum(part[side]["cpu_s"] for part in both) for side in ("now", "before"))
+    rows = {side: {n: row for part in both for n, row in part[side]["rows"].items()} for side in ("now", "before")}
+    caught = {side: sum(verdict != "ship" for verdict, _ in one.values()) for side, one in rows.items()}
+    planted = [name for name, (_, named) in rows["now"].items() if named is not None]
+    named = {side: sum(one[name][1] for name in planted) for side, one in rows.items()}
     return (
-        f"## The corpus of faults through the command line\n\n{len(rows)} faults of `benchmarks/faults` as the subjects of repositories of up to {TOGETHER}, "
+        f"## The corpus of faults through the command line\n\n{len(rows['now'])} faults of `benchmarks/faults` as the subjects of repositories of up to {TOGETHER}, "
         f"proved by `prove --all` with culprit, smallest input and reproductions, one thread each: {now:.0f} s of CPU time in all, {now / before:.2f} of the "
         f"{before:.0f} s of release 0.1.0 in the same run. Caught: {caught['now']} (before {caught['before']}); of the {len(planted)} that have a node to "
         f"name, it or one that stands for the same line is among the first three that are named: {named['now']} (before {named['before']})."

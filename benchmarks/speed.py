@@ -34,7 +34,7 @@ import onnx
 import torch
 
 ROOT = Path(__file__).parents[1]
-REPEATS = 2
+REPEATS = 3
 # Faults that one `prove --all` gets, and how many of these run at a time, each with one thread.
 TOGETHER = 12
 PARALLEL = 2
@@ -506,7 +506,8 @@ def page(results: dict[str, Any], corpus: dict[str, Any], large: dict[str, Any])
         ]
         parts.append("\n".join([FAMILY_HEAD, *rows]))
     if large:
-        rows = [_large_row(size, one, kind) for size, one in large.items() for kind in ("right", "wrong")]
+        sizes = sorted(large.items(), key=lambda item: int(item[0]))
+        rows = [_large_row(size, one, kind) for size, one in sizes for kind in ("right", "wrong")]
         parts.append("\n".join([LARGE_HEAD, *rows]))
     return "\n\n".join(parts) + "\n"
 

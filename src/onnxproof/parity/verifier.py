@@ -379,13 +379,14 @@ class Verifier:
     ) -> list[Comparison]:
         """Output by output: what explains that they are so far apart."""
         baseline, limits = answers.baseline, self._settings.limits
-        early, spared = not glance and inside and self._is_doubtful(run, answers, candidate, comparisons), set[str]()
+        judged = self._judge_plainly(run, answers, candidate, comparisons) if not glance and inside else None
+        early, spared = judged is not None and any(map(self.leaves_open, judged[0])), set[str]()
         if early and answers.truth is not None:
             # One evaluation that shows another meaning spares dozens of legal roundings, which cannot explain it.
-            comparisons = self._look_inside(run, answers.truth, comparisons, run.inputs, glance=False)
+            comparisons, judged = self._look_inside(run, answers.truth, comparisons, run.inputs, glance=False), None
             changed = {c.output for c in comparisons if c.exactness is not None and c.exactness.ratio > HOPELESS}
             spared = self._truth.note_changed(changed, settled=self._is_dear(run))
-        comparisons, truth = run.time(
+        comparisons, truth = judged or run.time(
             "noise", lambda: self._judge(run, answers, candidate, comparisons, glance, spared=spared)
         )
         if not glance:
@@ -404,12 +405,13 @@ class Verifier:
             self._original.overflowing = self._original.overflowing or run.inputs
         return costed
 
-    def _is_doubtful(self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison]) -> bool:
-        """Whether legal roundings would be asked for, or would take so long that the graph is looked at in any case."""
-        if answers.truth is None or self._is_dear(run):
-            return answers.truth is not None
-        judged, _ = run.time("noise", lambda: self._judge(run, answers, candidate, comparisons, True))
-        return any(self.leaves_open(c) for c in judged)
+    def _judge_plainly(
+        self, run: CaseRun, answers: Answers, candidate: Outputs, comparisons: list[Comparison]
+    ) -> tuple[list[Comparison], Outputs | None] | None:
+        """The comparisons without legal roundings, which is all where they leave nothing open; None where there is no truth."""
+        if answers.truth is None:
+            return None
+        return run.time("noise", lambda: self._judge(run, answers, candidate, comparisons, True))
 
     def _is_dear(self, run: CaseRun) -> bool:
         """Whether all legal roundings of a case would take long."""

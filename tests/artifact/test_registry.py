@@ -6,11 +6,12 @@ import sys
 from types import ModuleType
 
 import torch
+from torch._export import utils
 from torch.onnx._internal.exporter import _registration
 
 from onnxproof.artifact import registry
 from onnxproof.artifact.exporters import export_captured
-from onnxproof.artifact.registry import make_registry, share_registry
+from onnxproof.artifact.registry import make_registry, share_tables
 
 
 def count_made(monkeypatch):
@@ -55,6 +56,20 @@ def test_torchvision_that_is_imported_later_is_known(monkeypatch):
 
 def test_torch_has_its_own_afterwards():
     before = _registration.ONNXRegistry.from_torchlib
-    with share_registry():
+    with share_tables():
         assert _registration.ONNXRegistry.from_torchlib is make_registry
     assert _registration.ONNXRegistry.from_torchlib == before
+
+
+def test_composite_operators_are_listed_once_for_an_export(monkeypatch):
+    listed, original = [], utils._materialize_cpp_cia_ops
+
+    def materialize() -> None:
+        listed.append(1)
+        original()
+
+    monkeypatch.setattr(utils, "_materialize_cpp_cia_ops", materialize)
+    for count in (1, 2):
+        export_captured(torch.nn.Linear(3, 2).eval(), (torch.ones(2, 3),), None)
+        assert len(listed) == count
+    assert utils._materialize_cpp_cia_ops is materialize

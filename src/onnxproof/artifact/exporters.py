@@ -17,7 +17,7 @@ import torch
 from torch.export import _unlift
 
 from onnxproof.artifact.file import SIGNATURE
-from onnxproof.artifact.registry import share_registry
+from onnxproof.artifact.registry import share_tables
 from onnxproof.artifact.wrapper import FlatModule
 from onnxproof.files import replacing
 from onnxproof.findings.frames import PREFIX
@@ -115,7 +115,7 @@ def export_captured(module: Any, leaves: tuple[torch.Tensor, ...], dims: Any, **
     """
     for operator in (torch.ops.aten.lstm.input, torch.ops.aten.gru.input):
         operator._dispatch_cache.clear()
-    with _leave_guards(), share_registry():
+    with _leave_guards(), share_tables():
         return torch.onnx.export(module, leaves, None, dynamo=True, dynamic_shapes=dims, verbose=False, **settings)
 
 

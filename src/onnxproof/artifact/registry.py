@@ -1,9 +1,10 @@
-"""The exporter's table of translations. torch makes it anew for every export, which is most of the time that a small one takes."""
+"""The exporter's tables. torch makes them anew for every export, which is most of the time that a small one takes."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import Any
 from unittest.mock import patch
@@ -12,13 +13,18 @@ from unittest.mock import patch
 DEFAULT_OPSET = 20
 
 
-def share_registry() -> AbstractContextManager[Any]:
-    """Exports inside take the table that an earlier one has made."""
-    try:
-        registry, _ = _find_original()
-    except (ImportError, AttributeError):
-        return nullcontext()  # torch calls it otherwise: exports are slower, not wrong
-    return patch.object(registry, "from_torchlib", staticmethod(make_registry))
+@contextmanager
+def share_tables() -> Iterator[None]:
+    """Exports inside take the table that an earlier one has made, and list torch's composite operators once instead of once for every namespace."""
+    with ExitStack() as stack:
+        with suppress(ImportError, AttributeError):  # torch calls it otherwise: exports are slower, not wrong
+            stack.enter_context(patch.object(_find_original()[0], "from_torchlib", staticmethod(make_registry)))
+        with suppress(ImportError, AttributeError):
+            from torch._export import utils
+
+            once = cache(utils._materialize_cpp_cia_ops)
+            stack.enter_context(patch.object(utils, "_materialize_cpp_cia_ops", once))
+        yield
 
 
 def make_registry(opset_version: int = DEFAULT_OPSET) -> Any:

@@ -197,7 +197,13 @@ def list_leavings(folder: Path, session: int, limit: float = 20.0) -> list[str]:
     while True:
         left = [f"process {pid}: {read_command(pid)}" for pid, _ in list_members(session)]
         left += [f"{file.parent.name}/{file.name}" for file in find_temporary(folder).iterdir()]
-        left += [str(file.relative_to(folder)) for file in folder.rglob(f".*{PARTIAL}")]
+        # Not `rglob`: what is tidied up meanwhile is an error there.
+        left += [
+            f"{parent}/{name}"
+            for parent, folders, files in os.walk(folder)
+            for name in (*folders, *files)
+            if name.startswith(".") and name.endswith(PARTIAL)
+        ]
         if not left or time.monotonic() > end:
             return left
         time.sleep(0.05)

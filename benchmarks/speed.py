@@ -26,6 +26,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 from unittest.mock import patch
 
@@ -34,7 +35,7 @@ import onnx
 import torch
 
 ROOT = Path(__file__).parents[1]
-REPEATS = 3
+ROUNDS = 3
 # Faults that one `prove --all` gets, and how many of these run at a time, each with one thread.
 TOGETHER = 12
 PARALLEL = 2
@@ -51,7 +52,7 @@ SMALL_HEAD = """## Small models
 
 *correct*: `prove` from nothing; *again*: a second time, where the export is still good; *faulty*: `prove --onnx` of a file with one weight changed by a
 twentieth, with culprit, smallest input and reproduction; all over the bare script's CPU time. *verdict*: seconds until the faulty file's verdict is
-printed, over the bare script's seconds.
+printed, over the bare script's seconds. Medians of rounds, in each of which all of these run once.
 
 | model | cases | bare script | correct | again | faulty | verdict |
 |---|---|---|---|---|---|---|"""
@@ -174,7 +175,7 @@ def prove(target: str, *options: str, source: str = "") -> Cost:
 
 
 def measure_small(name: str, folder: Path) -> dict[str, float]:
-    """A correct and a faulty proof over the bare script; the smallest of several runs each."""
+    """A correct and a faulty proof over the bare script of the same round; the median of several rounds, since the machine drifts."""
     target, out = f"benchmarks.speed:{name}", folder / name
     prove(target, "--out", str(out))
     proof = json.loads((out / "proof.json").read_text())
@@ -185,20 +186,22 @@ def measure_small(name: str, folder: Path) -> dict[str, float]:
         BARE.format(root=str(ROOT), name=name, file=str(out / "bare.onnx"), cases=str(out / "cases.json"))
     )
     wrong = spoiled(out / "model.onnx", out / "wrong.onnx")
-    bare, right, again, faulty = [], [], [], []
-    for i in range(REPEATS):
-        bare.append(cost([sys.executable, str(script)]))
-        right.append(prove(target, "--out", str(folder / f"{name}-right-{i}")))
-        again.append(prove(target, "--out", str(folder / f"{name}-right-{i}")))
-        faulty.append(prove(target, "--onnx", str(wrong), "--out", str(folder / f"{name}-wrong-{i}")))
-    least = min(one.cpu for one in bare)
+    rounds = [
+        (
+            cost([sys.executable, str(script)]),
+            prove(target, "--out", str(folder / f"{name}-right-{i}")),
+            prove(target, "--out", str(folder / f"{name}-right-{i}")),
+            prove(target, "--onnx", str(wrong), "--out", str(folder / f"{name}-wrong-{i}")),
+        )
+        for i in range(ROUNDS)
+    ]
     return {
         "cases": len(shapes),
-        "bare_cpu_s": least,
-        "correct": min(one.cpu for one in right) / least,
-        "again": min(one.cpu for one in again) / least,
-        "faulty": min(one.cpu for one in faulty) / least,
-        "verdict": min(one.first for one in faulty) / min(one.wall for one in bare),
+        "bare_cpu_s": median(bare.cpu for bare, *_ in rounds),
+        "correct": median(right.cpu / bare.cpu for bare, right, _, _ in rounds),
+        "again": median(again.cpu / bare.cpu for bare, _, again, _ in rounds),
+        "faulty": median(faulty.cpu / bare.cpu for bare, _, _, faulty in rounds),
+        "verdict": median(faulty.first / bare.wall for bare, _, _, faulty in rounds),
     }
 
 

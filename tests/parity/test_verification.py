@@ -13,6 +13,7 @@ from fake import FakeCandidate
 from onnxproof.errors import FindingError, Rejected
 from onnxproof.findings import decide_verdict, found
 from onnxproof.parity.float64 import DoubleRunner
+from onnxproof.parity.truth import Truth
 from onnxproof.parity.verification import verify
 from onnxproof.policy.judgement import judge
 from onnxproof.request.thresholds import Policy
@@ -145,6 +146,31 @@ def test_where_legal_roundings_are_dear_another_meaning_spares_them(attention, m
     assert proof.verdict == "block"
     assert {f.code for f in proof.findings if f.severity == "block"} == {"OX201"}
     assert set(asked) == (set() if dear else {1, 2, 3})
+
+
+def test_what_was_held_against_a_truth_that_is_none_is_forgotten(attention, monkeypatch):
+    """Three roundings decide only where the graph is known to mean something else: not by a truth that was given up."""
+    asked = []
+    sample = DoubleRunner.sample
+
+    def count(self, inputs, seed, *, constants_only=False, unit=None):
+        asked.extend([seed] if unit is None and not constants_only else [])
+        return sample(self, inputs, seed, constants_only=constants_only, unit=unit)
+
+    kept = []
+    forget = Truth.forget_changed
+
+    def note(self, outputs):
+        forget(self, outputs)
+        kept.extend(v for name, v in self._ledger.shown.items() if "changed/" in name)
+
+    monkeypatch.setattr(Truth, "forget_changed", note)
+    monkeypatch.setattr("onnxproof.parity.truth.is_credible", lambda *arguments: False)
+    monkeypatch.setattr(DoubleRunner, "sample", count)
+    attention()
+    assert max(asked) > 3
+    assert kept
+    assert not any(kept)
 
 
 class AskedElsewhere(nn.Module):

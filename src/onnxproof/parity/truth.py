@@ -6,7 +6,7 @@ truth with legal rounding errors injected), and only as many as it takes to expl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -182,6 +182,11 @@ class Truth:
             for trouble in (NOISY, BROKEN) if settled else ():
                 self._ledger.settle(f"{trouble}/{output}", ENOUGH)
         return set(outputs) if settled else set()
+
+    def forget_changed(self, outputs: Iterable[str]) -> None:
+        """What was noted was held against a truth that is none."""
+        for output in outputs:
+            self._ledger.settle(f"{CHANGED}/{output}", 0)
 
     def leaves_open(self, c: Comparison) -> bool:
         """Whether an output differs in a way that no rounding was found to explain."""
